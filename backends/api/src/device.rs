@@ -1,0 +1,150 @@
+use std::collections::BTreeMap;
+
+use crate::{Elements, Error, Operation, OperationSet, TileBatch};
+
+/// A way to reach matrix units: CUDA, Vulkan, the CPU's own instructions, models.
+pub trait Backend: Send + Sync {
+    /// The word that selects it: `vulkan`, `cuda`, `cpu`, `sim`.
+    fn name(&self) -> &'static str;
+
+    /// Finds every device, and says what was found and cannot be used, and why.
+    ///
+    /// Never panics, and never hides: a missing driver is a [`Refusal`], not an empty answer.
+    fn discover(&self) -> Discovery;
+
+    /// Opens a device that discovery does not list, such as a model file; `name` is what follows the colon of a
+    /// selector.
+    ///
+    /// # Errors
+    /// That no such device exists, with the name in it, or why it could not be opened.
+    fn open(&self, name: &str) -> Result<Box<dyn Device>, Error> {
+        Err(Error::invalid(format!("there is no device `{}:{name}`", self.name())))
+    }
+}
+
+/// What a backend found.
+#[derive(Default)]
+pub struct Discovery {
+    /// The devices that can be asked.
+    pub devices: Vec<Box<dyn Device>>,
+    /// What is there, or should be, and cannot be used.
+    pub refusals: Vec<Refusal>,
+}
+
+/// Something that was found or looked for and cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// What: a device, a driver, an operation.
+    pub what: String,
+    /// Why not, with the value that decided it.
+    pub reason: Error,
+    /// One fact and one action for a person, where there is one.
+    pub help: Option<String>,
+}
+
+/// What stands behind a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeviceKind {
+    /// Silicon.
+    Hardware,
+    /// A driver that computes in software on the CPU.
+    Software,
+    /// An executable model.
+    Model,
+}
+
+/// The driver that reaches a device.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Driver {
+    /// Its name.
+    pub name: String,
+    /// Its version, as it says it.
+    pub version: String,
+    /// The version of the API it offers.
+    pub api_version: String,
+}
+
+/// Who a device is. The name is shown to people; the fingerprint is what decisions and keys are made from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeviceInfo {
+    /// The name of its backend.
+    pub backend: String,
+    /// What selects it: `cpu:0`, `sim:h100`.
+    pub selector: String,
+    /// Its name for people.
+    pub name: String,
+    /// A name for programs that the same kind of device has on every machine: `sm_90a`, `gfx1100`, `amx`.
+    pub fingerprint: String,
+    /// Silicon, software or model.
+    pub kind: DeviceKind,
+    /// Other selectors, without the backend: part numbers.
+    pub aliases: Vec<String>,
+    /// The driver, where one stands between.
+    pub driver: Option<Driver>,
+    /// Everything else worth keeping in a report.
+    pub properties: BTreeMap<String, String>,
+}
+
+/// One thing that a backend found, and that computes.
+pub trait Device: Send + Sync {
+    /// Who it is.
+    fn info(&self) -> &DeviceInfo;
+
+    /// The operations that it claims, as data.
+    fn operations(&self) -> &OperationSet;
+
+    /// Operations that are listed or expected and cannot be used, and why.
+    fn refusals(&self) -> &[Refusal] {
+        &[]
+    }
+
+    /// Computes D of every tile: `m·n` elements of the operation's D a tile, row-major.
+    ///
+    /// Call [`execute`] instead, which validates. An implementation may rely on `operation` being one of its
+    /// [`operations`](Self::operations) and on `batch` fitting it.
+    ///
+    /// # Errors
+    /// Whatever the driver or the device reports. An implementation never returns memory that the device did not write.
+    fn execute(&self, operation: &Operation, batch: &TileBatch) -> Result<Elements, Error>;
+
+    /// What the device itself shows of the instructions behind an operation, such as the disassembly of the kernel that
+    /// runs it: text for people and evidence, `None` where the driver shows nothing.
+    ///
+    /// # Errors
+    /// Whatever the driver reports while it is asked.
+    fn disassembly(&self, operation: &Operation) -> Result<Option<String>, Error> {
+        let _ = operation;
+        Ok(None)
+    }
+
+    /// The SHA-256 or a like digest of the kernel handed to the driver for an operation, in hex, where there is one.
+    fn kernel_hash(&self, operation: &Operation) -> Option<String> {
+        let _ = operation;
+        None
+    }
+}
+
+/// Validates, computes, and checks the shape of what came back: the one way to run an operation.
+///
+/// # Errors
+/// [`Error::is_invalid`] if the device does not claim the operation or the batch does not fit it; else what the device
+/// reports.
+pub fn execute(device: &dyn Device, operation: &Operation, batch: &TileBatch) -> Result<Elements, Error> {
+    if !device.operations().contains_key(&operation.id) {
+        return Err(Error::invalid(format!("{} has no operation {}", device.info().selector, operation.id)));
+    }
+    batch.validate(operation)?;
+    let d = device.execute(operation, batch)?;
+    let (m, n, _) = operation.id.shape.sizes();
+    if d.format() != operation.id.d || d.len() != batch.tiles * m * n {
+        return Err(Error::driver(format!(
+            "{} returned {} elements of {} for {} tiles of {}",
+            device.info().selector,
+            d.len(),
+            d.format(),
+            batch.tiles,
+            operation.id
+        )));
+    }
+    Ok(d)
+}

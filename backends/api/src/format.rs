@@ -1,0 +1,703 @@
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Error;
+
+/// A number format: a name and how its bits are read. One line of [`Format::ALL`] each.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Format {
+    name: &'static str,
+    encoding: Encoding,
+}
+
+/// How the bits of a format are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Encoding {
+    /// Sign, exponent, fraction.
+    Float(FloatEncoding),
+    /// Two's complement, or unsigned.
+    Integer {
+        /// Width.
+        bits: u32,
+        /// Whether the top bit weighs negative.
+        signed: bool,
+    },
+}
+
+/// Sign, biased exponent and fraction, from the top bit down; then bits that are not read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FloatEncoding {
+    /// Width of the exponent field.
+    pub exponent_bits: u32,
+    /// Width of the fraction field.
+    pub fraction_bits: u32,
+    /// What is subtracted from the exponent field.
+    pub bias: i32,
+    /// Low bits of the register that are not part of the number: 13 for tf32 and xf32.
+    pub unread_bits: u32,
+    /// Where NaN and infinity are.
+    pub specials: Specials,
+}
+
+/// Where a floating format keeps NaN and infinity, and what it lacks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Specials {
+    /// The highest exponent: infinity with fraction 0, else NaN (IEEE 754-2019, 3.4).
+    Ieee,
+    /// No infinity; NaN is every exponent and fraction bit set (OCP 8-bit Floating Point Specification 1.0, table 2).
+    AllOnesNan,
+    /// No infinity and no −0; the code of −0 is NaN (`FNUZ` types, LLVM `APFloat`, arXiv:2206.02915).
+    NegativeZeroNan,
+    /// Neither NaN nor infinity (OCP Microscaling Formats 1.0, 5.3.2 and 5.3.3).
+    None,
+    /// No sign bit is read, no infinity; NaN is every other bit set: the block scale ue4m3 (PTX ISA 8.7, 5.2.3).
+    UnsignedAllOnesNan,
+    /// A power of two: no sign, no fraction, no zero; NaN is every bit set (OCP Microscaling Formats 1.0, 5.4.1).
+    PowerOfTwo,
+}
+
+/// The direction in which an inexact result is rounded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Rounding {
+    /// RNE: to nearest, ties to even.
+    NearestEven,
+    /// RZ: toward zero.
+    TowardZero,
+    /// RD: toward −∞.
+    Down,
+    /// RU: toward +∞.
+    Up,
+    /// RO: to odd — an inexact result gets its lowest bit set.
+    ToOdd,
+}
+
+/// What a finite result becomes whose rounded magnitude is above the largest finite value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Overflow {
+    /// Infinity whenever the magnitude, rounded with an unbounded exponent, is above the largest finite value; NaN
+    /// where the format has no infinity.
+    Infinity,
+    /// As IEEE 754-2019, 7.4: infinity or the largest finite value as the rounding direction says.
+    Ieee,
+    /// NaN.
+    Nan,
+    /// The largest finite value of the same sign.
+    Saturate,
+}
+
+/// What becomes of results smaller in magnitude than the smallest normal value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Subnormals {
+    /// Kept: gradual underflow.
+    Keep,
+    /// Flushed to zero of the same sign if the exact value is tiny.
+    FlushBeforeRounding,
+    /// Flushed to zero of the same sign if the value rounded with an unbounded exponent is tiny.
+    FlushAfterRounding,
+    /// As `FlushAfterRounding`, but to +0 always.
+    FlushToPositiveZero,
+}
+
+/// The value of some bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decoded {
+    /// Not a number, with its sign and its fraction field.
+    Nan {
+        /// The sign bit.
+        negative: bool,
+        /// The fraction field; its top bit is the quiet bit.
+        payload: u64,
+    },
+    /// Infinity.
+    Infinity {
+        /// The sign bit.
+        negative: bool,
+    },
+    /// Zero.
+    Zero {
+        /// The sign bit.
+        negative: bool,
+    },
+    /// `±significand · 2^(exponent − fraction bits of the format)`.
+    ///
+    /// For a subnormal the exponent is the smallest normal one and the significand is below 2^(fraction bits). For an
+    /// integer the exponent is 0 and the format has no fraction bits.
+    Finite {
+        /// The sign.
+        negative: bool,
+        /// The significand as an integer, the leading one included.
+        significand: u64,
+        /// The unbiased exponent.
+        exponent: i32,
+    },
+}
+
+/// The outcome of rounding a value into a format. The status has to be looked at by whoever models it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Encoded {
+    /// The bits.
+    pub bits: u64,
+    /// The value of the bits is not the value that was given.
+    pub inexact: bool,
+    /// The rounded magnitude was above the largest finite value.
+    pub overflow: bool,
+    /// The result is tiny and inexact, or was flushed.
+    pub underflow: bool,
+}
+
+const fn float(name: &'static str, exponent_bits: u32, fraction_bits: u32, bias: i32, specials: Specials) -> Format {
+    let encoding = FloatEncoding { exponent_bits, fraction_bits, bias, unread_bits: 0, specials };
+    Format { name, encoding: Encoding::Float(encoding) }
+}
+
+const fn register32(name: &'static str) -> Format {
+    let encoding =
+        FloatEncoding { exponent_bits: 8, fraction_bits: 10, bias: 127, unread_bits: 13, specials: Specials::Ieee };
+    Format { name, encoding: Encoding::Float(encoding) }
+}
+
+const fn integer(name: &'static str, bits: u32, signed: bool) -> Format {
+    Format { name, encoding: Encoding::Integer { bits, signed } }
+}
+
+/// The formats. Widths and biases are *specified*: IEEE 754-2019 table 3.5; OCP OFP8 1.0; OCP MX 1.0; PTX ISA 8.7, 5.2.3;
+/// FNUZ: AMD Instinct MI300 ISA, 7.1.
+impl Format {
+    /// binary64.
+    pub const F64: Self = float("f64", 11, 52, 1023, Specials::Ieee);
+    /// binary32.
+    pub const F32: Self = float("f32", 8, 23, 127, Specials::Ieee);
+    /// 19 bits in a 32-bit register; the low 13 bits are not read.
+    pub const TF32: Self = register32("tf32");
+    /// AMD's name of the same bits.
+    pub const XF32: Self = register32("xf32");
+    /// bfloat16.
+    pub const BF16: Self = float("bf16", 8, 7, 127, Specials::Ieee);
+    /// binary16.
+    pub const F16: Self = float("f16", 5, 10, 15, Specials::Ieee);
+    /// OCP E4M3: no infinity, largest 448.
+    pub const E4M3: Self = float("e4m3", 4, 3, 7, Specials::AllOnesNan);
+    /// OCP E5M2.
+    pub const E5M2: Self = float("e5m2", 5, 2, 15, Specials::Ieee);
+    /// E4M3 with bias 8, one NaN, no −0: largest 240.
+    pub const E4M3FNUZ: Self = float("e4m3fnuz", 4, 3, 8, Specials::NegativeZeroNan);
+    /// E5M2 with bias 16, one NaN, no −0.
+    pub const E5M2FNUZ: Self = float("e5m2fnuz", 5, 2, 16, Specials::NegativeZeroNan);
+    /// 6 bits.
+    pub const E3M2: Self = float("e3m2", 3, 2, 3, Specials::None);
+    /// 6 bits.
+    pub const E2M3: Self = float("e2m3", 2, 3, 1, Specials::None);
+    /// 4 bits.
+    pub const E2M1: Self = float("e2m1", 2, 1, 1, Specials::None);
+    /// Block scale: a power of two from 2^−127 to 2^127.
+    pub const UE8M0: Self = float("ue8m0", 8, 0, 127, Specials::PowerOfTwo);
+    /// Block scale: e4m3 without its sign.
+    pub const UE4M3: Self = float("ue4m3", 4, 3, 7, Specials::UnsignedAllOnesNan);
+    /// Signed 8 bits.
+    pub const S8: Self = integer("s8", 8, true);
+    /// Unsigned 8 bits.
+    pub const U8: Self = integer("u8", 8, false);
+    /// Signed 4 bits.
+    pub const S4: Self = integer("s4", 4, true);
+    /// Unsigned 4 bits.
+    pub const U4: Self = integer("u4", 4, false);
+    /// Signed 16 bits.
+    pub const S16: Self = integer("s16", 16, true);
+    /// Signed 32 bits.
+    pub const S32: Self = integer("s32", 32, true);
+    /// Unsigned 32 bits.
+    pub const U32: Self = integer("u32", 32, false);
+
+    /// Every format.
+    pub const ALL: [Self; 22] = [
+        Self::F64,
+        Self::F32,
+        Self::TF32,
+        Self::XF32,
+        Self::BF16,
+        Self::F16,
+        Self::E4M3,
+        Self::E5M2,
+        Self::E4M3FNUZ,
+        Self::E5M2FNUZ,
+        Self::E3M2,
+        Self::E2M3,
+        Self::E2M1,
+        Self::UE8M0,
+        Self::UE4M3,
+        Self::S8,
+        Self::U8,
+        Self::S4,
+        Self::U4,
+        Self::S16,
+        Self::S32,
+        Self::U32,
+    ];
+
+    /// The format of that name.
+    ///
+    /// # Errors
+    /// If there is none; the text lists those there are.
+    pub fn named(name: &str) -> Result<Self, Error> {
+        Self::ALL.into_iter().find(|format| format.name == name).ok_or_else(|| {
+            let names: Vec<&str> = Self::ALL.iter().map(|format| format.name).collect();
+            Error::invalid(format!("`{name}` is no format; the formats are {}", names.join(" ")))
+        })
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        self.name
+    }
+
+    /// How its bits are read.
+    #[must_use]
+    pub fn encoding(self) -> Encoding {
+        self.encoding
+    }
+
+    /// The floating encoding, or `None` for an integer.
+    #[must_use]
+    pub fn as_float(self) -> Option<FloatEncoding> {
+        match self.encoding {
+            Encoding::Float(float) => Some(float),
+            Encoding::Integer { .. } => None,
+        }
+    }
+
+    /// Whether it holds integers.
+    #[must_use]
+    pub fn is_integer(self) -> bool {
+        matches!(self.encoding, Encoding::Integer { .. })
+    }
+
+    /// Width in bits, unread bits included: 32 for tf32, 6 for e3m2.
+    #[must_use]
+    pub fn bits(self) -> u32 {
+        match self.encoding {
+            Encoding::Float(float) => float.bits(),
+            Encoding::Integer { bits, .. } => bits,
+        }
+    }
+
+    /// The fewest whole bytes (1, 2, 4 or 8) that hold one element.
+    #[must_use]
+    #[inline]
+    pub fn storage_bytes(self) -> usize {
+        self.bits().div_ceil(8).next_power_of_two() as usize
+    }
+
+    /// All its bits set.
+    #[must_use]
+    #[inline]
+    pub fn mask(self) -> u64 {
+        u64::MAX >> (64 - self.bits())
+    }
+
+    /// Fraction bits: 23 for f32, 0 for an integer.
+    #[must_use]
+    pub fn fraction_bits(self) -> u32 {
+        self.as_float().map_or(0, |float| float.fraction_bits)
+    }
+
+    /// The bits of 1.
+    #[must_use]
+    pub fn one(self) -> u64 {
+        self.encode(false, 1, 0, Rounding::NearestEven, Overflow::Saturate, Subnormals::Keep).bits
+    }
+
+    /// The bits as full-width lower-case hexadecimal: `0x3f800000`, `0x9` for e2m1.
+    #[must_use]
+    pub fn hex(self, bits: u64) -> String {
+        format!("{:#0width$x}", bits & self.mask(), width = self.bits().div_ceil(4) as usize + 2)
+    }
+
+    /// Reads full-width hexadecimal, as [`hex`](Self::hex) writes it; upper case is accepted.
+    ///
+    /// # Errors
+    /// If the text is not `0x` and the format's number of digits, or is wider than the format.
+    pub fn parse_hex(self, text: &str) -> Result<u64, Error> {
+        let digits = self.bits().div_ceil(4) as usize;
+        let wrong = |why: &str| {
+            Error::invalid(format!("`{text}` is no {self}: {why}; {self} is written as 0x and {digits} hex digits"))
+        };
+        let body = text.strip_prefix("0x").ok_or_else(|| wrong("it does not start with 0x"))?;
+        if !body.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return Err(wrong("not all of it is hexadecimal"));
+        }
+        if body.len() != digits {
+            return Err(wrong(&format!("it has {} digits", body.len())));
+        }
+        let bits = u64::from_str_radix(body, 16).map_err(|error| wrong(&error.to_string()))?;
+        if bits > self.mask() {
+            return Err(wrong(&format!("it does not fit {} bits", self.bits())));
+        }
+        Ok(bits)
+    }
+
+    /// The value of `bits`, exactly. Bits above the width are not read.
+    ///
+    /// Total: every code of every format has a value here.
+    #[must_use]
+    #[inline]
+    pub fn decode(self, bits: u64) -> Decoded {
+        match self.encoding {
+            Encoding::Float(float) => float.decode(bits),
+            Encoding::Integer { bits: width, signed } => {
+                let bits = bits & self.mask();
+                let negative = signed && bits >> (width - 1) == 1;
+                match if negative { (1 << width) - bits } else { bits } {
+                    0 => Decoded::Zero { negative: false },
+                    significand => Decoded::Finite { negative, significand, exponent: 0 },
+                }
+            }
+        }
+    }
+
+    /// Rounds `±magnitude · 2^lsb_exponent` into the format, once.
+    ///
+    /// A magnitude of 0 gives the zero of that sign (+0 where there is no −0; the smallest value of a format without
+    /// zero). An integer format rounds to an integer, and on overflow saturates, whatever `overflow` says.
+    #[must_use]
+    pub fn encode(
+        self,
+        negative: bool,
+        magnitude: u128,
+        lsb_exponent: i32,
+        rounding: Rounding,
+        overflow: Overflow,
+        subnormals: Subnormals,
+    ) -> Encoded {
+        match self.encoding {
+            Encoding::Float(float) => float.encode(negative, magnitude, lsb_exponent, rounding, overflow, subnormals),
+            Encoding::Integer { bits, signed } => {
+                encode_integer(bits, signed, negative, magnitude, lsb_exponent, rounding)
+            }
+        }
+    }
+
+    /// The bits of the largest finite value of that sign.
+    #[must_use]
+    pub fn largest(self, negative: bool) -> u64 {
+        match self.encoding {
+            Encoding::Float(float) => float.with_sign(negative, float.largest()),
+            Encoding::Integer { bits, signed: true } if negative => 1 << (bits - 1),
+            Encoding::Integer { bits, signed: true } => (1 << (bits - 1)) - 1,
+            Encoding::Integer { .. } if negative => 0,
+            Encoding::Integer { .. } => self.mask(),
+        }
+    }
+
+    /// The bits of infinity, or `None` where the format has none.
+    #[must_use]
+    pub fn infinity(self, negative: bool) -> Option<u64> {
+        let float = self.as_float().filter(|float| float.specials == Specials::Ieee)?;
+        let field = ((1 << float.exponent_bits) - 1) << float.fraction_bits;
+        Some(float.with_sign(negative, field))
+    }
+
+    /// The bits of a quiet NaN without payload, or `None` where the format has none.
+    #[must_use]
+    pub fn nan(self) -> Option<u64> {
+        let float = self.as_float()?;
+        let ones = (1 << (float.exponent_bits + float.fraction_bits)) - 1;
+        match float.specials {
+            Specials::Ieee => {
+                let exponent = ((1 << float.exponent_bits) - 1) << float.fraction_bits;
+                Some((exponent | 1 << (float.fraction_bits - 1)) << float.unread_bits)
+            }
+            Specials::AllOnesNan | Specials::UnsignedAllOnesNan | Specials::PowerOfTwo => Some(ones),
+            Specials::NegativeZeroNan => Some(ones + 1),
+            Specials::None => None,
+        }
+    }
+
+    /// The value nearest to the bits as a number for people: exact for every format here, s32 and u32 included.
+    #[must_use]
+    pub fn to_f64(self, bits: u64) -> f64 {
+        match self.decode(bits) {
+            Decoded::Nan { .. } => f64::NAN,
+            Decoded::Infinity { negative: false } => f64::INFINITY,
+            Decoded::Infinity { negative: true } => f64::NEG_INFINITY,
+            Decoded::Zero { negative } => {
+                if negative {
+                    -0.0
+                } else {
+                    0.0
+                }
+            }
+            Decoded::Finite { negative, significand, exponent } => {
+                let encoded = Self::F64.encode(
+                    negative,
+                    u128::from(significand),
+                    exponent - self.fraction_bits().cast_signed(),
+                    Rounding::NearestEven,
+                    Overflow::Ieee,
+                    Subnormals::Keep,
+                );
+                f64::from_bits(encoded.bits)
+            }
+        }
+    }
+
+    /// Rounds an f64 into the format (RNE, overflow to infinity or NaN); NaN gives [`nan`](Self::nan) or 0.
+    #[must_use]
+    pub fn from_f64(self, value: f64) -> u64 {
+        match Self::F64.decode(value.to_bits()) {
+            Decoded::Nan { .. } => self.nan().unwrap_or(0),
+            Decoded::Infinity { negative } => {
+                self.infinity(negative).or_else(|| self.nan()).unwrap_or_else(|| self.largest(negative))
+            }
+            Decoded::Zero { negative } => {
+                self.encode(negative, 0, 0, Rounding::NearestEven, Overflow::Infinity, Subnormals::Keep).bits
+            }
+            Decoded::Finite { negative, significand, exponent } => {
+                let lsb = exponent - 52;
+                let magnitude = u128::from(significand);
+                self.encode(negative, magnitude, lsb, Rounding::NearestEven, Overflow::Infinity, Subnormals::Keep).bits
+            }
+        }
+    }
+}
+
+impl FloatEncoding {
+    /// Whether the top bit is a sign that is read.
+    #[must_use]
+    pub fn is_signed(self) -> bool {
+        !matches!(self.specials, Specials::UnsignedAllOnesNan | Specials::PowerOfTwo)
+    }
+
+    /// The exponent of the smallest normal value.
+    #[must_use]
+    #[inline]
+    pub fn min_exponent(self) -> i32 {
+        if self.specials == Specials::PowerOfTwo { -self.bias } else { 1 - self.bias }
+    }
+
+    /// The exponent of the largest finite value.
+    #[must_use]
+    pub fn max_exponent(self) -> i32 {
+        i32::try_from(self.largest() >> self.unread_bits >> self.fraction_bits).unwrap_or(i32::MAX) - self.bias
+    }
+
+    fn bits(self) -> u32 {
+        // ue4m3 lives in a byte whose top bit is not read.
+        let sign = u32::from(self.specials != Specials::PowerOfTwo);
+        sign + self.exponent_bits + self.fraction_bits + self.unread_bits
+    }
+
+    fn with_sign(self, negative: bool, magnitude_field: u64) -> u64 {
+        let sign = u64::from(negative && self.is_signed()) << (self.exponent_bits + self.fraction_bits);
+        (sign | magnitude_field) << self.unread_bits
+    }
+
+    /// The exponent and fraction fields of the largest finite value.
+    fn largest(self) -> u64 {
+        let ones = (1 << (self.exponent_bits + self.fraction_bits)) - 1;
+        match self.specials {
+            Specials::Ieee => (((1 << self.exponent_bits) - 1) << self.fraction_bits) - 1,
+            Specials::AllOnesNan | Specials::UnsignedAllOnesNan | Specials::PowerOfTwo => ones - 1,
+            Specials::NegativeZeroNan | Specials::None => ones,
+        }
+    }
+
+    #[inline]
+    fn decode(self, bits: u64) -> Decoded {
+        let bits = bits >> self.unread_bits;
+        let fraction = bits & ((1 << self.fraction_bits) - 1);
+        let field = bits >> self.fraction_bits & ((1 << self.exponent_bits) - 1);
+        let ones = (1u64 << self.exponent_bits) - 1;
+        let negative = self.is_signed() && bits >> (self.exponent_bits + self.fraction_bits) & 1 == 1;
+        let all_ones = field == ones && fraction == (1 << self.fraction_bits) - 1;
+        let is_nan = match self.specials {
+            Specials::Ieee => field == ones && fraction != 0,
+            Specials::AllOnesNan | Specials::UnsignedAllOnesNan | Specials::PowerOfTwo => all_ones,
+            Specials::NegativeZeroNan => negative && field == 0 && fraction == 0,
+            Specials::None => false,
+        };
+        if is_nan {
+            return Decoded::Nan { negative, payload: fraction };
+        }
+        if self.specials == Specials::Ieee && field == ones {
+            return Decoded::Infinity { negative };
+        }
+        // Exponent fields have at most 11 bits.
+        let field_i32 = i32::try_from(field).unwrap_or(i32::MAX);
+        if self.specials == Specials::PowerOfTwo {
+            return Decoded::Finite { negative: false, significand: 1, exponent: field_i32 - self.bias };
+        }
+        match (field, fraction) {
+            (0, 0) => Decoded::Zero { negative },
+            (0, _) => Decoded::Finite { negative, significand: fraction, exponent: 1 - self.bias },
+            _ => Decoded::Finite {
+                negative,
+                significand: fraction | 1 << self.fraction_bits,
+                exponent: field_i32 - self.bias,
+            },
+        }
+    }
+
+    fn encode(
+        self,
+        negative: bool,
+        magnitude: u128,
+        lsb_exponent: i32,
+        rounding: Rounding,
+        overflow: Overflow,
+        subnormals: Subnormals,
+    ) -> Encoded {
+        let zero = |negative: bool| {
+            let keeps_sign = self.specials != Specials::NegativeZeroNan;
+            self.with_sign(negative && keeps_sign, 0)
+        };
+        if magnitude == 0 {
+            return Encoded { bits: zero(negative), inexact: false, overflow: false, underflow: false };
+        }
+        let fraction_bits = self.fraction_bits.cast_signed();
+        let leading = lsb_exponent + (127 - magnitude.leading_zeros().cast_signed());
+        // Rounded as if the exponent had no lower bound, to tell whether the result is tiny after rounding.
+        let (free, free_inexact) = round_at(magnitude, lsb_exponent, leading - fraction_bits, rounding, negative);
+        let free_leading = leading + i32::from(free >> (fraction_bits + 1) != 0);
+        let min_exponent = self.min_exponent();
+        let flushed = match subnormals {
+            Subnormals::Keep => false,
+            Subnormals::FlushBeforeRounding => leading < min_exponent,
+            Subnormals::FlushAfterRounding | Subnormals::FlushToPositiveZero => free_leading < min_exponent,
+        };
+        if flushed {
+            let bits = zero(negative && subnormals != Subnormals::FlushToPositiveZero);
+            return Encoded { bits, inexact: true, overflow: false, underflow: true };
+        }
+        let (rounded, inexact, exponent) = if leading < min_exponent {
+            let (rounded, inexact) =
+                round_at(magnitude, lsb_exponent, min_exponent - fraction_bits, rounding, negative);
+            (rounded, inexact, min_exponent)
+        } else if free >> (fraction_bits + 1) != 0 {
+            (free >> 1, free_inexact, leading + 1)
+        } else {
+            (free, free_inexact, leading)
+        };
+        let underflow = inexact && free_leading < min_exponent;
+        // `rounded` has at most fraction_bits + 1 bits, at most 53.
+        let significand = u64::try_from(rounded).unwrap_or(u64::MAX);
+        let is_normal = significand >> self.fraction_bits != 0;
+        let biased = if is_normal { exponent + self.bias } else { 0 };
+        let largest = self.largest();
+        let field = if biased > 1 << self.exponent_bits {
+            u64::MAX
+        } else {
+            (u64::from(biased.unsigned_abs()) << self.fraction_bits) + (significand & ((1 << self.fraction_bits) - 1))
+        };
+        if field > largest {
+            let rounds_away = match rounding {
+                Rounding::NearestEven => true,
+                Rounding::TowardZero | Rounding::ToOdd => false,
+                Rounding::Down => negative,
+                Rounding::Up => !negative,
+            };
+            let to_infinity = match overflow {
+                Overflow::Infinity => true,
+                Overflow::Ieee => rounds_away,
+                Overflow::Nan | Overflow::Saturate => false,
+            };
+            let infinity = (self.specials == Specials::Ieee).then(|| largest + 1);
+            let nan = self.nan_field();
+            let field = match (to_infinity, overflow) {
+                (true, _) => infinity.or(nan),
+                (false, Overflow::Nan) => nan,
+                (false, _) => None,
+            };
+            let bits = self.with_sign(negative, field.unwrap_or(largest));
+            return Encoded { bits, inexact: true, overflow: true, underflow: false };
+        }
+        let bits = if field == 0 { zero(negative) } else { self.with_sign(negative, field) };
+        Encoded { bits, inexact, overflow: false, underflow }
+    }
+
+    fn nan_field(self) -> Option<u64> {
+        let nan = Format { name: "", encoding: Encoding::Float(self) }.nan()?;
+        Some(nan >> self.unread_bits)
+    }
+}
+
+/// `magnitude · 2^lsb_exponent` as a whole number of `2^to`, rounded, and whether anything was lost.
+fn round_at(magnitude: u128, lsb_exponent: i32, to: i32, rounding: Rounding, negative: bool) -> (u128, bool) {
+    let drop = to - lsb_exponent;
+    if drop <= 0 {
+        return (magnitude << drop.unsigned_abs(), false);
+    }
+    let (kept, lost, half) = if drop > 127 {
+        (0, magnitude, if drop == 128 { 1u128 << 127 } else { u128::MAX })
+    } else {
+        (magnitude >> drop, magnitude & ((1u128 << drop) - 1), 1u128 << (drop - 1))
+    };
+    let up = match rounding {
+        Rounding::NearestEven => lost > half || (lost == half && kept & 1 == 1),
+        Rounding::TowardZero => false,
+        Rounding::Down => negative && lost != 0,
+        Rounding::Up => !negative && lost != 0,
+        Rounding::ToOdd => lost != 0 && kept & 1 == 0,
+    };
+    (kept + u128::from(up), lost != 0)
+}
+
+fn encode_integer(
+    bits: u32,
+    signed: bool,
+    negative: bool,
+    magnitude: u128,
+    lsb_exponent: i32,
+    rounding: Rounding,
+) -> Encoded {
+    let limit: u128 = match (signed, negative) {
+        (true, true) => 1 << (bits - 1),
+        (true, false) => (1 << (bits - 1)) - 1,
+        (false, true) => 0,
+        (false, false) => (1 << bits) - 1,
+    };
+    let leading = 127 - magnitude.leading_zeros().cast_signed();
+    let (rounded, inexact) = if magnitude != 0 && lsb_exponent > 0 && leading + lsb_exponent > 126 {
+        (u128::MAX, false)
+    } else {
+        round_at(magnitude, lsb_exponent, 0, rounding, negative)
+    };
+    let overflow = rounded > limit;
+    let kept = rounded.min(limit);
+    // `kept` has at most 32 bits.
+    let kept = u64::try_from(kept).unwrap_or(u64::MAX);
+    let mask = u64::MAX >> (64 - bits);
+    let value = if negative { kept.wrapping_neg() & mask } else { kept };
+    Encoded { bits: value, inexact: inexact || overflow, overflow, underflow: false }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name)
+    }
+}
+
+impl fmt::Debug for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+impl TryFrom<String> for Format {
+    type Error = Error;
+
+    fn try_from(name: String) -> Result<Self, Error> {
+        Self::named(&name)
+    }
+}
+
+impl From<Format> for String {
+    fn from(format: Format) -> Self {
+        format.name.to_owned()
+    }
+}

@@ -1,0 +1,22 @@
+//! The contract between `mxprobe` and its backends.
+//!
+//! A backend is written against this crate alone. It says which devices it found ([`Backend::discover`]), which
+//! operations each of them claims ([`Device::operations`], plain data), and computes batches of tiles bit for bit
+//! ([`Device::execute`]). Everything that crosses this border is bits; values are made from bits only where somebody
+//! asks for one ([`Format::decode`]).
+//!
+//! Responsibilities: the caller validates ([`execute`] does, once, for every backend); the backend may rely on what was
+//! validated, must never panic on a missing driver, and must never hide what it could not use.
+#![forbid(unsafe_code)]
+
+mod batch;
+mod device;
+mod error;
+mod format;
+mod operation;
+
+pub use batch::{Elements, TileBatch};
+pub use device::{Backend, Device, DeviceInfo, DeviceKind, Discovery, Driver, Refusal, execute};
+pub use error::Error;
+pub use format::{Decoded, Encoded, Encoding, FloatEncoding, Format, Overflow, Rounding, Specials, Subnormals};
+pub use operation::{BlockScale, Operation, OperationId, OperationSet, Shape};
