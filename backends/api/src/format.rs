@@ -543,7 +543,9 @@ impl FloatEncoding {
         }
     }
 
-    fn encode(
+    /// As [`Format::encode`], for an encoding that need not be one of [`Format::ALL`].
+    #[must_use]
+    pub fn encode(
         self,
         negative: bool,
         magnitude: u128,

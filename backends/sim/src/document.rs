@@ -1,0 +1,301 @@
+//! TOML with the line of every value, and tables that say which field is wrong.
+
+use std::{cell::RefCell, collections::BTreeMap};
+
+use mxprobe_api::Error;
+use toml::{
+    Spanned,
+    de::{DeTable, DeValue},
+};
+
+/// Where a value stands.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    file: String,
+    line: usize,
+    field: String,
+}
+
+impl Place {
+    pub(crate) fn error(&self, what: impl std::fmt::Display) -> Error {
+        let Self { file, line, field } = self;
+        if field.is_empty() {
+            Error::invalid(format!("{file}:{line}: {what}"))
+        } else {
+            Error::invalid(format!("{file}:{line}: {field}: {what}"))
+        }
+    }
+
+    fn field(&self, name: &str, line: usize) -> Self {
+        let field = if self.field.is_empty() { name.to_owned() } else { format!("{}.{name}", self.field) };
+        Self { file: self.file.clone(), line, field }
+    }
+}
+
+/// A value and its line.
+#[derive(Clone, Debug)]
+struct Node {
+    line: usize,
+    value: Value,
+}
+
+#[derive(Clone, Debug)]
+enum Value {
+    Table(BTreeMap<String, Node>),
+    Array(Vec<Node>),
+    Text(String),
+    Integer(i64),
+    Boolean(bool),
+    Other(&'static str),
+}
+
+impl Value {
+    fn kind(&self) -> String {
+        match self {
+            Self::Table(_) => "a table".into(),
+            Self::Array(_) => "an array".into(),
+            Self::Text(text) => format!("the text {text:?}"),
+            Self::Integer(number) => format!("the number {number}"),
+            Self::Boolean(value) => format!("{value}"),
+            Self::Other(kind) => format!("a {kind}"),
+        }
+    }
+}
+
+/// A parsed file. A variant lays its own values over those of the file.
+#[derive(Clone, Debug)]
+pub(crate) struct Document {
+    file: String,
+    root: Node,
+}
+
+impl Document {
+    pub(crate) fn parse(file: &str, text: &str) -> Result<Self, Error> {
+        let line_of = |offset: usize| text[..offset.min(text.len())].matches('\n').count() + 1;
+        let table = DeTable::parse(text).map_err(|error| {
+            let line = line_of(error.span().map_or(0, |span| span.start));
+            Error::invalid(format!("{file}:{line}: {}", error.message().replace('\n', ", ")))
+        })?;
+        let root = Node { line: 1, value: table_value(table.get_ref(), &line_of) };
+        Ok(Self { file: file.to_owned(), root })
+    }
+
+    pub(crate) fn root(&self) -> Table<'_> {
+        Table::new(&self.root, Place { file: self.file.clone(), line: 1, field: String::new() })
+    }
+
+    /// Lays the values under `path` over the rest, key by key; arrays are replaced whole.
+    pub(crate) fn overlay(&mut self, path: &[&str]) {
+        let mut at = &self.root;
+        for key in path {
+            let Value::Table(table) = &at.value else { return };
+            let Some(next) = table.get(*key) else { return };
+            at = next;
+        }
+        let over = at.clone();
+        merge(&mut self.root, over);
+    }
+}
+
+fn merge(under: &mut Node, over: Node) {
+    match (&mut under.value, over.value) {
+        (Value::Table(under), Value::Table(over)) => {
+            for (key, node) in over {
+                match under.get_mut(&key) {
+                    Some(existing) => merge(existing, node),
+                    None => {
+                        under.insert(key, node);
+                    }
+                }
+            }
+        }
+        (_, value) => *under = Node { line: over.line, value },
+    }
+}
+
+fn table_value(table: &DeTable<'_>, line_of: &dyn Fn(usize) -> usize) -> Value {
+    let entries = table.iter().map(|(key, value)| {
+        let mut node = node(value, line_of);
+        node.line = line_of(key.span().start);
+        (key.get_ref().to_string(), node)
+    });
+    Value::Table(entries.collect())
+}
+
+fn node(value: &Spanned<DeValue<'_>>, line_of: &dyn Fn(usize) -> usize) -> Node {
+    let line = line_of(value.span().start);
+    let value = match value.get_ref() {
+        DeValue::String(text) => Value::Text(text.to_string()),
+        DeValue::Integer(number) => i64::from_str_radix(number.as_str(), number.radix())
+            .map_or(Value::Other("number out of range"), Value::Integer),
+        DeValue::Boolean(value) => Value::Boolean(*value),
+        DeValue::Array(array) => Value::Array(array.iter().map(|value| node(value, line_of)).collect()),
+        DeValue::Table(table) => table_value(table, line_of),
+        DeValue::Float(_) => Value::Other("number with a fraction"),
+        DeValue::Datetime(_) => Value::Other("date"),
+    };
+    Node { line, value }
+}
+
+/// A table that remembers which of its keys were asked for.
+pub(crate) struct Table<'a> {
+    entries: &'a BTreeMap<String, Node>,
+    place: Place,
+    read: RefCell<Vec<&'static str>>,
+}
+
+static EMPTY: BTreeMap<String, Node> = BTreeMap::new();
+
+impl<'a> Table<'a> {
+    fn new(node: &'a Node, place: Place) -> Self {
+        let entries = if let Value::Table(entries) = &node.value { entries } else { &EMPTY };
+        Self { entries, place, read: RefCell::default() }
+    }
+
+    pub(crate) fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// The place of a key of this table, or of the table where the key is missing.
+    pub(crate) fn place_of(&self, key: &str) -> Place {
+        self.entries
+            .get(key)
+            .map_or_else(|| self.place.field(key, self.place.line), |node| self.place.field(key, node.line))
+    }
+
+    fn get(&self, key: &'static str) -> Option<(&'a Node, Place)> {
+        self.read.borrow_mut().push(key);
+        let node = self.entries.get(key)?;
+        Some((node, self.place.field(key, node.line)))
+    }
+
+    pub(crate) fn has(&self, key: &str) -> bool {
+        self.entries.contains_key(key)
+    }
+
+    pub(crate) fn text(&self, key: &'static str) -> Result<Option<&'a str>, Error> {
+        match self.get(key) {
+            None => Ok(None),
+            Some((Node { value: Value::Text(text), .. }, _)) => Ok(Some(text)),
+            Some((node, place)) => Err(place.error(format!("{} where a text is wanted", node.value.kind()))),
+        }
+    }
+
+    pub(crate) fn required_text(&self, key: &'static str) -> Result<&'a str, Error> {
+        self.text(key)?.ok_or_else(|| self.place.error(format!("`{key}` is missing")))
+    }
+
+    pub(crate) fn integer(&self, key: &'static str, low: i64, high: i64) -> Result<Option<i32>, Error> {
+        match self.get(key) {
+            None => Ok(None),
+            Some((Node { value: Value::Integer(number), .. }, place)) => {
+                let fits = (low..=high).contains(number).then(|| i32::try_from(*number).ok()).flatten();
+                fits.map(Some).ok_or_else(|| place.error(format!("{number} is not between {low} and {high}")))
+            }
+            Some((node, place)) => {
+                Err(place.error(format!("{} where a whole number from {low} to {high} is wanted", node.value.kind())))
+            }
+        }
+    }
+
+    pub(crate) fn boolean(&self, key: &'static str) -> Result<Option<bool>, Error> {
+        match self.get(key) {
+            None => Ok(None),
+            Some((Node { value: Value::Boolean(value), .. }, _)) => Ok(Some(*value)),
+            Some((node, place)) => Err(place.error(format!("{} where true or false is wanted", node.value.kind()))),
+        }
+    }
+
+    pub(crate) fn texts(&self, key: &'static str) -> Result<Vec<(&'a str, Place)>, Error> {
+        match self.get(key) {
+            None => Ok(Vec::new()),
+            Some((Node { value: Value::Array(nodes), .. }, place)) => nodes
+                .iter()
+                .map(|node| {
+                    let place = Place { line: node.line, ..place.clone() };
+                    match &node.value {
+                        Value::Text(text) => Ok((text.as_str(), place)),
+                        other => Err(place.error(format!("{} where a text is wanted", other.kind()))),
+                    }
+                })
+                .collect(),
+            Some((node, place)) => Err(place.error(format!("{} where an array of texts is wanted", node.value.kind()))),
+        }
+    }
+
+    pub(crate) fn table(&self, key: &'static str) -> Result<Option<Table<'a>>, Error> {
+        match self.get(key) {
+            None => Ok(None),
+            Some((node @ Node { value: Value::Table(_), .. }, place)) => Ok(Some(Table::new(node, place))),
+            Some((node, place)) => Err(place.error(format!("{} where a table is wanted", node.value.kind()))),
+        }
+    }
+
+    pub(crate) fn tables(&self, key: &'static str) -> Result<Vec<Table<'a>>, Error> {
+        match self.get(key) {
+            None => Ok(Vec::new()),
+            Some((Node { value: Value::Array(nodes), .. }, place)) => nodes
+                .iter()
+                .enumerate()
+                .map(|(index, node)| {
+                    let place = Place { line: node.line, field: format!("{}[{index}]", place.field), ..place.clone() };
+                    match &node.value {
+                        Value::Table(_) => Ok(Table::new(node, place)),
+                        other => Err(place.error(format!("{} where a table is wanted", other.kind()))),
+                    }
+                })
+                .collect(),
+            Some((node, place)) => {
+                Err(place.error(format!("{} where an array of tables is wanted", node.value.kind())))
+            }
+        }
+    }
+
+    /// Every entry, which must be a table.
+    pub(crate) fn named_tables(&self, key: &'static str) -> Result<Vec<(&'a str, Table<'a>)>, Error> {
+        let Some(table) = self.table(key)? else { return Ok(Vec::new()) };
+        table
+            .entries
+            .iter()
+            .map(|(name, node)| {
+                let place = table.place.field(name, node.line);
+                match &node.value {
+                    Value::Table(_) => Ok((name.as_str(), Table::new(node, place))),
+                    other => Err(place.error(format!("{} where a table is wanted", other.kind()))),
+                }
+            })
+            .collect()
+    }
+
+    /// Every entry, which must be a text.
+    pub(crate) fn named_texts(&self, key: &'static str) -> Result<Vec<(&'a str, &'a str)>, Error> {
+        let Some(table) = self.table(key)? else { return Ok(Vec::new()) };
+        table
+            .entries
+            .iter()
+            .map(|(name, node)| match &node.value {
+                Value::Text(text) => Ok((name.as_str(), text.as_str())),
+                other => {
+                    Err(table.place.field(name, node.line).error(format!("{} where a text is wanted", other.kind())))
+                }
+            })
+            .collect()
+    }
+
+    /// Refuses keys that nobody asked for.
+    pub(crate) fn finish(&self) -> Result<(), Error> {
+        let read = self.read.borrow();
+        match self.entries.iter().find(|(key, _)| !read.contains(&key.as_str())) {
+            None => Ok(()),
+            Some((key, node)) => {
+                let mut known = read.clone();
+                known.sort_unstable();
+                known.dedup();
+                Err(self
+                    .place
+                    .field(key, node.line)
+                    .error(format!("unknown key; the keys here are {}", known.join(", "))))
+            }
+        }
+    }
+}

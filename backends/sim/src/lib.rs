@@ -1,0 +1,22 @@
+//! Executable models of matrix units.
+//!
+//! A model is data: a file in `models/`, which says how the terms of a dot are joined (a tree of fused adders) and how
+//! each adder aligns, adds and rounds, with the source of every value. One exact evaluator runs them all; fast paths must
+//! agree with it bit for bit.
+#![deny(unsafe_code)]
+
+mod device;
+mod document;
+mod exact;
+mod library;
+mod model;
+mod tree;
+
+pub use device::{ModelDevice, SimBackend};
+pub use exact::{Dot, evaluate};
+pub use library::{load, shipped};
+pub use model::{
+    Adder, Basis, Below, Class, Exponent, Flush, GridRule, IgnoredValues, Model, NanCause, NanRules, Origin, Output,
+    Provenance, SCHEMA, Scale, Unit, ZeroSign,
+};
+pub use tree::{Plan, PlanNode, Term};

@@ -1,0 +1,54 @@
+//! The models that come with the crate, and those of files.
+
+use std::sync::OnceLock;
+
+use mxprobe_api::Error;
+
+use crate::model::Model;
+
+/// File name and text of every file of `models/`, in the order of their names.
+const FILES: &[(&str, &str)] = &include!(concat!(env!("OUT_DIR"), "/models.rs"));
+
+/// Every model that comes with the crate, without its variants.
+///
+/// # Panics
+/// If one of the crate's own files is malformed; a test reads them all.
+pub fn shipped() -> &'static [Model] {
+    static MODELS: OnceLock<Vec<Model>> = OnceLock::new();
+    MODELS.get_or_init(|| {
+        FILES
+            .iter()
+            .map(|(file, text)| Model::parse(file, text, None).unwrap_or_else(|error| panic!("{error}")))
+            .collect()
+    })
+}
+
+/// The model of a name, an alias or a file; `NAME@VARIANT` for a variant.
+///
+/// # Errors
+/// If there is none, or the file cannot be read or is malformed.
+pub fn load(name: &str) -> Result<Model, Error> {
+    let (base, variant) = match name.rsplit_once('@') {
+        Some((base, variant)) if !variant.contains(['/', '.']) => (base, Some(variant)),
+        _ => (name, None),
+    };
+    if base.contains(['/', '\\']) || base.ends_with(".toml") {
+        let text = std::fs::read_to_string(base)
+            .map_err(|error| Error::invalid(format!("cannot read the model file `{base}`: {error}")))?;
+        return Model::parse(base, &text, variant);
+    }
+    let wanted = base.to_ascii_lowercase();
+    let index = shipped().iter().position(|model| model.name == wanted || model.aliases.contains(&wanted));
+    let Some(index) = index else {
+        let names: Vec<&str> = shipped().iter().map(|model| model.name.as_str()).collect();
+        return Err(Error::invalid(format!(
+            "there is no model `{base}`; the models are {}, or a path to a model file",
+            names.join(", ")
+        )));
+    };
+    let (file, text) = FILES[index];
+    match variant {
+        None => Ok(shipped()[index].clone()),
+        Some(_) => Model::parse(file, text, variant),
+    }
+}
