@@ -1,0 +1,242 @@
+//! The device: which instruction stands behind each operation, and which extension it takes.
+
+use std::collections::BTreeMap;
+
+use mxprobe_api::{
+    Device, DeviceInfo, DeviceKind, Discovery, Elements, Error, Operation, OperationId, OperationSet, Refusal,
+    TileBatch,
+};
+
+use crate::{
+    amx,
+    detect::{Extension, Leaf, Readings, hypervisor},
+    dot,
+};
+
+/// Runs one instruction over a batch.
+///
+/// # Safety
+/// The extension that the instruction belongs to is usable in this process.
+type Kernel = unsafe fn(batch: &TileBatch, d: &mut Elements);
+
+/// An instruction as one extension encodes it.
+struct Encoded {
+    extension: Extension,
+    operands: &'static str,
+    kernel: Kernel,
+}
+
+/// An instruction, the operation it computes, and its encodings, the preferred one first.
+struct Instruction {
+    mnemonic: &'static str,
+    id: &'static str,
+    encodings: &'static [Encoded],
+}
+
+const fn tiles(extension: Extension, kernel: Kernel) -> Encoded {
+    Encoded { extension, operands: "tmm, tmm, tmm", kernel }
+}
+
+const fn zmm(extension: Extension, kernel: Kernel) -> Encoded {
+    Encoded { extension, operands: "zmm, zmm, zmm", kernel }
+}
+
+const fn ymm(extension: Extension, kernel: Kernel) -> Encoded {
+    Encoded { extension, operands: "ymm, ymm, ymm (VEX)", kernel }
+}
+
+/// Every instruction known here (*specified*: Intel SDM volume 2, an entry each; A is the second operand, B the third).
+const INSTRUCTIONS: [Instruction; 10] = [
+    Instruction {
+        mnemonic: "TDPBF16PS",
+        id: "amx.m16n16k32.f32.bf16.bf16.f32",
+        encodings: &[tiles(Extension::AmxBf16, amx::tdpbf16ps)],
+    },
+    Instruction {
+        mnemonic: "TDPBSSD",
+        id: "amx.m16n16k64.s32.s8.s8.s32",
+        encodings: &[tiles(Extension::AmxInt8, amx::tdpbssd)],
+    },
+    Instruction {
+        mnemonic: "TDPBSUD",
+        id: "amx.m16n16k64.s32.s8.u8.s32",
+        encodings: &[tiles(Extension::AmxInt8, amx::tdpbsud)],
+    },
+    Instruction {
+        mnemonic: "TDPBUSD",
+        id: "amx.m16n16k64.s32.u8.s8.s32",
+        encodings: &[tiles(Extension::AmxInt8, amx::tdpbusd)],
+    },
+    Instruction {
+        mnemonic: "TDPBUUD",
+        id: "amx.m16n16k64.s32.u8.u8.s32",
+        encodings: &[tiles(Extension::AmxInt8, amx::tdpbuud)],
+    },
+    Instruction {
+        mnemonic: "VDPBF16PS",
+        id: "dot.m1n1k2.f32.bf16.bf16.f32",
+        encodings: &[zmm(Extension::Avx512Bf16, dot::vdpbf16ps)],
+    },
+    Instruction {
+        mnemonic: "VPDPBUSD",
+        id: "dot.m1n1k4.s32.u8.s8.s32",
+        encodings: &[zmm(Extension::Avx512Vnni, dot::vpdpbusd), ymm(Extension::AvxVnni, dot::vex_vpdpbusd)],
+    },
+    Instruction {
+        mnemonic: "VPDPBUSDS",
+        id: "dot.m1n1k4.s32.u8.s8.s32.satfinite",
+        encodings: &[zmm(Extension::Avx512Vnni, dot::vpdpbusds), ymm(Extension::AvxVnni, dot::vex_vpdpbusds)],
+    },
+    Instruction {
+        mnemonic: "VPDPWSSD",
+        id: "dot.m1n1k2.s32.s16.s16.s32",
+        encodings: &[zmm(Extension::Avx512Vnni, dot::vpdpwssd), ymm(Extension::AvxVnni, dot::vex_vpdpwssd)],
+    },
+    Instruction {
+        mnemonic: "VPDPWSSDS",
+        id: "dot.m1n1k2.s32.s16.s16.s32.satfinite",
+        encodings: &[zmm(Extension::Avx512Vnni, dot::vpdpwssds), ymm(Extension::AvxVnni, dot::vex_vpdpwssds)],
+    },
+];
+
+/// `cpu:0`.
+struct CpuDevice {
+    info: DeviceInfo,
+    operations: OperationSet,
+    refusals: Vec<Refusal>,
+    /// Of usable instructions only.
+    kernels: BTreeMap<OperationId, Kernel>,
+}
+
+impl Device for CpuDevice {
+    fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    fn operations(&self) -> &OperationSet {
+        &self.operations
+    }
+
+    fn refusals(&self) -> &[Refusal] {
+        &self.refusals
+    }
+
+    fn execute(&self, operation: &Operation, batch: &TileBatch) -> Result<Elements, Error> {
+        let kernel = self
+            .kernels
+            .get(&operation.id)
+            .ok_or_else(|| Error::invalid(format!("{} has no operation {}", self.info.selector, operation.id)))?;
+        let (m, n, _) = operation.id.shape.sizes();
+        let mut d = Elements::zeros(operation.id.d, batch.tiles * m * n);
+        // SAFETY: `kernels` holds an instruction only if the readings of this CPU and this process say that its
+        // extension can be used.
+        unsafe { kernel(batch, &mut d) };
+        Ok(d)
+    }
+}
+
+/// The device these readings allow, or why there is none.
+///
+/// The readings are those of this CPU and this process; with others, [`Device::execute`] would run what is not there.
+pub(crate) fn discover(readings: &Readings) -> Discovery {
+    let mut operations = OperationSet::new();
+    let mut kernels = BTreeMap::new();
+    let mut refusals = Vec::new();
+    let mut used = Vec::new();
+    for instruction in &INSTRUCTIONS {
+        let id: OperationId = instruction.id.parse().expect("the table holds operation ids");
+        match choose(readings, instruction) {
+            Ok(encoded) => {
+                let mut operation = Operation::new(id.clone(), "thread");
+                operation.instruction = Some(format!("{} {}", instruction.mnemonic, encoded.operands));
+                operation.aliases = vec![instruction.mnemonic.to_lowercase()];
+                operations.insert(id.clone(), operation);
+                kernels.insert(id, encoded.kernel);
+                used.push(encoded.extension);
+            }
+            Err(refusal) => refusals.push(refusal),
+        }
+    }
+    if operations.is_empty() {
+        return Discovery { devices: Vec::new(), refusals };
+    }
+    used.sort_unstable();
+    used.dedup();
+    let info = info(readings, &used);
+    Discovery { devices: vec![Box::new(CpuDevice { info, operations, refusals, kernels })], refusals: Vec::new() }
+}
+
+/// The first encoding that can be used, or why none can.
+fn choose(readings: &Readings, instruction: &Instruction) -> Result<&'static Encoded, Refusal> {
+    let mut refused = Vec::new();
+    for encoded in instruction.encodings {
+        match readings.extension(encoded.extension) {
+            Ok(()) => return Ok(encoded),
+            Err(step) => refused.push(step),
+        }
+    }
+    let reasons: Vec<&str> = refused.iter().map(|step| step.reason.as_str()).collect();
+    Err(Refusal {
+        what: format!("{} ({})", instruction.id, instruction.mnemonic),
+        reason: Error::unsupported(reasons.join(", and ")),
+        help: refused.iter().find_map(|step| step.help).map(str::to_owned),
+    })
+}
+
+fn info(readings: &Readings, used: &[Extension]) -> DeviceInfo {
+    let words: Vec<&str> = used.iter().map(|extension| extension.word()).collect();
+    let (family, model, stepping) = readings.signature();
+    let mut properties = BTreeMap::from([
+        ("vendor".to_owned(), readings.vendor.clone()),
+        ("family".to_owned(), family.to_string()),
+        ("model".to_owned(), model.to_string()),
+        ("stepping".to_owned(), stepping.to_string()),
+    ]);
+    let leaves = [
+        ("cpuid.1", readings.leaf_1),
+        ("cpuid.7.0", readings.leaf_7_0),
+        ("cpuid.7.1", readings.leaf_7_1),
+        ("cpuid.1d.1", readings.leaf_1d_1),
+        ("cpuid.1e.0", readings.leaf_1e_0),
+    ];
+    for (name, Leaf { eax, ebx, ecx, edx }) in leaves {
+        // Bits 31 to 24 of EBX of leaf 1 are the number of the core that was asked: not a property of the CPU.
+        let ebx = if name == "cpuid.1" { ebx & 0x00ff_ffff } else { ebx };
+        properties.insert(name.to_owned(), format!("eax={eax:#010x} ebx={ebx:#010x} ecx={ecx:#010x} edx={edx:#010x}"));
+    }
+    let optional = [
+        ("xcr0", readings.xcr0.map(|xcr0| format!("{xcr0:#x}"))),
+        ("hypervisor", hypervisor(readings)),
+        ("microcode", microcode()),
+        ("kernel", kernel_release()),
+    ];
+    for (name, value) in optional {
+        if let Some(value) = value {
+            properties.insert(name.to_owned(), value);
+        }
+    }
+    let name = if readings.brand.is_empty() { readings.vendor.clone() } else { readings.brand.clone() };
+    DeviceInfo {
+        backend: "cpu".to_owned(),
+        selector: "cpu:0".to_owned(),
+        name,
+        fingerprint: format!("{}+{}", readings.vendor.to_lowercase(), words.join("+")),
+        kind: DeviceKind::Hardware,
+        aliases: Vec::new(),
+        driver: None,
+        properties,
+    }
+}
+
+/// The microcode revision, as Linux shows it.
+fn microcode() -> Option<String> {
+    let text = std::fs::read_to_string("/proc/cpuinfo").ok()?;
+    let line = text.lines().find(|line| line.starts_with("microcode"))?;
+    Some(line.split_once(':')?.1.trim().to_owned())
+}
+
+/// The kernel's name and release, as Linux shows them.
+fn kernel_release() -> Option<String> {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").ok()?;
+    Some(format!("{} {}", std::env::consts::OS, release.trim()))
+}
