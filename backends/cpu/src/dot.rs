@@ -85,3 +85,122 @@ kernel!(vex_vpdpbusd, "{{vex}} vpdpbusd", ymm_reg, "avx", "vmovdqu", 32);
 kernel!(vex_vpdpbusds, "{{vex}} vpdpbusds", ymm_reg, "avx", "vmovdqu", 32);
 kernel!(vex_vpdpwssd, "{{vex}} vpdpwssd", ymm_reg, "avx", "vmovdqu", 32);
 kernel!(vex_vpdpwssds, "{{vex}} vpdpwssds", ymm_reg, "avx", "vmovdqu", 32);
+
+#[cfg(test)]
+#[expect(clippy::print_stdout, reason = "says what did not run")]
+mod tests {
+    use super::*;
+    use crate::detect::{Extension, Readings};
+
+    /// One VDPBF16PS with MXCSR set to `mxcsr`, and MXCSR after it.
+    ///
+    /// # Safety
+    /// AVX512-BF16 is usable.
+    #[target_feature(enable = "avx512f")]
+    unsafe fn vdpbf16ps_with(mxcsr: u32, a: &[u32; 16], b: &[u32; 16], c: &[u32; 16]) -> ([u32; 16], u32) {
+        let (mut saved, mut after, mut d) = (0u32, 0u32, [0; 16]);
+        // SAFETY: the caller vouches for the instruction; every pointer is that of an array of 64 bytes or of one word;
+        // MXCSR is what it was when the block ends.
+        unsafe {
+            asm!(
+                "stmxcsr [{saved}]",
+                "ldmxcsr [{wanted}]",
+                "vmovdqu32 {va}, [{a}]",
+                "vmovdqu32 {vb}, [{b}]",
+                "vmovdqu32 {vd}, [{c}]",
+                "vdpbf16ps {vd}, {va}, {vb}",
+                "vmovdqu32 [{d}], {vd}",
+                "stmxcsr [{after}]",
+                "ldmxcsr [{saved}]",
+                saved = in(reg) &raw mut saved,
+                after = in(reg) &raw mut after,
+                wanted = in(reg) &raw const mxcsr,
+                a = in(reg) a.as_ptr(),
+                b = in(reg) b.as_ptr(),
+                c = in(reg) c.as_ptr(),
+                d = in(reg) d.as_mut_ptr(),
+                va = out(zmm_reg) _,
+                vb = out(zmm_reg) _,
+                vd = out(zmm_reg) _,
+                options(nostack),
+            );
+        }
+        (d, after)
+    }
+
+    #[test]
+    fn mxcsr_neither_changes_vdpbf16ps_nor_is_changed_by_it() {
+        if Readings::here().extension(Extension::Avx512Bf16).is_err() {
+            println!("vdpbf16ps did not run: no AVX512-BF16");
+            return;
+        }
+        // Inexact ties both ways, tiny, subnormal, overflowing, invalid and NaN dots; pairs are k 1 above k 0.
+        let a = [
+            0x0000_3380,
+            0x0000_b380,
+            0x0000_3381,
+            0x0000_b381,
+            0x0000_1c80,
+            0x0000_9c80,
+            0x0000_0001,
+            0x0000_a000,
+            0x0000_7f00,
+            0x0000_ff00,
+            0x0000_7f80,
+            0x0000_7f81,
+            0x7f80_ff80,
+            0x3f81_3f81,
+            0x1a00_0080,
+            0x9a00_0080,
+        ];
+        let b = [
+            0x0000_3f80,
+            0x0000_3f80,
+            0x0000_3f80,
+            0x0000_3f80,
+            0x0000_1c80,
+            0x0000_1c80,
+            0x0000_7f00,
+            0x0000_1f80,
+            0x0000_7f00,
+            0x0000_7f00,
+            0x0000_0000,
+            0x0000_3f80,
+            0x3f80_3f80,
+            0x3f83_3f83,
+            0x1a00_3f80,
+            0x1a00_3f80,
+        ];
+        let c = [
+            0x3f80_0001,
+            0xbf80_0001,
+            0x3f80_0000,
+            0xbf80_0000,
+            0x0000_0000,
+            0x0000_0000,
+            0x0000_0001,
+            0x0000_0000,
+            0x7f7f_ffff,
+            0xff7f_ffff,
+            0x0000_0000,
+            0x0000_0000,
+            0x0000_0000,
+            0x3300_0000,
+            0x0000_0000,
+            0x8000_0001,
+        ];
+        // SAFETY: AVX512-BF16 was detected.
+        let (expected, _) = unsafe { vdpbf16ps_with(0x1f80, &a, &b, &c) };
+        // Every exception masked; rounding (bits 13 and 14), FTZ (15) and DAZ (6) in every combination.
+        for controls in 0..16 {
+            let mxcsr = 0x1f80 | (controls & 7) << 13 | (controls >> 3) << 6;
+            // SAFETY: AVX512-BF16 was detected.
+            let (d, after) = unsafe { vdpbf16ps_with(mxcsr, &a, &b, &c) };
+            assert_eq!(d, expected, "MXCSR {mxcsr:#06x}");
+            assert_eq!(after, mxcsr, "status flags were set");
+        }
+        // Every exception unmasked: none is raised.
+        // SAFETY: AVX512-BF16 was detected.
+        assert_eq!(unsafe { vdpbf16ps_with(0, &a, &b, &c) }, (expected, 0));
+    }
+}
