@@ -68,6 +68,19 @@ fn every_value_decodes_and_encodes_to_itself() {
     }
 }
 
+#[test]
+fn a_magnitude_that_lies_wholly_below_one_is_compared_with_a_half() {
+    let half = 1u128 << 127;
+    // The lowest bit weighs 2^-128, so 2^127 is a half.
+    for (magnitude, nearest) in [(half - 1, 0), (half, 0), (half + 1, 1), (3 << 126, 1), (u128::MAX, 1)] {
+        for (format, ..) in INTEGERS {
+            let given = encode(format, false, magnitude, -128, Rounding::NearestEven);
+            let expected = Encoded { bits: nearest, inexact: true, overflow: false, underflow: false };
+            assert_eq!(given, expected, "{format} {magnitude:#x} · 2^-128");
+        }
+    }
+}
+
 /// value / 8 rounded, in integers.
 fn eighths(value: i128, rounding: Rounding) -> i128 {
     let (below, rest) = (value.div_euclid(8), value.rem_euclid(8));
