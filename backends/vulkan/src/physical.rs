@@ -1,6 +1,6 @@
 //! What a physical device says of itself, and which of its configurations can be run.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{CStr, c_void};
 use std::sync::Arc;
 
@@ -414,12 +414,12 @@ fn usable(
     let components = types.map(Component::of);
     let [Some(a), Some(b), Some(c), Some(d)] = components else {
         let names = types.map(name_of);
-        let unknown: Vec<&str> =
-            names.iter().zip(components).filter_map(|(name, known)| known.is_none().then_some(name.as_str())).collect();
+        let unknown: BTreeSet<&str> =
+            names.iter().zip(components).filter(|(_, known)| known.is_none()).map(|(name, _)| name.as_str()).collect();
+        let unknown = unknown.into_iter().collect::<Vec<_>>().join(", ");
         let [a, b, c, d] = &names;
         let reason = Error::unsupported(format!(
-            "component type {} is unknown here (m{m_size}n{n_size}k{k_size}, A {a}, B {b}, C {c}, result {d})",
-            unknown.join(", ")
+            "component type {unknown} is unknown here (m{m_size}n{n_size}k{k_size}, A {a}, B {b}, C {c}, result {d})"
         ));
         return Err((None, reason));
     };
@@ -569,7 +569,7 @@ mod tests {
         assert!(reason.is_unsupported());
         assert_eq!(
             reason.to_string(),
-            "component type 1000999000, 1000999000 is unknown here (m16n8k32, A 1000999000, B 1000999000, C FLOAT32, \
+            "component type 1000999000 is unknown here (m16n8k32, A 1000999000, B 1000999000, C FLOAT32, \
              result FLOAT32)"
         );
     }

@@ -124,7 +124,7 @@ impl Session {
                 .then(|| khr::pipeline_executable_properties::Device::new(&physical.instance.handle, &device)),
             subgroup: physical.subgroup,
             full_subgroups: physical.features.full_subgroups,
-            max_workgroups: physical.max_workgroups,
+            max_workgroups: physical.max_workgroups.max(1),
             max_buffer_bytes: physical.max_buffer_bytes,
             chunk_bytes: CHUNK_BYTES,
             memory: physical.memory,
@@ -312,7 +312,7 @@ impl Session {
                 self.device.destroy_buffer(old.handle, None);
                 self.device.free_memory(old.memory, None);
             }
-            let bytes = bytes.next_power_of_two().clamp(SMALLEST_BUFFER_BYTES, self.max_buffer_bytes.max(bytes));
+            let bytes = bytes.next_power_of_two().max(SMALLEST_BUFFER_BYTES).min(self.max_buffer_bytes.max(bytes));
             self.buffers[at] = self.allocate(bytes, at == 3)?;
             changed = true;
         }

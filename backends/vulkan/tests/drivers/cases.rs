@@ -353,7 +353,8 @@ fn instructions(golden: &str) {
     for operation in device.operations().values() {
         let assembly = device.disassembly(operation).unwrap().expect("a driver that shows its assembly");
         let found = matrix_instructions(&assembly);
-        let found: Vec<String> = found.iter().map(|(name, count)| format!("{count} {name}")).collect();
+        let found: Vec<String> =
+            found.iter().map(|(name, count)| format!("{count} {name}{}", modifiers(&assembly, name))).collect();
         assert!(!found.is_empty(), "{} has no matrix instruction:\n{assembly}", operation.id);
         writeln!(text, "{}: {}", operation.id, found.join(", ")).unwrap();
     }
@@ -364,6 +365,13 @@ fn instructions(golden: &str) {
     let expected = std::fs::read_to_string(&path).unwrap_or_default();
     let version = &info.driver.as_ref().unwrap().version;
     assert!(text == expected, "{} differs with {version}; MXPROBE_BLESS=1 rewrites it. Now:\n{text}", path.display());
+}
+
+/// What RDNA instructions say beside their operands: which integers are signed, and whether the sum saturates.
+fn modifiers(assembly: &str, name: &str) -> String {
+    let line = assembly.lines().find(|line| line.contains(name)).expect("found before");
+    let words = line.split_whitespace().filter(|word| word.starts_with("neg_") || *word == "clamp");
+    words.map(|word| format!(" {word}")).collect()
 }
 
 fn nothing_written() {
