@@ -5,7 +5,8 @@ use mxprobe_api::{Device, Operation};
 use crate::report::{Finding, OperationReport, Outcome};
 
 /// The probes: name, and what it asks, in the order they are asked.
-pub const PROBES: &[(&str, &str)] = &[("order", "which terms are added at once, and in what order blocks and c are joined")];
+pub const PROBES: &[(&str, &str)] =
+    &[("order", "which terms are added at once, and in what order blocks and c are joined")];
 
 /// Asks the questions about one operation whose probe name matches `wanted` (all, if `None`).
 ///

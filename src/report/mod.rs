@@ -1,5 +1,6 @@
 //! What a run learnt: the types of the JSON report, from which every view is made.
 
+pub mod check;
 mod provenance;
 mod table;
 
@@ -28,6 +29,9 @@ pub struct Report {
     pub host: Host,
     /// The device.
     pub device: DeviceRecord,
+    /// What a reader has to know before the findings: that a model stood in for a device.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
     /// What was listed or looked for and could not be used.
     pub refusals: Vec<RefusalRecord>,
     /// What was learnt, one entry an operation.
