@@ -1,0 +1,283 @@
+//! What a run learnt: the types of the JSON report, from which every view is made.
+
+use std::collections::BTreeMap;
+
+use mxprobe_api::{DeviceInfo, DeviceKind, OperationId, Refusal};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The schema version a report carries: a reader ignores unknown keys of the same major version.
+pub const SCHEMA: &str = "mxprobe-report/1.0";
+
+/// Everything one run learnt about one device.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Report {
+    /// `mxprobe-report/MAJOR.MINOR`.
+    pub schema: String,
+    /// The program that made it.
+    pub tool: Tool,
+    /// When it was made.
+    pub time: Time,
+    /// The machine it was made on.
+    pub host: Host,
+    /// The device.
+    pub device: DeviceRecord,
+    /// What was listed or looked for and could not be used.
+    pub refusals: Vec<RefusalRecord>,
+    /// What was learnt, one entry an operation.
+    pub operations: Vec<OperationReport>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Tool {}
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Time {}
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Host {}
+/// What stands behind a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// Silicon.
+    Hardware,
+    /// A driver that computes in software on the CPU.
+    Software,
+    /// An executable model: nothing was measured on a device.
+    Model,
+}
+
+/// Who a device is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct DeviceRecord {
+    /// `cpu`, `vulkan`, `sim`, …
+    pub backend: String,
+    /// What selected it in this run; an index may move between boots.
+    pub selector: String,
+    /// Its name for people.
+    pub name: String,
+    /// Its name for programs, the same on every machine.
+    pub fingerprint: String,
+    /// Hardware, software or model.
+    pub kind: Kind,
+    /// Other selectors.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub aliases: Vec<String>,
+    /// The driver, where one stands between.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub driver: Option<DriverRecord>,
+    /// What else is known of it.
+    pub properties: BTreeMap<String, String>,
+}
+
+/// The driver that reaches a device.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct DriverRecord {
+    /// Its name.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// The version of the API it offers.
+    pub api_version: String,
+}
+
+/// Something that could not be used.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RefusalRecord {
+    /// What.
+    pub what: String,
+    /// Why not.
+    pub reason: String,
+    /// A fact and an action for a person.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub help: Option<String>,
+}
+
+/// An operation as `list` shows it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct OperationRecord {
+    /// The canonical id.
+    #[schemars(with = "String")]
+    pub id: OperationId,
+    /// Who computes one tile together.
+    pub scope: String,
+    /// The instruction or call behind it, where it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instruction: Option<String>,
+    /// Other names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub aliases: Vec<String>,
+}
+
+/// What was learnt about one operation.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct OperationReport {
+    /// The operation.
+    #[serde(flatten)]
+    pub operation: OperationRecord,
+    /// A digest of the kernel that was handed to the driver, in hex.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel_sha256: Option<String>,
+    /// The findings, in the order of the questions.
+    pub findings: Vec<Finding>,
+    /// How many dots were asked.
+    pub dots: u64,
+    /// How long the probes of this operation took.
+    pub duration_ns: u64,
+}
+
+/// How a question ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Outcome {
+    /// Answered, with evidence.
+    Measured,
+    /// The question does not arise for this operation.
+    Unsupported,
+    /// Not asked in this run.
+    Skipped,
+    /// The device failed while it was asked.
+    Failed,
+    /// Asked, and the answers fit no hypothesis, or nothing that can be sent tells the hypotheses apart.
+    Inconclusive,
+}
+
+/// The answer to one question.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Finding {
+    /// The question: `alignment.fraction_bits`.
+    pub probe: String,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Why it is not `measured`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// The answer for programs; present exactly where the outcome is `measured`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<serde_json::Value>,
+    /// The answer in words.
+    pub statement: String,
+    /// The bits that prove it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub evidence: Vec<Evidence>,
+}
+
+/// One dot that was computed, and what each rival answer would have returned.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Evidence {
+    /// What the input is made to show.
+    pub about: String,
+    /// k elements of A as full-width hexadecimal.
+    pub a: Vec<String>,
+    /// k elements of B.
+    pub b: Vec<String>,
+    /// The element of C.
+    pub c: String,
+    /// Scales of A, for an operation that has them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scale_a: Option<Vec<String>>,
+    /// Scales of B.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scale_b: Option<Vec<String>>,
+    /// What the device returned.
+    pub d: String,
+    /// What other answers to the question would have returned.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rivals: Vec<Rival>,
+}
+
+/// A rival answer and its prediction.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Rival {
+    /// The answer.
+    pub answer: String,
+    /// What it predicts for d.
+    pub d: String,
+}
+
+/// What `list --json` prints.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Listing {
+    /// `mxprobe-list/MAJOR.MINOR`.
+    pub schema: String,
+    /// The program that made it.
+    pub tool: Tool,
+    /// The devices that can be used.
+    pub devices: Vec<ListedDevice>,
+    /// What was found or looked for and cannot be used.
+    pub refusals: Vec<RefusalRecord>,
+}
+
+/// A device and what it claims.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct ListedDevice {
+    /// The device.
+    #[serde(flatten)]
+    pub device: DeviceRecord,
+    /// Its operations.
+    pub operations: Vec<OperationRecord>,
+    /// What it lists and cannot be used.
+    pub refusals: Vec<RefusalRecord>,
+}
+
+/// The schema version of a listing.
+pub const LIST_SCHEMA: &str = "mxprobe-list/1.0";
+
+impl From<&DeviceInfo> for DeviceRecord {
+    fn from(info: &DeviceInfo) -> Self {
+        Self {
+            backend: info.backend.clone(),
+            selector: info.selector.clone(),
+            name: info.name.clone(),
+            fingerprint: info.fingerprint.clone(),
+            kind: match info.kind {
+                DeviceKind::Hardware => Kind::Hardware,
+                DeviceKind::Software => Kind::Software,
+                DeviceKind::Model => Kind::Model,
+            },
+            aliases: info.aliases.clone(),
+            driver: info.driver.as_ref().map(|driver| DriverRecord {
+                name: driver.name.clone(),
+                version: driver.version.clone(),
+                api_version: driver.api_version.clone(),
+            }),
+            properties: info.properties.clone(),
+        }
+    }
+}
+
+impl From<&Refusal> for RefusalRecord {
+    fn from(refusal: &Refusal) -> Self {
+        Self { what: refusal.what.clone(), reason: refusal.reason.to_string(), help: refusal.help.clone() }
+    }
+}
+
+impl From<&mxprobe_api::Operation> for OperationRecord {
+    fn from(operation: &mxprobe_api::Operation) -> Self {
+        Self {
+            id: operation.id.clone(),
+            scope: operation.scope.clone(),
+            instruction: operation.instruction.clone(),
+            aliases: operation.aliases.clone(),
+        }
+    }
+}
+
+impl OperationReport {
+    /// The finding of a probe.
+    #[must_use]
+    pub fn finding(&self, probe: &str) -> Option<&Finding> {
+        self.findings.iter().find(|finding| finding.probe == probe)
+    }
+}
+
+/// The JSON Schema of reports.
+#[must_use]
+pub fn schema() -> serde_json::Value {
+    schemars::schema_for!(Report).to_value()
+}
+
+/// The JSON Schema of listings.
+#[must_use]
+pub fn list_schema() -> serde_json::Value {
+    schemars::schema_for!(Listing).to_value()
+}
