@@ -562,7 +562,7 @@ impl Adder {
     }
 
     fn read(name: &str, table: &Table<'_>, sources: &BTreeMap<String, String>) -> Result<Self, Error> {
-        if ["c", "acc", "none", "fold", "all", "reverse", "every"].contains(&name)
+        if ["c", "acc", "none", "fold", "pairs", "all", "reverse", "every"].contains(&name)
             || name.starts_with(|c: char| c.is_ascii_digit())
         {
             return Err(table.place().error(format!("`{name}` means something else in a tree")));
