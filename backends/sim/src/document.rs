@@ -196,6 +196,10 @@ impl<'a> Table<'a> {
         Some((node, self.place.field(key, node.line)))
     }
 
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &'a str> + use<'a> {
+        self.entries.keys().map(String::as_str)
+    }
+
     pub(crate) fn has(&self, key: &str) -> bool {
         self.entries.contains_key(key)
     }

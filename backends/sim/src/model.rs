@@ -30,14 +30,23 @@ pub struct Model {
     pub aliases: Vec<String>,
     /// Where values come from: key and text.
     pub sources: BTreeMap<String, String>,
-    /// The variants that the file offers: name and what they are about.
-    pub variants: BTreeMap<String, String>,
+    /// The variants that the file offers, by name.
+    pub variants: BTreeMap<String, Variant>,
     /// The adders that the units use.
     pub adders: Vec<Adder>,
     /// The units.
     pub units: Vec<Unit>,
     /// Every operation of every unit.
     pub operations: OperationSet,
+}
+
+/// Another reading of the same unit, where sources disagree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Variant {
+    /// What it changes, in words.
+    pub about: String,
+    /// A key of the model's sources.
+    pub source: String,
 }
 
 /// The arithmetic of some operations: one tree.
@@ -294,7 +303,39 @@ impl Model {
             }
             document.overlay(&["variant", variant, "set"])?;
         }
-        Self::read(&document, variant)
+        let mut model = Self::read(&document, variant)?;
+        if let Some(variant) = variant {
+            model.cite(&document, variant)?;
+        }
+        Ok(model)
+    }
+
+    /// Gives the values that a variant sets the variant's source, unless it gives them one itself.
+    fn cite(&mut self, document: &Document, variant: &str) -> Result<(), Error> {
+        let origin = Origin { basis: Basis::Assumed, source: self.variants[variant].source.clone() };
+        let variants = document.root().named_tables("variant")?;
+        let Some((_, table)) = variants.into_iter().find(|(name, _)| *name == variant) else { return Ok(()) };
+        let Some(set) = table.table("set")? else { return Ok(()) };
+        let cite = |provenance: &mut Provenance, table: &Table<'_>| -> Result<(), Error> {
+            let own = table.table("provenance")?;
+            for key in table.keys().filter(|key| *key != "provenance") {
+                if own.as_ref().is_none_or(|own| !own.has(key)) {
+                    provenance.exceptions.insert(key.to_owned(), origin.clone());
+                }
+            }
+            Ok(())
+        };
+        for (name, table) in set.named_tables("adder")? {
+            for adder in self.adders.iter_mut().filter(|adder| adder.name == name) {
+                cite(&mut adder.provenance, &table)?;
+            }
+        }
+        for (name, table) in set.named_tables("unit")? {
+            for unit in self.units.iter_mut().filter(|unit| unit.name.as_deref() == Some(name)) {
+                cite(&mut unit.provenance, &table)?;
+            }
+        }
+        Ok(())
     }
 
     fn read(document: &Document, variant: Option<&str>) -> Result<Self, Error> {
@@ -313,12 +354,14 @@ impl Model {
             root.named_texts("sources")?.into_iter().map(|(key, text)| (key.to_owned(), text.to_owned())).collect();
         let mut variants = BTreeMap::new();
         for (name, table) in root.named_tables("variant")? {
-            variants.insert(name.to_owned(), table.required_text("about")?.to_owned());
-            let source = table.required_text("source")?;
+            let (about, source) = (table.required_text("about")?, table.required_text("source")?);
             if !sources.contains_key(source) {
                 return Err(table.place_of("source").error(format!("`{source}` is not among the file's sources")));
             }
-            let _ = table.table("set")?;
+            if table.table("set")?.is_none() {
+                return Err(table.place().error("`set` is missing: what the variant changes"));
+            }
+            variants.insert(name.to_owned(), Variant { about: about.to_owned(), source: source.to_owned() });
             table.finish()?;
         }
         let adders = root
