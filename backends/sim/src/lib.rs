@@ -8,6 +8,7 @@
 mod device;
 mod document;
 mod exact;
+mod explain;
 mod library;
 mod model;
 mod tree;
@@ -17,6 +18,6 @@ pub use exact::{Dot, evaluate};
 pub use library::{load, shipped};
 pub use model::{
     Adder, Basis, Below, Class, Exponent, Flush, GridRule, IgnoredValues, Model, NanCause, NanRules, Origin, Output,
-    Provenance, SCHEMA, Scale, Unit, ZeroSign,
+    Provenance, SCHEMA, Scale, Unit, Variant, ZeroSign,
 };
 pub use tree::{Plan, PlanNode, Term};
