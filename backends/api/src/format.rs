@@ -483,7 +483,7 @@ impl FloatEncoding {
     /// The exponent of the largest finite value.
     #[must_use]
     pub fn max_exponent(self) -> i32 {
-        i32::try_from(self.largest() >> self.unread_bits >> self.fraction_bits).unwrap_or(i32::MAX) - self.bias
+        i32::try_from(self.largest() >> self.fraction_bits).unwrap_or(i32::MAX) - self.bias
     }
 
     fn bits(self) -> u32 {
@@ -663,8 +663,11 @@ fn encode_integer(
         (false, true) => 0,
         (false, false) => (1 << bits) - 1,
     };
+    if magnitude == 0 {
+        return Encoded { bits: 0, inexact: false, overflow: false, underflow: false };
+    }
     let leading = 127 - magnitude.leading_zeros().cast_signed();
-    let (rounded, inexact) = if magnitude != 0 && lsb_exponent > 0 && leading + lsb_exponent > 126 {
+    let (rounded, inexact) = if lsb_exponent > 0 && leading + lsb_exponent > 126 {
         (u128::MAX, false)
     } else {
         round_at(magnitude, lsb_exponent, 0, rounding, negative)

@@ -1,0 +1,128 @@
+//! Intel AMX: one tile multiply an instruction.
+//!
+//! Written as assembly because the intrinsics and the target features are unstable (rust-lang/rust#126622).
+
+use std::arch::asm;
+
+use mxprobe_api::{Elements, TileBatch};
+
+use crate::pack::{ROW_BYTES, TILE_BYTES, pack_b};
+
+/// The operand of LDTILECFG (*specified*: Intel SDM volume 2, LDTILECFG).
+#[repr(C, align(64))]
+struct TileConfig {
+    palette: u8,
+    start_row: u8,
+    reserved: [u8; 14],
+    row_bytes: [u16; 16],
+    rows: [u8; 16],
+}
+
+impl TileConfig {
+    /// Three full tiles: 0 is C and D, 1 is A, 2 is B.
+    ///
+    /// C and D have 16 rows of 16 32-bit elements, A 16 rows of 64 bytes of k, B 16 rows of 16 four-byte groups of k.
+    const FULL: Self = Self {
+        palette: 1,
+        start_row: 0,
+        reserved: [0; 14],
+        row_bytes: [64, 64, 64, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+        rows: [16, 16, 16, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+    };
+}
+
+/// Tiles of B that are packed ahead: 16 KiB, so that A, B, C and D of one round stay in the first-level cache.
+const TILES_AT_ONCE: usize = 16;
+
+/// Multiplies `tiles` tiles that follow each other in memory, A, B, C and D of 1024 bytes each; B is packed.
+///
+/// The configuration is loaded and released within one block, so that no path leaves the thread with tile state.
+type Multiply = unsafe fn(tiles: usize, a: *const u8, packed_b: *const u8, c: *const u8, d: *mut u8);
+
+macro_rules! multiply {
+    ($name:ident, $instruction:literal) => {
+        /// # Safety
+        /// The instruction is usable in this process, `tiles` is not 0, and `a`, `packed_b` and `c` can be read and `d`
+        /// written for `tiles` · 1024 bytes each.
+        unsafe fn $name(tiles: usize, a: *const u8, packed_b: *const u8, c: *const u8, d: *mut u8) {
+            // SAFETY: the caller vouches for the instruction and for the memory. The configuration describes three
+            // tiles of 16 rows of 64 bytes, and each TILELOADD and TILESTORED steps 64 bytes a row: 1024 bytes a tile.
+            // The loop ends after `tiles` rounds. Tile registers hold nothing of anybody else's: nothing but this
+            // function uses them, and it releases them.
+            unsafe {
+                asm!(
+                    "ldtilecfg [{config}]",
+                    "2:",
+                    "tileloadd tmm0, [{c} + {row}*1]",
+                    "tileloadd tmm1, [{a} + {row}*1]",
+                    "tileloadd tmm2, [{b} + {row}*1]",
+                    concat!($instruction, " tmm0, tmm1, tmm2"),
+                    "tilestored [{d} + {row}*1], tmm0",
+                    "add {a}, {tile}",
+                    "add {b}, {tile}",
+                    "add {c}, {tile}",
+                    "add {d}, {tile}",
+                    "sub {tiles}, 1",
+                    "jnz 2b",
+                    "tilerelease",
+                    config = in(reg) &TileConfig::FULL,
+                    row = in(reg) ROW_BYTES,
+                    tile = const TILE_BYTES,
+                    tiles = inout(reg) tiles => _,
+                    a = inout(reg) a => _,
+                    b = inout(reg) packed_b => _,
+                    c = inout(reg) c => _,
+                    d = inout(reg) d => _,
+                    out("tmm0") _,
+                    out("tmm1") _,
+                    out("tmm2") _,
+                    options(nostack),
+                );
+            }
+        }
+    };
+}
+
+multiply!(multiply_bf16, "tdpbf16ps");
+multiply!(multiply_ss, "tdpbssd");
+multiply!(multiply_su, "tdpbsud");
+multiply!(multiply_us, "tdpbusd");
+multiply!(multiply_uu, "tdpbuud");
+
+/// # Safety
+/// `multiply` is usable in this process, and its elements of A and B have `E` bytes.
+unsafe fn run<const E: usize>(multiply: Multiply, batch: &TileBatch, d: &mut Elements) {
+    let round = TILES_AT_ONCE * TILE_BYTES;
+    let mut packed = vec![0; round.min(batch.tiles * TILE_BYTES)];
+    let inputs = batch.a.bytes().chunks(round).zip(batch.b.bytes().chunks(round)).zip(batch.c.bytes().chunks(round));
+    for (((a, b), c), d) in inputs.zip(d.bytes_mut().chunks_mut(round)) {
+        let tiles = d.len() / TILE_BYTES;
+        assert!(
+            tiles > 0 && [a.len(), b.len(), c.len(), d.len()] == [tiles * TILE_BYTES; 4],
+            "a validated batch has 1024 bytes of A, B, C and D a tile"
+        );
+        for (b, packed) in b.chunks_exact(TILE_BYTES).zip(packed.chunks_exact_mut(TILE_BYTES)) {
+            pack_b::<E>(b, packed);
+        }
+        // SAFETY: the caller vouches for the instruction; the lengths were checked above, and `packed` holds as many
+        // tiles as the longest round.
+        unsafe { multiply(tiles, a.as_ptr(), packed.as_ptr(), c.as_ptr(), d.as_mut_ptr()) }
+    }
+}
+
+macro_rules! kernel {
+    ($name:ident, $multiply:ident, $element_bytes:literal) => {
+        /// # Safety
+        /// The instruction is usable in this process.
+        pub(crate) unsafe fn $name(batch: &TileBatch, d: &mut Elements) {
+            // SAFETY: as the caller vouches; the size of an element is that of the instruction.
+            unsafe { run::<$element_bytes>($multiply, batch, d) }
+        }
+    };
+}
+
+kernel!(tdpbf16ps, multiply_bf16, 2);
+kernel!(tdpbssd, multiply_ss, 1);
+kernel!(tdpbsud, multiply_su, 1);
+kernel!(tdpbusd, multiply_us, 1);
+kernel!(tdpbuud, multiply_uu, 1);

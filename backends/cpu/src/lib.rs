@@ -1,0 +1,38 @@
+//! The matrix units of the CPU that runs `mxprobe`: Intel AMX, and the dot-product instructions of AVX-512 and AVX.
+//!
+//! [`CpuBackend`] finds at most one device, `cpu:0`, which holds every operation that this CPU, its kernel and this
+//! process can use. What they cannot use is a [`Refusal`](mxprobe_api::Refusal) that names the step that said no and
+//! the value it read.
+//!
+//! Every operation is one instruction, written as assembly so that no compiler folds, splits or replaces it:
+//!
+//! | operation | instruction |
+//! |---|---|
+//! | `amx.m16n16k32.f32.bf16.bf16.f32` | TDPBF16PS |
+//! | `amx.m16n16k64.s32.{s8,u8}.{s8,u8}.s32` | TDPBSSD, TDPBSUD, TDPBUSD, TDPBUUD |
+//! | `dot.m1n1k2.f32.bf16.bf16.f32` | VDPBF16PS |
+//! | `dot.m1n1k4.s32.u8.s8.s32`, `.satfinite` | VPDPBUSD, VPDPBUSDS |
+//! | `dot.m1n1k2.s32.s16.s16.s32`, `.satfinite` | VPDPWSSD, VPDPWSSDS |
+//!
+//! ```
+//! use mxprobe_api::Backend;
+//!
+//! let found = mxprobe_cpu::CpuBackend::new().discover();
+//! // A CPU without any of these units is a refusal with its reason, never an empty answer.
+//! assert!(found.devices.len() == 1 || !found.refusals.is_empty());
+//! ```
+
+mod backend;
+
+#[cfg(target_arch = "x86_64")]
+mod amx;
+#[cfg(target_arch = "x86_64")]
+mod detect;
+#[cfg(target_arch = "x86_64")]
+mod device;
+#[cfg(target_arch = "x86_64")]
+mod dot;
+#[cfg(target_arch = "x86_64")]
+mod pack;
+
+pub use backend::CpuBackend;

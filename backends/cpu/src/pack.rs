@@ -1,0 +1,86 @@
+//! The layout that AMX wants of B.
+//!
+//! A row of a B tile holds, for each column, the elements of as many consecutive k as fit four bytes: 2 of bf16, 4 of
+//! 8 bits (*specified*: Intel SDM volume 2, TDPBF16PS and TDPBSSD, operand 3). A, C and D tiles are row-major as they
+//! are, with rows of 64 bytes.
+
+/// Bytes of one row of a tile (*specified*: palette 1; detection refuses a CPU that reports less in CPUID.1D.1).
+pub(crate) const ROW_BYTES: usize = 64;
+/// Rows of a tile.
+const ROWS: usize = 16;
+/// Bytes of a tile.
+pub(crate) const TILE_BYTES: usize = ROW_BYTES * ROWS;
+/// Columns of B, C and D: each takes four bytes of a row.
+const COLUMNS: usize = ROW_BYTES / 4;
+
+/// Reorders one row-major B tile of `E`-byte elements, `k = 64 / E` rows of 16, for the tile register.
+///
+/// Element (k, n) goes to row `k / (4 / E)`, byte `4·n + E·(k mod (4 / E))`.
+///
+/// # Panics
+/// If either slice is not as long as the tile, which is 1024 bytes whatever `E` is.
+pub(crate) fn pack_b<const E: usize>(row_major: &[u8], packed: &mut [u8]) {
+    assert_eq!(row_major.len(), TILE_BYTES);
+    assert_eq!(packed.len(), TILE_BYTES);
+    let group = 4 / E;
+    for (rows, packed_row) in row_major.chunks_exact(group * COLUMNS * E).zip(packed.chunks_exact_mut(ROW_BYTES)) {
+        for (within, row) in rows.chunks_exact(COLUMNS * E).enumerate() {
+            for (element, slot) in row.chunks_exact(E).zip(packed_row.chunks_exact_mut(4)) {
+                slot[within * E..][..E].copy_from_slice(element);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bf16_pairs_of_consecutive_k_share_four_bytes() {
+        // B[k][n] is the number 256·k + n, so that every element tells where it came from.
+        let mut row_major = Vec::new();
+        for k in 0..32u16 {
+            for n in 0..16u16 {
+                row_major.extend_from_slice(&(256 * k + n).to_le_bytes());
+            }
+        }
+        let mut packed = [0xffu8; TILE_BYTES];
+        pack_b::<2>(&row_major, &mut packed);
+        for k in 0..32usize {
+            for n in 0..16usize {
+                // In 16-bit elements: b[(k/2)·32 + 2·n + (k & 1)] = B[k][n].
+                let at = 2 * ((k / 2) * 32 + 2 * n + (k & 1));
+                let element = u16::from_le_bytes([packed[at], packed[at + 1]]);
+                assert_eq!(usize::from(element), 256 * k + n, "k {k} n {n}");
+            }
+        }
+    }
+
+    #[test]
+    fn bytes_of_four_consecutive_k_share_four_bytes() {
+        // Two passes, since one byte cannot hold both k and n.
+        for (name, value) in [("k", (|k, _| k) as fn(u8, u8) -> u8), ("n", |_, n| n)] {
+            let row_major: Vec<u8> = (0..64u8).flat_map(|k| (0..16u8).map(move |n| value(k, n))).collect();
+            let mut packed = [0xffu8; TILE_BYTES];
+            pack_b::<1>(&row_major, &mut packed);
+            for k in 0..64u8 {
+                for n in 0..16u8 {
+                    let at = usize::from(k / 4) * 64 + 4 * usize::from(n) + usize::from(k & 3);
+                    assert_eq!(packed[at], value(k, n), "{name} at k {k} n {n}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn packing_is_a_permutation_of_the_bytes() {
+        // Each 16-bit number occurs once, so a dropped or doubled element shows.
+        let row_major: Vec<u8> = (0..512u16).flat_map(u16::to_le_bytes).collect();
+        let mut packed = [0u8; TILE_BYTES];
+        pack_b::<2>(&row_major, &mut packed);
+        let mut seen: Vec<u16> = packed.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]])).collect();
+        seen.sort_unstable();
+        assert_eq!(seen, (0..512).collect::<Vec<u16>>());
+    }
+}

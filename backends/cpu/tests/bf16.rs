@@ -1,0 +1,296 @@
+//! The bf16 instructions against two models of what is specified, bit for bit, NaN payloads and signs of zeros included.
+//!
+//! What this machine cannot run is said on stdout. `MXPROBE_DOTS` sets how many dots each class of inputs gives.
+#![expect(clippy::print_stdout, reason = "says which part ran")]
+
+mod reference;
+
+use mxprobe_api::{Backend, Device, Elements, Operation, Rounding, Subnormals, TileBatch, execute};
+use mxprobe_cpu::CpuBackend;
+use reference::{
+    CLASSES, Class, ONE, Random, Rules, SPECIAL_BF16, SPECIAL_F32, draw, fma_in_f64, tdpbf16ps, vdpbf16ps,
+};
+
+type Dot = ([u16; 2], [u16; 2], u32);
+
+fn dots() -> usize {
+    std::env::var("MXPROBE_DOTS").map_or(50_000, |text| text.parse().expect("MXPROBE_DOTS is a number"))
+}
+
+/// Runs `test` on the device that has the instruction, or says why nothing ran.
+fn with_instruction(name: &str, test: impl Fn(&dyn Device, &Operation)) {
+    let found = CpuBackend::new().discover();
+    for device in &found.devices {
+        if let Some(operation) = device.operations().values().find(|operation| operation.is_named(name)) {
+            println!("{name} runs on {} ({})", device.info().name, device.info().fingerprint);
+            return test(device.as_ref(), operation);
+        }
+    }
+    let refusals = found.refusals.iter().chain(found.devices.iter().flat_map(|device| device.refusals()));
+    let refusal = refusals.filter(|refusal| refusal.what.to_lowercase().contains(name)).map(|it| it.reason.to_string());
+    println!("{name} did not run: {}", refusal.collect::<Vec<_>>().join("; "));
+}
+
+fn results(device: &dyn Device, operation: &Operation, dots: &[Dot]) -> Vec<u32> {
+    let mut batch = TileBatch::zeros(operation, dots.len());
+    batch.a = Elements::from_bits(operation.id.a, dots.iter().flat_map(|(a, ..)| a.map(u64::from)));
+    batch.b = Elements::from_bits(operation.id.b, dots.iter().flat_map(|(_, b, _)| b.map(u64::from)));
+    batch.c = Elements::from_bits(operation.id.c, dots.iter().map(|(.., c)| u64::from(*c)));
+    let d = execute(device, operation, &batch).expect("the device computes");
+    d.iter().map(|bits| u32::try_from(bits).expect("32 bits")).collect()
+}
+
+fn assert_vdpbf16ps(device: &dyn Device, operation: &Operation, dots: &[Dot]) {
+    for (dot, d) in dots.iter().zip(results(device, operation, dots)) {
+        let (a, b, c) = *dot;
+        let expected = vdpbf16ps(fma_in_f64, a, b, c);
+        assert_eq!(d, expected, "a {a:04x?} b {b:04x?} c {c:08x} gave {d:08x}, expected {expected:08x}");
+    }
+}
+
+#[test]
+fn the_two_models_agree() {
+    for class in CLASSES {
+        let mut random = Random(1);
+        for _ in 0..dots() {
+            let (a, b, c) = draw(class, &mut random);
+            let exact = vdpbf16ps(|a, b, c| Rules::SPECIFIED.fma(a, b, c), a, b, c);
+            let fast = vdpbf16ps(fma_in_f64, a, b, c);
+            assert_eq!(exact, fast, "{class:?}: a {a:04x?} b {b:04x?} c {c:08x}: {exact:08x} and {fast:08x}");
+        }
+    }
+}
+
+#[test]
+fn vdpbf16ps_is_two_fused_multiply_adds_odd_element_first() {
+    with_instruction("vdpbf16ps", |device, operation| {
+        for class in CLASSES {
+            let mut random = Random(42);
+            let mut left = dots();
+            while left > 0 {
+                let now = left.min(1 << 16);
+                let dots: Vec<Dot> = (0..now).map(|_| draw(class, &mut random)).collect();
+                assert_vdpbf16ps(device, operation, &dots);
+                left -= now;
+            }
+        }
+    });
+}
+
+/// Every combination of `values` special values in each of the five operands.
+fn specials(values: usize) -> impl Iterator<Item = Vec<Dot>> {
+    (0..values * values).map(move |outer| {
+        let (a1, b1) = (SPECIAL_BF16[outer / values], SPECIAL_BF16[outer % values]);
+        let inner = (0..values.pow(3)).map(|inner| {
+            let (a0, b0) = (SPECIAL_BF16[inner / values / values], SPECIAL_BF16[inner / values % values]);
+            ([a0, a1], [b0, b1], SPECIAL_F32[inner % values])
+        });
+        inner.collect()
+    })
+}
+
+#[test]
+fn vdpbf16ps_treats_specials_as_specified() {
+    with_instruction("vdpbf16ps", |device, operation| {
+        // 16 values hold zeros, subnormals, infinities, and NaN of three payloads; all 24 take a minute unoptimised.
+        let values = if dots() > 1_000_000 { 24 } else { 16 };
+        specials(values).for_each(|dots| assert_vdpbf16ps(device, operation, &dots));
+    });
+}
+
+#[test]
+#[ignore = "2^32 dots take minutes"]
+fn every_pair_of_bf16_values_is_multiplied_and_added_as_specified() {
+    with_instruction("vdpbf16ps", |device, operation| {
+        let mut random = Random(3);
+        for x in 0..=u16::MAX {
+            // As element 0 with random bits in c, and as element 1 with +0 in c.
+            let dots: Vec<Dot> = if x % 2 == 0 {
+                (0..=u16::MAX).map(|y| ([x, 0], [y, 0], random.u32())).collect()
+            } else {
+                (0..=u16::MAX).map(|y| ([0, x], [0, y], 0)).collect()
+            };
+            assert_vdpbf16ps(device, operation, &dots);
+        }
+    });
+}
+
+/// Each rival differs from the unit in one rule, and some class of inputs shows it.
+#[test]
+fn each_rival_of_the_model_is_refuted_by_the_unit() {
+    type Rival = fn([u16; 2], [u16; 2], u32) -> u32;
+    let rivals: [(&str, Rival); 9] = [
+        ("even element first", |a, b, c| vdpbf16ps(fma_in_f64, [a[1], a[0]], [b[1], b[0]], c)),
+        ("products joined before c", |a, b, c| fma_in_f64(c, ONE, vdpbf16ps(fma_in_f64, a, b, 0))),
+        ("products rounded before they are added", |a, b, c| with(Rules { fused: false, ..Rules::SPECIFIED }, a, b, c)),
+        ("subnormal inputs kept", |a, b, c| with(Rules { daz: false, ..Rules::SPECIFIED }, a, b, c)),
+        ("subnormal results kept", |a, b, c| {
+            with(Rules { daz: false, subnormals: Subnormals::Keep, ..Rules::SPECIFIED }, a, b, c)
+        }),
+        ("tiny before rounding", |a, b, c| {
+            with(Rules { subnormals: Subnormals::FlushBeforeRounding, ..Rules::SPECIFIED }, a, b, c)
+        }),
+        ("tiny results flushed to +0", |a, b, c| {
+            with(Rules { subnormals: Subnormals::FlushToPositiveZero, ..Rules::SPECIFIED }, a, b, c)
+        }),
+        ("toward zero", |a, b, c| with(Rules { rounding: Rounding::TowardZero, ..Rules::SPECIFIED }, a, b, c)),
+        ("to odd", |a, b, c| with(Rules { rounding: Rounding::ToOdd, ..Rules::SPECIFIED }, a, b, c)),
+    ];
+    fn with(rules: Rules, a: [u16; 2], b: [u16; 2], c: u32) -> u32 {
+        vdpbf16ps(|a, b, c| rules.fma(a, b, c), a, b, c)
+    }
+    with_instruction("vdpbf16ps", |device, operation| {
+        for (name, rival) in rivals {
+            let mut most = (0, Class::UniformBits);
+            for class in CLASSES {
+                let mut random = Random(7);
+                let dots: Vec<Dot> = (0..dots().min(100_000)).map(|_| draw(class, &mut random)).collect();
+                let given = results(device, operation, &dots);
+                let refuted = dots.iter().zip(given).filter(|((a, b, c), d)| rival(*a, *b, *c) != *d).count();
+                most = if refuted > most.0 { (refuted, class) } else { most };
+            }
+            println!("{name}: refuted most often by {:?}, {} times", most.1, most.0);
+            assert!(most.0 > 0, "no class of inputs refutes: {name}");
+        }
+    });
+}
+
+/// Products at some k, c, then what TDPBF16PS and VDPBF16PS return; VDPBF16PS has k 0 and 1 only.
+type Row = (&'static [(usize, u16, u16)], u32, u32, Option<u32>);
+
+/// Results of TDPBF16PS and VDPBF16PS (*measured* on an Intel Xeon and, for VDPBF16PS, on an AMD EPYC of family 26).
+const DIRECTED: &[Row] = &[
+    // 1 + 2^-24: a tie, to even.
+    (&[(0, 0x3380, 0x3f80)], 0x3f80_0000, 0x3f80_0000, Some(0x3f80_0000)),
+    // (1 + 2^-23) + 2^-24: a tie, to even.
+    (&[(0, 0x3380, 0x3f80)], 0x3f80_0001, 0x3f80_0002, Some(0x3f80_0002)),
+    // Just above a tie.
+    (&[(0, 0x3381, 0x3f80)], 0x3f80_0000, 0x3f80_0001, Some(0x3f80_0001)),
+    // 1 + 2^-24 + 2^-24, the even chain: each step rounds.
+    (&[(0, 0x3f80, 0x3f80), (2, 0x3380, 0x3f80), (4, 0x3380, 0x3f80)], 0, 0x3f80_0000, None),
+    // 2^-24 + 2^-24, then 1; or one after the other to 1.
+    (&[(0, 0x3380, 0x3f80), (1, 0x3380, 0x3f80)], 0x3f80_0000, 0x3f80_0001, Some(0x3f80_0000)),
+    (&[(0, 0x3f80, 0x3f80), (1, 0x3380, 0x3f80)], 0x3380_0000, 0x3f80_0000, Some(0x3f80_0001)),
+    // 2^30 − 2^30 + 1: the odd element meets c first.
+    (&[(1, 0xce80, 0x3f80), (0, 0x3f80, 0x3f80)], 0x4e80_0000, 0x0000_0000, Some(0x3f80_0000)),
+    (&[(0, 0xce80, 0x3f80), (1, 0x3f80, 0x3f80)], 0x4e80_0000, 0x0000_0000, Some(0x0000_0000)),
+    // 2^-120 + 2^-140: the tiny product is kept inside the step.
+    (&[(0, 0x0380, 0x3f80), (2, 0x1c80, 0x1c80)], 0, 0x0380_0008, None),
+    (&[(0, 0x1c80, 0x1c80)], 0x0380_0000, 0x0380_0000, Some(0x0380_0008)),
+    // −2^127 + 2^128: a product above the range is kept inside the step.
+    (&[(0, 0xff00, 0x3f80), (2, 0x5f80, 0x5f80)], 0, 0x7f00_0000, None),
+    (&[(0, 0x5f80, 0x5f80)], 0xff00_0000, 0x7f80_0000, Some(0x7f00_0000)),
+    (&[(0, 0x7f00, 0x3f80), (2, 0x7f00, 0x3f80), (4, 0xff00, 0x3f80)], 0, 0x7f80_0000, None),
+    // Subnormals in: 2^-133 · 2^127, and · ∞.
+    (&[(0, 0x0001, 0x7f00)], 0, 0x0000_0000, Some(0x0000_0000)),
+    (&[(0, 0x0001, 0x7f80)], 0, 0xffc0_0000, Some(0xffc0_0000)),
+    (&[], 0x0000_0001, 0x0000_0000, Some(0x0000_0000)),
+    (&[], 0x007f_ffff, 0x0000_0000, Some(0x0000_0000)),
+    // −2^-127: flushed with its sign; the chains of TDPBF16PS add it to +0 again.
+    (&[(0, 0xa000, 0x1f80)], 0, 0x0000_0000, Some(0x8000_0000)),
+    // 2^-126 − 2^-151 rounds to 2^-126 if the exponent is unbounded; 2^-126 − 2^-150 does not.
+    (&[(0, 0x0080, 0x3f80), (2, 0x9a00, 0x1980)], 0, 0x0080_0000, None),
+    (&[(0, 0x0080, 0x3f80), (2, 0x9a00, 0x1a00)], 0, 0x0000_0000, None),
+    (&[(1, 0x9a00, 0x1980)], 0x0080_0000, 0x0080_0000, Some(0x0080_0000)),
+    // 2^-126 − 1.5 · 2^-126: negative and tiny, −0.
+    (&[(0, 0x80c0, 0x3f80)], 0x0080_0000, 0x8000_0000, Some(0x8000_0000)),
+    // Signs of zeros: other products +0, so −0 + 0 is +0.
+    (&[], 0x8000_0000, 0x0000_0000, Some(0x0000_0000)),
+    (&[(0, 0x8000, 0x3f80), (1, 0x8000, 0x3f80)], 0x8000_0000, 0x0000_0000, Some(0x8000_0000)),
+    // Infinities.
+    (&[(0, 0x7f80, 0x0000)], 0, 0xffc0_0000, Some(0xffc0_0000)),
+    (&[(0, 0x7f80, 0x3f80), (1, 0xff80, 0x3f80)], 0, 0xffc0_0000, Some(0xffc0_0000)),
+    (&[(0, 0x7300, 0x3f80)], 0x7f7f_ffff, 0x7f80_0000, Some(0x7f80_0000)),
+    // NaN: quieted, payload kept; a before b; c first or last.
+    (&[(0, 0x7f81, 0x3f80)], 0, 0x7fc1_0000, Some(0x7fc1_0000)),
+    (&[(0, 0xff85, 0x3f80)], 0, 0xffc5_0000, Some(0xffc5_0000)),
+    (&[(0, 0x7fc1, 0x7fc2)], 0, 0x7fc1_0000, Some(0x7fc1_0000)),
+    (&[(0, 0x7fc1, 0x3f80)], 0x7fc1_2345, 0x7fc1_2345, Some(0x7fc1_0000)),
+    (&[(0, 0x7fc1, 0x3f80), (2, 0x7fc2, 0x3f80)], 0, 0x7fc2_0000, None),
+    (&[(0, 0x7fc1, 0x3f80), (1, 0x7fc2, 0x3f80)], 0, 0x7fc1_0000, Some(0x7fc1_0000)),
+    (&[(0, 0x7f80, 0x0000), (1, 0x7fc2, 0x3f80)], 0, 0xffc0_0000, Some(0x7fc2_0000)),
+    (&[(0, 0x7f80, 0x0000)], 0x7fc1_2345, 0x7fc1_2345, Some(0x7fc1_2345)),
+];
+
+#[test]
+fn directed_dots_give_the_bits_that_were_measured() {
+    let spread = |products: &[(usize, u16, u16)]| {
+        let (mut a, mut b) = ([0; 32], [0; 32]);
+        for (k, x, y) in products {
+            (a[*k], b[*k]) = (*x, *y);
+        }
+        (a, b)
+    };
+    for (products, c, tdp, vdp) in DIRECTED {
+        let (a, b) = spread(products);
+        let given = tdpbf16ps(fma_in_f64, |k| a[k], |k| b[k], *c);
+        assert_eq!(given, *tdp, "the model of TDPBF16PS: {products:04x?} c {c:08x}");
+        if let Some(vdp) = vdp {
+            let given = vdpbf16ps(fma_in_f64, [a[0], a[1]], [b[0], b[1]], *c);
+            assert_eq!(given, *vdp, "the model of VDPBF16PS: {products:04x?} c {c:08x}");
+        }
+    }
+    with_instruction("vdpbf16ps", |device, operation| {
+        for (products, c, _, vdp) in DIRECTED {
+            let (a, b) = spread(products);
+            if let Some(vdp) = vdp {
+                let given = results(device, operation, &[([a[0], a[1]], [b[0], b[1]], *c)])[0];
+                assert_eq!(given, *vdp, "{products:04x?} c {c:08x} gave {given:08x}, expected {vdp:08x}");
+            }
+        }
+    });
+    with_instruction("tdpbf16ps", |device, operation| {
+        for (products, c, tdp, _) in DIRECTED {
+            let (a, b) = spread(products);
+            // The same dot in every row and column.
+            let mut batch = TileBatch::zeros(operation, 1);
+            batch.a = Elements::from_bits(operation.id.a, (0..16 * 32).map(|at| u64::from(a[at % 32])));
+            batch.b = Elements::from_bits(operation.id.b, (0..32 * 16).map(|at| u64::from(b[at / 16])));
+            batch.c = Elements::from_bits(operation.id.c, (0..256).map(|_| u64::from(*c)));
+            let d = execute(device, operation, &batch).expect("the device computes");
+            for (at, given) in d.iter().enumerate() {
+                assert_eq!(
+                    given,
+                    u64::from(*tdp),
+                    "{products:04x?} c {c:08x} gave {given:08x} at {at}, expected {tdp:08x}"
+                );
+            }
+        }
+    });
+}
+
+#[test]
+fn tdpbf16ps_is_two_chains_joined_before_c() {
+    with_instruction("tdpbf16ps", |device, operation| {
+        for class in CLASSES {
+            let mut random = Random(42);
+            let tiles = (dots() / 256).clamp(33, 512);
+            let mut batch = TileBatch::zeros(operation, tiles);
+            // The 16 · 16 · tiles dots of a batch share rows and columns, drawn in pairs of k.
+            for at in 0..tiles * 256 {
+                let (a, b, c) = draw(class, &mut random);
+                let (tile, pair, line) = (at / 256, at / 16 % 16, at % 16);
+                for (parity, (a, b)) in a.into_iter().zip(b).enumerate() {
+                    let k = 2 * pair + parity;
+                    batch.a.set(tile * 512 + line * 32 + k, u64::from(a));
+                    batch.b.set(tile * 512 + k * 16 + line, u64::from(b));
+                }
+                batch.c.set(at, u64::from(c));
+            }
+            let d = execute(device, operation, &batch).expect("the device computes");
+            for (at, given) in d.iter().enumerate() {
+                let (tile, row, column) = (at / 256, at / 16 % 16, at % 16);
+                let bf16 = |bits| u16::try_from(bits).expect("16 bits");
+                let a = |k| bf16(batch.a.get(tile * 512 + row * 32 + k));
+                let b = |k| bf16(batch.b.get(tile * 512 + k * 16 + column));
+                let c = u32::try_from(batch.c.get(at)).expect("32 bits");
+                let expected = tdpbf16ps(fma_in_f64, a, b, c);
+                assert_eq!(
+                    given,
+                    u64::from(expected),
+                    "{class:?}, tile {tile} row {row} column {column} gave {given:08x}, expected {expected:08x}"
+                );
+            }
+        }
+    });
+}
