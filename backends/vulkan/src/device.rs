@@ -1,0 +1,211 @@
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use mxprobe_api::{Device, DeviceInfo, Elements, Error, Operation, OperationId, OperationSet, Refusal, TileBatch};
+use sha2::{Digest, Sha256};
+
+use crate::disassembly::assembly;
+use crate::physical::{Found, Physical};
+use crate::self_test::{self, SelfTest};
+use crate::session::Session;
+use crate::spirv::Kernel;
+
+/// The most multiply-adds that one kernel chains.
+const MOST_STEPS: u32 = 256;
+
+/// A physical device with `VK_KHR_cooperative_matrix`, opened when it is first asked to compute or compile.
+pub struct VulkanDevice {
+    info: DeviceInfo,
+    operations: OperationSet,
+    refusals: Vec<Refusal>,
+    kernels: BTreeMap<OperationId, Kernel>,
+    physical: Physical,
+    timeout: Duration,
+    opened: Mutex<Opened>,
+}
+
+#[derive(Default)]
+struct Opened {
+    session: Option<Session>,
+    /// Operations whose self-test passed.
+    tested: BTreeSet<OperationId>,
+}
+
+impl VulkanDevice {
+    pub(crate) fn new(found: Found, timeout: Duration) -> Self {
+        let Found { physical, info, operations, kernels, refusals } = found;
+        Self { info, operations, refusals, kernels, physical, timeout, opened: Mutex::default() }
+    }
+
+    /// The SPIR-V module handed to the driver for an operation, `steps` multiply-adds chained.
+    ///
+    /// # Errors
+    /// [`Error::is_invalid`] if the device has no such operation, or no such number of steps can be chained.
+    pub fn spirv(&self, operation: &Operation, steps: u32) -> Result<Vec<u32>, Error> {
+        self.check_steps(operation, steps)?;
+        Ok(self.kernel(&operation.id)?.words(steps))
+    }
+
+    /// Compiles the kernel of an operation and runs nothing.
+    ///
+    /// # Errors
+    /// Whatever the driver reports.
+    pub fn compile(&self, operation: &Operation) -> Result<(), Error> {
+        let kernel = self.kernel(&operation.id)?;
+        let mut opened = self.opened();
+        self.session(&mut opened)?.pipeline(&operation.id, kernel, 1).map(drop)
+    }
+
+    /// Computes sums of small integers that are exact in every format, and compares every element.
+    ///
+    /// The same check runs by itself before the first [`execute`](Device::execute) of an operation.
+    ///
+    /// # Errors
+    /// [`Error::is_self_test`] with row, column, expected and computed value; [`Error::is_nothing_written`] where the
+    /// device wrote nothing; else whatever the driver reports.
+    pub fn self_test(&self, operation: &Operation) -> Result<SelfTest, Error> {
+        let kernel = self.kernel(&operation.id)?;
+        let mut opened = self.opened();
+        let passed = self.self_test_in(&mut opened, operation, kernel)?;
+        opened.tested.insert(operation.id.clone());
+        Ok(passed)
+    }
+
+    /// Computes D = A·B + C for a k that is `steps` times the operation's, in one kernel: the sum of one multiply-add is
+    /// C of the next, k ascending.
+    ///
+    /// A tile of A is m×(k·steps) and of B (k·steps)×n, row-major; C and D are as ever.
+    ///
+    /// # Errors
+    /// [`Error::is_invalid`] if the lengths do not fit or `steps` is not between 1 and 256;
+    /// [`Error::is_unsupported`] if C and D differ in format; else as [`execute`](Device::execute).
+    pub fn execute_chained(&self, operation: &Operation, batch: &TileBatch, steps: u32) -> Result<Elements, Error> {
+        self.check_steps(operation, steps)?;
+        let id = &operation.id;
+        let (m, n, k) = id.shape.sizes();
+        let long_k = k * steps as usize;
+        for (name, elements, format, per_tile) in
+            [("a", &batch.a, id.a, m * long_k), ("b", &batch.b, id.b, long_k * n), ("c", &batch.c, id.c, m * n)]
+        {
+            if elements.format() != format || elements.len() != batch.tiles * per_tile {
+                return Err(Error::invalid(format!(
+                    "{name} holds {} elements of {} where {} tiles of {steps} chained {id} take {} of {format}",
+                    elements.len(),
+                    elements.format(),
+                    batch.tiles,
+                    batch.tiles * per_tile
+                )));
+            }
+        }
+        self.execute_steps(operation, batch, steps)
+    }
+
+    /// Asks the driver to compile a kernel that saturates where the configuration does not, or the reverse.
+    ///
+    /// Validation layers have to object (`VUID-RuntimeSpirv-OpCooperativeMatrixMulAddKHR-10060`) where the driver does
+    /// not list that configuration too; drivers need not. For tests of the layers.
+    #[doc(hidden)]
+    pub fn compile_with_other_saturation(&self, operation: &Operation) -> Result<(), Error> {
+        let mut kernel = self.kernel(&operation.id)?.clone();
+        kernel.saturating = !kernel.saturating;
+        let mut opened = self.opened();
+        self.session(&mut opened)?.try_compile(&kernel.words(1))
+    }
+
+    fn check_steps(&self, operation: &Operation, steps: u32) -> Result<(), Error> {
+        let id = &operation.id;
+        if !(1..=MOST_STEPS).contains(&steps) {
+            return Err(Error::invalid(format!("{steps} steps of {id} cannot be chained; 1 to {MOST_STEPS} can")));
+        }
+        if steps > 1 && id.c != id.d {
+            return Err(Error::unsupported(format!("{id} cannot be chained: C is {} and D is {}", id.c, id.d)));
+        }
+        Ok(())
+    }
+
+    fn kernel(&self, id: &OperationId) -> Result<&Kernel, Error> {
+        self.kernels.get(id).ok_or_else(|| Error::invalid(format!("{} has no operation {id}", self.info.selector)))
+    }
+
+    fn opened(&self) -> MutexGuard<'_, Opened> {
+        // A panic while it was held leaves handles and a list, both valid.
+        self.opened.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn session<'a>(&self, opened: &'a mut Opened) -> Result<&'a mut Session, Error> {
+        if opened.session.is_none() {
+            opened.session = Some(Session::open(&self.physical, self.timeout)?);
+        }
+        Ok(opened.session.as_mut().expect("just opened"))
+    }
+
+    fn self_test_in(&self, opened: &mut Opened, operation: &Operation, kernel: &Kernel) -> Result<SelfTest, Error> {
+        self_test::check(operation, |batch| self.run(opened, operation, kernel, batch, 1))
+    }
+
+    fn execute_steps(&self, operation: &Operation, batch: &TileBatch, steps: u32) -> Result<Elements, Error> {
+        let kernel = self.kernel(&operation.id)?;
+        let mut opened = self.opened();
+        if !opened.tested.contains(&operation.id) {
+            self.self_test_in(&mut opened, operation, kernel)?;
+            opened.tested.insert(operation.id.clone());
+        }
+        self.run(&mut opened, operation, kernel, batch, steps)
+    }
+
+    fn run(
+        &self,
+        opened: &mut Opened,
+        operation: &Operation,
+        kernel: &Kernel,
+        batch: &TileBatch,
+        steps: u32,
+    ) -> Result<Elements, Error> {
+        let id = &operation.id;
+        let (m, n, k) = id.shape.sizes();
+        let long_k = k * steps as usize;
+        let [a, b, c, d] = [id.a, id.b, id.c, id.d].map(mxprobe_api::Format::storage_bytes);
+        let tile_bytes = [m * long_k * a, long_k * n * b, m * n * c, m * n * d];
+        let session = self.session(opened)?;
+        let pipeline = session.pipeline(id, kernel, steps)?;
+        let inputs = [batch.a.bytes(), batch.b.bytes(), batch.c.bytes()];
+        let bytes = session.run(pipeline, inputs, tile_bytes, batch.tiles);
+        Elements::from_bytes(id.d, bytes.map_err(|error| error.context(id))?)
+    }
+}
+
+impl Device for VulkanDevice {
+    fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    fn operations(&self) -> &OperationSet {
+        &self.operations
+    }
+
+    fn refusals(&self) -> &[Refusal] {
+        &self.refusals
+    }
+
+    fn execute(&self, operation: &Operation, batch: &TileBatch) -> Result<Elements, Error> {
+        self.execute_steps(operation, batch, 1)
+    }
+
+    fn disassembly(&self, operation: &Operation) -> Result<Option<String>, Error> {
+        let kernel = self.kernel(&operation.id)?;
+        let mut opened = self.opened();
+        Ok(self.session(&mut opened)?.representations(&kernel.words(1))?.map(assembly))
+    }
+
+    fn kernel_hash(&self, operation: &Operation) -> Option<String> {
+        let words = self.kernels.get(&operation.id)?.words(1);
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let mut hex = String::new();
+        for byte in Sha256::digest(&bytes) {
+            write!(hex, "{byte:02x}").expect("a string takes it");
+        }
+        Some(hex)
+    }
+}

@@ -1,0 +1,217 @@
+//! A check of an operation's layout that needs no model: small integers whose sums are exact in every format.
+
+use mxprobe_api::{Decoded, Elements, Error, Format, Operation, Overflow, Rounding, Subnormals, TileBatch};
+
+/// How many tiles a check computes.
+const TILES: usize = 16;
+
+/// What a passed self-test compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SelfTest {
+    /// Tiles computed.
+    pub tiles: usize,
+    /// Elements of D that were as expected.
+    pub elements: usize,
+}
+
+/// Random small integers, in operands and in sums few enough to be exact in every format of the operation, whatever the
+/// order of addition.
+struct Inputs {
+    batch: TileBatch,
+    /// m·k, k·n and m·n integers a tile.
+    a: Vec<i64>,
+    b: Vec<i64>,
+    c: Vec<i64>,
+}
+
+/// Computes D of small integers with `execute` and compares every element with the exact result.
+///
+/// A transposed or permuted operand, a wrong tile, a wrong sign or a wrong stride is found. Zeros of either sign are
+/// equal here.
+pub(crate) fn check(
+    operation: &Operation,
+    execute: impl FnOnce(&TileBatch) -> Result<Elements, Error>,
+) -> Result<SelfTest, Error> {
+    let id = &operation.id;
+    let (m, n, k) = id.shape.sizes();
+    let inputs = inputs(operation);
+    let d = execute(&inputs.batch)?;
+    for tile in 0..TILES {
+        let (a, b, c) = (&inputs.a[tile * m * k..], &inputs.b[tile * k * n..], &inputs.c[tile * m * n..]);
+        for row in 0..m {
+            for column in 0..n {
+                let products: i64 = (0..k).map(|k_at| a[row * k + k_at] * b[k_at * n + column]).sum();
+                let exact = products + c[row * n + column];
+                let expected = encode(id.d, exact);
+                let got = d.get((tile * m + row) * n + column);
+                let zeros = [expected, got].map(|bits| matches!(id.d.decode(bits), Decoded::Zero { .. }));
+                if got != expected && zeros != [true, true] {
+                    return Err(Error::self_test(format!(
+                        "{id} computed a wrong sum of small integers: row {row}, column {column} of tile {tile} should be \
+                         {exact} ({}), and is {}",
+                        id.d.hex(expected),
+                        id.d.hex(got)
+                    )));
+                }
+            }
+        }
+    }
+    Ok(SelfTest { tiles: TILES, elements: TILES * m * n })
+}
+
+/// The bits of an integer; an integer format keeps its low bits.
+#[expect(clippy::cast_sign_loss, reason = "two's complement is what is wanted")]
+fn encode(format: Format, value: i64) -> u64 {
+    if format.is_integer() {
+        return value as u64 & format.mask();
+    }
+    let magnitude = u128::from(value.unsigned_abs());
+    format.encode(value < 0, magnitude, 0, Rounding::NearestEven, Overflow::Saturate, Subnormals::Keep).bits
+}
+
+/// Integers up to this are exact in a format: 2^(fraction bits + 1) at most, or the largest integer.
+fn exact_up_to(format: Format) -> i64 {
+    if format.is_integer() {
+        i64::try_from(format.largest(false)).map_or(i64::from(i16::MAX), |largest| largest.min(i64::from(i16::MAX)))
+    } else {
+        1 << (format.fraction_bits() + 1).min(15)
+    }
+}
+
+fn is_unsigned(format: Format) -> bool {
+    matches!(format.encoding(), mxprobe_api::Encoding::Integer { signed: false, .. })
+}
+
+fn inputs(operation: &Operation) -> Inputs {
+    let id = &operation.id;
+    let (m, n, k) = id.shape.sizes();
+    let limit = [id.c, id.d].into_iter().map(exact_up_to).min().expect("two formats");
+    // The largest magnitude whose sums stay exact; with 1, as many products are left out as is needed.
+    let length = i64::try_from(k).expect("a small shape");
+    let magnitude = (1..=3).rev().find(|size| length * size * size + size <= limit).unwrap_or(1);
+    let used = usize::try_from((limit - magnitude) / (magnitude * magnitude)).expect("a positive limit").min(k);
+    let non_negative = id.has("satfinite") && is_unsigned(id.d);
+
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut random = move || {
+        // splitmix64 (Steele, Lea, Flood 2014).
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = (state ^ state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ z >> 31
+    };
+    let mut below = |bound: usize| usize::try_from(random() % bound as u64).expect("below a length");
+    let mut integer = |format: Format| {
+        let magnitude = usize::try_from(magnitude).expect("1 to 3");
+        let value = if non_negative || is_unsigned(format) { below(magnitude + 1) } else { below(2 * magnitude + 1) };
+        let shift = if non_negative || is_unsigned(format) { 0 } else { magnitude };
+        i64::try_from(value).expect("small") - i64::try_from(shift).expect("small")
+    };
+    let mut a: Vec<i64> = (0..TILES * m * k).map(|_| integer(id.a)).collect();
+    let b: Vec<i64> = (0..TILES * k * n).map(|_| integer(id.b)).collect();
+    let c: Vec<i64> = (0..TILES * m * n).map(|_| integer(id.c)).collect();
+    for (row, values) in a.chunks_exact_mut(k).enumerate() {
+        // Leave `used` products of each row, at another place in every row.
+        for at in used..k {
+            values[(at * 5 + row * 3) % k] = 0;
+        }
+    }
+    let elements =
+        |format: Format, values: &[i64]| Elements::from_bits(format, values.iter().map(|v| encode(format, *v)));
+    let mut batch = TileBatch::zeros(operation, TILES);
+    (batch.a, batch.b, batch.c) = (elements(id.a, &a), elements(id.b, &b), elements(id.c, &c));
+    Inputs { batch, a, b, c }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const IDS: [&str; 9] = [
+        "coopmat.m8n8k8.f16.f16.f16.f16",
+        "coopmat.m16n8k16.f32.f16.f16.f32",
+        "coopmat.m16n16k16.bf16.bf16.bf16.bf16",
+        "coopmat.m16n16k16.f32.e5m2.e4m3.f32",
+        "coopmat.m16n16k64.bf16.bf16.bf16.bf16",
+        "coopmat.m16n16k64.e4m3.e4m3.e4m3.e4m3",
+        "coopmat.m16n16k16.u32.u8.s8.u32",
+        "coopmat.m16n8k32.s32.u8.s8.s32.satfinite",
+        "coopmat.m16n8k64.s8.s8.s8.s8.satfinite",
+    ];
+
+    fn integer(format: Format, bits: u64) -> i64 {
+        match format.decode(bits) {
+            Decoded::Zero { .. } => 0,
+            Decoded::Finite { negative, significand, exponent } => {
+                let shift = exponent - i32::try_from(format.fraction_bits()).unwrap();
+                let significand = i64::try_from(significand).unwrap();
+                let magnitude = if shift < 0 {
+                    assert_eq!(significand % (1 << -shift), 0, "{format} {bits:#x} is no integer");
+                    significand >> -shift
+                } else {
+                    significand << shift
+                };
+                if negative { -magnitude } else { magnitude }
+            }
+            other => panic!("{format} {bits:#x} is {other:?}"),
+        }
+    }
+
+    /// A unit whose layout is right but for what `at` makes of (row, column) of A, B, C and the tile.
+    fn unit(operation: &Operation, batch: &TileBatch, wrong: &str) -> Elements {
+        let id = &operation.id;
+        let (m, n, k) = id.shape.sizes();
+        let pick =
+            |elements: &Elements, tile: usize, rows: usize, columns: usize, row: usize, column: usize, transposed| {
+                let at = if transposed { (column * rows + row) % (rows * columns) } else { row * columns + column };
+                integer(elements.format(), elements.get(tile * rows * columns + at))
+            };
+        let mut d = Elements::from_bits(id.d, []);
+        for tile in 0..batch.tiles {
+            let from = if wrong == "tile" { 0 } else { tile };
+            for row in 0..m {
+                for column in 0..n {
+                    let mut sum = pick(&batch.c, from, m, n, row, column, wrong == "c");
+                    for at in 0..k {
+                        let a = pick(&batch.a, from, m, k, row, at, wrong == "a");
+                        sum += a * pick(&batch.b, from, k, n, at, column, wrong == "b");
+                    }
+                    d.push(encode(id.d, sum));
+                }
+            }
+        }
+        d
+    }
+
+    #[test]
+    fn a_right_layout_passes_in_every_format() {
+        for id in IDS {
+            let operation = Operation::new(id.parse().unwrap(), "subgroup");
+            let passed = check(&operation, |batch| Ok(unit(&operation, batch, ""))).unwrap();
+            let (m, n, _) = operation.id.shape.sizes();
+            assert_eq!(passed.elements, 16 * m * n, "{id}");
+        }
+    }
+
+    #[test]
+    fn a_transposed_operand_or_a_wrong_tile_is_found() {
+        for id in IDS {
+            let operation = Operation::new(id.parse().unwrap(), "subgroup");
+            for wrong in ["a", "b", "c", "tile"] {
+                let error = check(&operation, |batch| Ok(unit(&operation, batch, wrong))).unwrap_err();
+                assert!(error.is_self_test(), "{id} {wrong}");
+                assert!(error.to_string().contains("row ") && error.to_string().contains("should be"), "{error}");
+            }
+        }
+    }
+
+    #[test]
+    fn zeros_for_every_element_are_found() {
+        for id in IDS {
+            let operation = Operation::new(id.parse().unwrap(), "subgroup");
+            let (m, n, _) = operation.id.shape.sizes();
+            let zeros = |batch: &TileBatch| Ok(Elements::zeros(operation.id.d, batch.tiles * m * n));
+            assert!(check(&operation, zeros).unwrap_err().is_self_test(), "{id}");
+        }
+    }
+}

@@ -1,0 +1,441 @@
+//! The cases; each runs in a process of its own, with the driver it names.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use mxprobe_api::{Backend, Decoded, Device, DeviceKind, Elements, Operation, OperationId, TileBatch, execute};
+use mxprobe_vulkan::{VulkanBackend, VulkanDevice, matrix_instructions};
+
+use crate::model::{Inputs, Random, lavapipe};
+
+/// One case.
+pub(crate) struct Case {
+    pub(crate) name: String,
+    /// What the drivers' `run` takes as `MXPROBE_VULKAN_DRIVER`.
+    pub(crate) driver: &'static str,
+    pub(crate) environment: Vec<(&'static str, &'static str)>,
+    /// Runs when asked for only, and shows what it printed.
+    pub(crate) manual: bool,
+    pub(crate) run: Box<dyn Fn() + Send>,
+}
+
+const LAVAPIPE: &str = "lavapipe";
+const LAVAPIPE_CONFIGURATIONS: [&str; 4] = [
+    "coopmat.m8n8k8.f16.f16.f16.f16",
+    "coopmat.m8n8k8.f32.f16.f16.f32",
+    "coopmat.m8n8k8.s32.s8.s8.s32",
+    "coopmat.m8n8k8.u32.u8.u8.u32",
+];
+/// Drivers that compile for hardware that is not there, and what their golden files are called.
+const SHIMS: [(&str, &str); 7] = [
+    ("radv:gfx1201", "radv-gfx1201"),
+    ("radv:navi31", "radv-navi31"),
+    ("radv:navi33", "radv-navi33"),
+    ("radv:strix1", "radv-strix1"),
+    ("nvk:162", "nvk-162"),
+    ("nvk:172", "nvk-172"),
+    ("nvk:176", "nvk-176"),
+];
+/// Drivers whose devices have no matrix units.
+const WITHOUT_MATRICES: [(&str, &str); 2] = [("radv:navi21", "radv"), ("nvk:140", "NVK")];
+
+pub(crate) fn all() -> Vec<Case> {
+    let case = |name: &str, driver: &'static str, run: Box<dyn Fn() + Send>| Case {
+        name: name.to_owned(),
+        driver,
+        environment: Vec::new(),
+        manual: false,
+        run,
+    };
+    let mut cases = vec![
+        case("lavapipe_lists_four_configurations_and_nearest_even", LAVAPIPE, Box::new(lists)),
+        case("lavapipe_passes_the_self_test_in_every_operation", LAVAPIPE, Box::new(self_tests)),
+        case("chained_steps_are_calls_in_the_order_of_k", LAVAPIPE, Box::new(chains)),
+        case("batches_beyond_one_grid_and_one_buffer_come_back_in_order", LAVAPIPE, Box::new(large_batches)),
+        case("a_result_equal_to_the_fill_is_returned", LAVAPIPE, Box::new(fill_values)),
+        case("an_empty_batch_is_an_empty_result", LAVAPIPE, Box::new(empty_batch)),
+        case("a_time_limit_ends_the_device", LAVAPIPE, Box::new(time_limit)),
+        case("kernels_have_hashes_of_their_own", LAVAPIPE, Box::new(hashes)),
+        case("threads_may_share_a_device", LAVAPIPE, Box::new(threads)),
+        case("no_loader_is_a_refusal", "none", Box::new(no_loader)),
+        case("no_driver_is_a_refusal_that_says_where_was_searched", "none", Box::new(no_driver)),
+        Case {
+            environment: vec![("LP_NATIVE_VECTOR_WIDTH", "128")],
+            ..case("an_extension_without_its_feature_is_refused", LAVAPIPE, Box::new(no_feature))
+        },
+        Case {
+            environment: vec![("MXPROBE_VULKAN_VALIDATION", "1"), ("VK_LAYER_PATH", "/nonexistent")],
+            ..case("missing_validation_layers_are_a_refusal", LAVAPIPE, Box::new(no_layers))
+        },
+        Case { manual: true, ..case("speed", LAVAPIPE, Box::new(speed)) },
+    ];
+    for id in LAVAPIPE_CONFIGURATIONS {
+        let name = format!("lavapipe_agrees_with_its_model_bit_for_bit::{id}");
+        cases.push(case(&name, LAVAPIPE, Box::new(move || agrees(id))));
+    }
+    for driver in ["radv", "nvk", "anv"] {
+        let name = format!("a_driver_without_hardware_is_no_device::{driver}");
+        cases.push(case(&name, driver, Box::new(no_hardware)));
+    }
+    for (driver, word) in WITHOUT_MATRICES {
+        let name = format!("a_device_without_the_extension_is_refused_by_name::{driver}");
+        cases.push(case(&name, driver, Box::new(move || no_extension(word))));
+    }
+    let layers = vec![("MXPROBE_VULKAN_VALIDATION", "1")];
+    for (driver, golden) in SHIMS {
+        let name = format!("operations_and_instructions_are_those_of_the_golden_file::{golden}");
+        cases.push(case(&name, driver, Box::new(move || instructions(golden))));
+        let name = format!("a_device_that_writes_nothing_is_found_out::{golden}");
+        cases.push(case(&name, driver, Box::new(nothing_written)));
+        let name = format!("validation_layers_are_content::{golden}");
+        cases.push(Case { environment: layers.clone(), ..case(&name, driver, Box::new(|| validates(false))) });
+    }
+    let name = format!("validation_layers_are_content::{LAVAPIPE}");
+    cases.push(Case { environment: layers, ..case(&name, LAVAPIPE, Box::new(|| validates(true))) });
+    cases
+}
+
+fn only_device(backend: &VulkanBackend) -> VulkanDevice {
+    let (mut devices, refusals) = backend.devices();
+    let refused: Vec<String> = refusals.iter().map(|refusal| format!("{}: {}", refusal.what, refusal.reason)).collect();
+    assert_eq!(devices.len(), 1, "{refused:?}");
+    devices.pop().unwrap()
+}
+
+fn device() -> VulkanDevice {
+    only_device(&VulkanBackend::new())
+}
+
+/// The one refusal of an environment in which there is no device.
+fn only_refusal(backend: &VulkanBackend) -> mxprobe_api::Refusal {
+    let found = backend.discover();
+    assert!(found.devices.is_empty());
+    let mut refusals: Vec<_> =
+        found.refusals.into_iter().filter(|refusal| !refusal.what.starts_with("/dev/dri")).collect();
+    assert_eq!(refusals.len(), 1, "{refusals:?}");
+    refusals.pop().unwrap()
+}
+
+fn operation(device: &VulkanDevice, id: &str) -> Operation {
+    let id: OperationId = id.parse().unwrap();
+    device.operations().get(&id).unwrap_or_else(|| panic!("{id} is not listed")).clone()
+}
+
+fn lists() {
+    let device = device();
+    let info = device.info();
+    assert_eq!((info.selector.as_str(), info.backend.as_str()), ("vulkan:0", "vulkan"));
+    assert_eq!(info.kind, DeviceKind::Software);
+    assert_eq!(info.fingerprint, "10005-0000-mesa_llvmpipe");
+    assert_eq!(info.aliases, ["lavapipe"]);
+    let driver = info.driver.as_ref().unwrap();
+    assert!(driver.name == "llvmpipe" && driver.version.starts_with("Mesa "), "{driver:?}");
+    assert_eq!(info.properties["subgroup_size"], "8");
+    assert_eq!(info.properties["denorm_preserve_bits"], "none");
+    assert_eq!(info.properties["rounding_mode_rte_bits"], "16 32 64");
+    let ids: Vec<String> = device.operations().keys().map(ToString::to_string).collect();
+    assert_eq!(
+        ids,
+        [
+            "coopmat.m8n8k8.f16.f16.f16.f16",
+            "coopmat.m8n8k8.f16.f16.f16.f16.rte",
+            "coopmat.m8n8k8.f32.f16.f16.f32",
+            "coopmat.m8n8k8.f32.f16.f16.f32.rte",
+            "coopmat.m8n8k8.s32.s8.s8.s32",
+            "coopmat.m8n8k8.u32.u8.u8.u32",
+        ]
+    );
+    assert!(device.refusals().is_empty(), "{:?}", device.refusals());
+}
+
+fn self_tests() {
+    let device = device();
+    for operation in device.operations().values() {
+        let passed = device.self_test(operation).unwrap();
+        assert_eq!(passed.elements, passed.tiles * 64, "{}", operation.id);
+        assert_eq!(device.disassembly(operation), Ok(None));
+    }
+}
+
+/// More than 100 000 outputs of each kind of input.
+fn agrees(id: &str) {
+    let device = device();
+    for id in [id.to_owned(), format!("{id}.rte")] {
+        let Some(operation) = device.operations().get(&id.parse().unwrap()) else { continue };
+        let mut random = Random(7);
+        for inputs in Inputs::ALL {
+            let batch = random.batch(&operation.id, 1600, inputs);
+            let got = execute(&device, operation, &batch).unwrap();
+            assert_equal(&operation.id, &got, &lavapipe(&operation.id, &batch), &format!("{inputs:?}"));
+        }
+    }
+}
+
+/// Bit for bit, but for the bits of a NaN.
+fn assert_equal(id: &OperationId, got: &Elements, expected: &Elements, what: &str) {
+    assert_eq!(got.len(), expected.len());
+    if got == expected {
+        return;
+    }
+    for (at, (got, expected)) in got.iter().zip(expected.iter()).enumerate() {
+        let both_nan = [got, expected].iter().all(|bits| matches!(id.d.decode(*bits), Decoded::Nan { .. }));
+        let (hex_got, hex_expected) = (id.d.hex(got), id.d.hex(expected));
+        assert!(got == expected || both_nan, "{id} {what}: element {at} is {hex_got}, expected {hex_expected}");
+    }
+}
+
+fn chains() {
+    const STEPS: u32 = 3;
+    let device = device();
+    for id in LAVAPIPE_CONFIGURATIONS {
+        let operation = operation(&device, id);
+        let (m, n, k) = operation.id.shape.sizes();
+        let steps = STEPS as usize;
+        let mut wide = operation.id.clone();
+        wide.shape.k *= STEPS;
+        let long = Random(11).batch(&wide, 100, Inputs::Moderate);
+        let chained = device.execute_chained(&operation, &long, STEPS).unwrap();
+        let mut c = long.c.clone();
+        for step in 0..steps {
+            let a = (0..100 * m * k).map(|at| long.a.get(at / k * k * steps + step * k + at % k));
+            let b = (0..100 * k * n).map(|at| long.b.get(at / (k * n) * k * n * steps + step * k * n + at % (k * n)));
+            let batch = TileBatch {
+                tiles: 100,
+                a: Elements::from_bits(operation.id.a, a),
+                b: Elements::from_bits(operation.id.b, b),
+                c,
+                scale_a: None,
+                scale_b: None,
+            };
+            c = execute(&device, &operation, &batch).unwrap();
+        }
+        assert_eq!(chained, c, "{id}");
+        assert!(device.execute_chained(&operation, &long, 2).unwrap_err().is_invalid());
+        assert!(device.execute_chained(&operation, &long, 0).unwrap_err().is_invalid());
+    }
+}
+
+fn large_batches() {
+    let device = device();
+    for id in ["coopmat.m8n8k8.u32.u8.u8.u32", "coopmat.m8n8k8.f32.f16.f16.f32"] {
+        let operation = operation(&device, id);
+        let mut batch = TileBatch::zeros(&operation, 200_001);
+        // C is the number of the element, products are zero; finite as an f32, and not subnormal.
+        for (at, bits) in (0..batch.c.len()).zip(0x3f00_0000..) {
+            batch.c.set(at, bits);
+        }
+        assert_eq!(execute(&device, &operation, &batch).unwrap(), batch.c, "{id}");
+    }
+}
+
+fn fill_values() {
+    let device = device();
+    let operation = operation(&device, "coopmat.m8n8k8.u32.u8.u8.u32");
+    let mut batch = TileBatch::zeros(&operation, 3);
+    for (at, bits) in (0..192).zip([0xaaaa_aaaa_u64, 0x5555_5555, 0].into_iter().flat_map(|bits| [bits; 64])) {
+        batch.c.set(at, bits);
+    }
+    assert_eq!(execute(&device, &operation, &batch).unwrap(), batch.c);
+}
+
+fn empty_batch() {
+    let device = device();
+    for operation in device.operations().values() {
+        let batch = TileBatch::zeros(operation, 0);
+        assert!(execute(&device, operation, &batch).unwrap().is_empty());
+    }
+}
+
+fn time_limit() {
+    let device = only_device(&VulkanBackend::new().with_timeout(Duration::from_nanos(1)));
+    let operation = operation(&device, "coopmat.m8n8k8.f16.f16.f16.f16");
+    let batch = TileBatch::zeros(&operation, 100_000);
+    let error = execute(&device, &operation, &batch).unwrap_err();
+    assert!(error.is_timed_out() && error.to_string().contains("not finished within 1ns"), "{error}");
+    let error = execute(&device, &operation, &batch).unwrap_err();
+    assert!(error.is_device_lost() && error.to_string().contains("given up earlier"), "{error}");
+}
+
+fn hashes() {
+    let device = device();
+    let hashes: std::collections::BTreeSet<String> =
+        device.operations().values().map(|operation| device.kernel_hash(operation).unwrap()).collect();
+    assert_eq!(hashes.len(), device.operations().len());
+    assert!(hashes.iter().all(|hash| hash.len() == 64 && hash.bytes().all(|byte| byte.is_ascii_hexdigit())));
+}
+
+fn threads() {
+    let device = device();
+    let operation = operation(&device, "coopmat.m8n8k8.f32.f16.f16.f32");
+    std::thread::scope(|scope| {
+        for seed in 0..4 {
+            let (device, operation) = (&device, &operation);
+            scope.spawn(move || {
+                let batch = Random(seed).batch(&operation.id, 500, Inputs::Finite);
+                let got = execute(device, operation, &batch).unwrap();
+                assert_equal(&operation.id, &got, &lavapipe(&operation.id, &batch), "threads");
+            });
+        }
+    });
+}
+
+fn no_loader() {
+    let refusal = only_refusal(&VulkanBackend::new().with_loader("/nonexistent/libvulkan.so.1"));
+    assert!(refusal.reason.is_missing_driver());
+    let text = refusal.reason.to_string();
+    assert!(text.starts_with("the Vulkan loader was not found: /nonexistent/libvulkan.so.1: cannot open"), "{text}");
+    assert!(refusal.help.unwrap().contains("/nonexistent/libvulkan.so.1"));
+    let junk = only_refusal(&VulkanBackend::new().with_loader(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml")));
+    assert!(junk.reason.is_missing_driver(), "{}", junk.reason);
+}
+
+fn no_driver() {
+    let refusal = only_refusal(&VulkanBackend::new());
+    assert!(refusal.reason.is_missing_driver());
+    let text = refusal.reason.to_string();
+    assert!(text.starts_with("no Vulkan driver (ICD) was found; VK_DRIVER_FILES is set, and only "), "{text}");
+    assert!(text.ends_with("none_icd.json was searched"), "{text}");
+    assert!(refusal.help.is_some());
+}
+
+fn no_hardware() {
+    let refusal = only_refusal(&VulkanBackend::new());
+    assert!(refusal.reason.is_missing_driver());
+    let text = refusal.reason.to_string();
+    assert_eq!(text, "the Vulkan drivers found no device (ERROR_INITIALIZATION_FAILED)");
+    assert!(refusal.help.is_some());
+}
+
+fn no_extension(driver: &str) {
+    let refusal = only_refusal(&VulkanBackend::new());
+    assert!(refusal.reason.is_unsupported());
+    assert!(refusal.what.starts_with("vulkan:0 ("), "{}", refusal.what);
+    let text = refusal.reason.to_string();
+    assert!(text.starts_with(&format!("driver {driver} Mesa ")), "{text}");
+    assert!(text.ends_with("has no VK_KHR_cooperative_matrix"), "{text}");
+}
+
+fn no_feature() {
+    let refusal = only_refusal(&VulkanBackend::new());
+    assert!(refusal.reason.is_unsupported());
+    let text = refusal.reason.to_string();
+    assert!(
+        text.ends_with(
+            "lists VK_KHR_cooperative_matrix and 4 configurations, and its feature cooperativeMatrix is false"
+        ),
+        "{text}"
+    );
+    assert!(refusal.help.unwrap().contains("LP_NATIVE_VECTOR_WIDTH"));
+}
+
+fn no_layers() {
+    let (devices, refusals) = VulkanBackend::new().devices();
+    assert_eq!((devices.len(), refusals.len()), (1, 1));
+    assert_eq!(refusals[0].reason.to_string(), "the Vulkan validation layers are not installed");
+}
+
+/// Every operation, the matrix instructions of its kernel, and what is refused.
+fn instructions(golden: &str) {
+    let device = device();
+    let info = device.info();
+    assert_eq!(info.kind, DeviceKind::Hardware);
+    let mut text =
+        format!("{} {} {}\n", info.fingerprint, info.aliases.join(" "), info.properties["subgroup_size_used"]);
+    for key in ["denorm_preserve_bits", "denorm_flush_to_zero_bits", "rounding_mode_rte_bits", "rounding_mode_rtz_bits"]
+    {
+        writeln!(text, "{key}: {}", info.properties[key]).unwrap();
+    }
+    writeln!(text, "configurations listed: {}", info.properties["configurations_listed"]).unwrap();
+    for refusal in device.refusals() {
+        writeln!(text, "refused: {}: {}", refusal.what, refusal.reason).unwrap();
+    }
+    for operation in device.operations().values() {
+        let assembly = device.disassembly(operation).unwrap().expect("a driver that shows its assembly");
+        let found = matrix_instructions(&assembly);
+        let found: Vec<String> =
+            found.iter().map(|(name, count)| format!("{count} {name}{}", modifiers(&assembly, name))).collect();
+        assert!(!found.is_empty(), "{} has no matrix instruction:\n{assembly}", operation.id);
+        writeln!(text, "{}: {}", operation.id, found.join(", ")).unwrap();
+    }
+    let version = &info.driver.as_ref().unwrap().version;
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/golden/{golden}.txt"));
+    if std::env::var_os("MXPROBE_BLESS").is_some() {
+        std::fs::write(&path, format!("written with {version}\n{text}")).unwrap();
+    }
+    let stored = std::fs::read_to_string(&path).unwrap_or_default();
+    let (written_with, expected) = stored.split_once('\n').unwrap_or_default();
+    assert!(
+        text == expected,
+        "{} was {written_with} and differs with {version}; MXPROBE_BLESS=1 rewrites it. Now:\n{text}",
+        path.display()
+    );
+}
+
+/// What RDNA instructions say beside their operands: which integers are signed, and whether the sum saturates.
+fn modifiers(assembly: &str, name: &str) -> String {
+    let line = assembly.lines().find(|line| line.contains(name)).expect("found before");
+    let words = line.split_whitespace().filter(|word| word.starts_with("neg_") || *word == "clamp");
+    words.map(|word| format!(" {word}")).collect()
+}
+
+fn nothing_written() {
+    let device = device();
+    for operation in device.operations().values() {
+        let error = execute(&device, operation, &TileBatch::zeros(operation, 3)).unwrap_err();
+        assert!(error.is_nothing_written(), "{error}");
+        assert!(error.to_string().starts_with(&operation.id.to_string()), "{error}");
+        assert!(device.self_test(operation).unwrap_err().is_nothing_written());
+    }
+}
+
+/// No message about any operation; and, so that it is known that the layers were there, one about a wrong kernel.
+fn validates(computes: bool) {
+    let backend = VulkanBackend::new();
+    let device = only_device(&backend);
+    for operation in device.operations().values() {
+        device.compile(operation).unwrap();
+        device.disassembly(operation).unwrap();
+        let result = execute(&device, operation, &TileBatch::zeros(operation, 100));
+        assert_eq!(result.is_ok(), computes);
+        if operation.id.c == operation.id.d {
+            let mut wide = operation.id.clone();
+            wide.shape.k *= 2;
+            let batch = TileBatch::zeros(&Operation::new(wide, "subgroup"), 2);
+            assert_eq!(device.execute_chained(operation, &batch, 2).is_ok(), computes);
+        }
+        assert_eq!(backend.validation_messages(), Vec::<String>::new(), "{}", operation.id);
+    }
+    let unsigned = |operation: &&Operation| operation.id.to_string().ends_with(".u32.u8.u8.u32");
+    let operation = device.operations().values().find(unsigned).expect("every driver here has it").clone();
+    device.compile_with_other_saturation(&operation).ok();
+    let messages = backend.validation_messages();
+    assert!(messages.iter().any(|message| message.contains("MulAddKHR-10060")), "{messages:?}");
+    drop(device);
+    assert_eq!(backend.validation_messages(), messages, "destroying the device");
+}
+
+fn speed() {
+    let start = Instant::now();
+    let device = device();
+    println!("discovery: {:.3} s", start.elapsed().as_secs_f64());
+    let start = Instant::now();
+    let operation = operation(&device, LAVAPIPE_CONFIGURATIONS[1]);
+    device.self_test(&operation).unwrap();
+    println!("open, compile and self-test: {:.3} s", start.elapsed().as_secs_f64());
+    for operation in device.operations().values() {
+        let batch = Random(1).batch(&operation.id, 1 << 19, Inputs::Moderate);
+        execute(&device, operation, &batch).unwrap();
+        let best = (0..3)
+            .map(|_| {
+                let start = Instant::now();
+                execute(&device, operation, &batch).unwrap();
+                start.elapsed()
+            })
+            .min()
+            .unwrap();
+        #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
+        let rate = batch.tiles as f64 / best.as_secs_f64() / 1e6;
+        println!("{}: {rate:.2} million tiles/s", operation.id);
+    }
+}
