@@ -81,9 +81,9 @@ pub(crate) struct Run {
     /// Only operations whose id or alias matches, with `*` and `?` (repeatable)
     #[arg(long, value_name = "GLOB")]
     pub(crate) op: Vec<String>,
-    /// Only probes whose name matches; `mxprobe explain` lists them
+    /// Only probes whose name matches or begins so (repeatable); `mxprobe explain` lists them
     #[arg(long, value_name = "GLOB")]
-    pub(crate) probe: Option<String>,
+    pub(crate) probe: Vec<String>,
     /// How results are printed: for people or for programs
     #[arg(long, value_enum)]
     pub(crate) format: Option<Format>,

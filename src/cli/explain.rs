@@ -9,15 +9,16 @@ use super::{
     Outcome,
     arguments::{Explain, Screen},
     failure::Failure,
-    glob, output,
+    output,
     registry::MODELS,
+    select,
 };
 
 /// Explains a name.
 pub(crate) fn explain(arguments: &Explain, screen: Screen) -> Outcome {
     let _ = screen;
     let Some(name) = arguments.name.as_deref() else { return list_probes("*") };
-    if PROBES.iter().any(|(probe, _)| glob::matches(name, probe)) {
+    if PROBES.iter().any(|(probe, _)| is_meant(name, probe)) {
         return list_probes(name);
     }
     if let Some(text) = model(name)? {
@@ -32,9 +33,13 @@ pub(crate) fn explain(arguments: &Explain, screen: Screen) -> Outcome {
     ))
 }
 
+fn is_meant(pattern: &str, probe: &str) -> bool {
+    select::is_wanted(&[pattern.to_owned()], probe)
+}
+
 fn list_probes(pattern: &str) -> Outcome {
     let mut text = String::new();
-    let chosen = || PROBES.iter().filter(|(name, _)| glob::matches(pattern, name));
+    let chosen = || PROBES.iter().filter(|(name, _)| is_meant(pattern, name));
     let width = chosen().map(|(name, _)| name.len()).max().unwrap_or(0);
     for (name, asks) in chosen() {
         let _ = writeln!(text, "{name:width$}  {asks}");
@@ -47,21 +52,10 @@ fn model(name: &str) -> Result<Option<String>, Failure> {
     let prefix = format!("{MODELS}:");
     let bare = name.strip_prefix(&prefix);
     match mxprobe_sim::load(bare.unwrap_or(name)) {
-        Ok(model) => Ok(Some(words(&model))),
+        Ok(model) => Ok(Some(model.explain())),
         Err(error) if bare.is_some() || name.contains('/') || name.ends_with(".toml") => Err(Failure::usage(error)),
         Err(_) => Ok(None),
     }
-}
-
-fn words(model: &mxprobe_sim::Model) -> String {
-    let mut text = format!("{}: {}\n", model.name, model.title);
-    for unit in &model.units {
-        let _ = writeln!(text, "\n{}", unit.tree);
-        for operation in &unit.operations {
-            let _ = writeln!(text, "  {operation}");
-        }
-    }
-    text
 }
 
 /// What the schemas say of the fields of a name.

@@ -22,7 +22,6 @@ use super::{
     arguments::{Devices, Format, Run, Screen},
     catalog::{self, Found},
     failure::{Failure, INCOMPLETE, INTERRUPTED},
-    glob,
     isolation::{Ended, Interrupt, Worker},
     list, output,
     registry::MODELS,
@@ -48,9 +47,7 @@ struct Plan {
 
 /// Probes devices.
 pub(crate) fn run(arguments: &Run, screen: Screen) -> Outcome {
-    if let Some(wanted) = &arguments.probe {
-        check_probe(wanted)?;
-    }
+    arguments.probe.iter().try_for_each(|wanted| check_probe(wanted))?;
     let plan = plan(&arguments.devices)?;
     if !screen.quiet {
         for note in &plan.notes {
@@ -86,9 +83,9 @@ pub(crate) fn run(arguments: &Run, screen: Screen) -> Outcome {
         };
         let outcome = if target.entry.isolated && !arguments.devices.no_isolation {
             let limit = arguments.timeout.unwrap_or(LIMIT);
-            probe_isolated(target, &operations, arguments.probe.as_deref(), limit, &interrupt, &mut each)
+            probe_isolated(target, &operations, &arguments.probe, limit, &interrupt, &mut each)
         } else {
-            probe_here(target, &operations, arguments.probe.as_deref(), &interrupt, &mut each)
+            probe_here(target, &operations, &arguments.probe, &interrupt, &mut each)
         };
         progress.clear();
         outcome?;
@@ -106,13 +103,7 @@ pub(crate) fn run(arguments: &Run, screen: Screen) -> Outcome {
 
 /// A probe that matches nothing is a mistake, not an empty report.
 fn check_probe(wanted: &str) -> Result<(), Failure> {
-    let is_known = |name: &str| {
-        glob::matches(wanted, name)
-            || wanted.starts_with(&format!("{name}."))
-            || name.starts_with(&format!("{wanted}."))
-            || wanted.split_once('*').is_some_and(|(before, _)| before.starts_with(&format!("{name}.")))
-    };
-    if probes::PROBES.iter().any(|(name, _)| is_known(name)) {
+    if probes::PROBES.iter().any(|(name, _)| select::is_wanted(&[wanted.to_owned()], name)) {
         return Ok(());
     }
     let names: Vec<&str> = probes::PROBES.iter().map(|(name, _)| *name).collect();
@@ -216,7 +207,7 @@ fn begin(target: &Target, plan: &Plan) -> Report {
 fn probe_here(
     target: &Target,
     operations: &[&OperationRecord],
-    wanted: Option<&str>,
+    wanted: &[String],
     interrupt: &Interrupt,
     each: &mut dyn FnMut(OperationReport) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
@@ -226,9 +217,9 @@ fn probe_here(
     };
     let (sender, answers) = mpsc::channel();
     let ids: Vec<OperationId> = operations.iter().map(|operation| operation.id.clone()).collect();
-    let wanted = wanted.map(str::to_owned);
+    let wanted = wanted.to_vec();
     let worker = thread::spawn(move || {
-        probe_each(device, &ids, wanted.as_deref(), |answer| {
+        probe_each(device, &ids, &wanted, |answer| {
             let Answer::Probed { report, device_lost } = answer else { return Ok(()) };
             sender.send((report.clone(), *device_lost)).map_err(|_| Failure::incomplete("nobody listens"))
         })
@@ -261,7 +252,7 @@ fn probe_here(
 fn probe_isolated(
     target: &Target,
     operations: &[&OperationRecord],
-    wanted: Option<&str>,
+    wanted: &[String],
     limit: Duration,
     interrupt: &Interrupt,
     each: &mut dyn FnMut(OperationReport) -> Result<(), Failure>,
@@ -277,7 +268,7 @@ fn probe_isolated(
             backend: target.entry.name.to_owned(),
             device: target.selector.clone(),
             operations: left.iter().map(|operation| operation.id.clone()).collect(),
-            wanted: wanted.map(str::to_owned),
+            wanted: wanted.to_vec(),
         };
         let mut worker = match Worker::start(&request) {
             Ok(worker) => worker,

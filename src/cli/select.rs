@@ -235,6 +235,12 @@ fn is_meant(pattern: &str, operation: &OperationRecord) -> bool {
         || operation.aliases.iter().any(|alias| glob::matches(pattern, alias))
 }
 
+/// Whether a probe is among those that `--probe` names: by a pattern, or by the words before one of its dots.
+pub(crate) fn is_wanted(patterns: &[String], probe: &str) -> bool {
+    let is_part = |pattern: &str| probe.strip_prefix(pattern).is_some_and(|rest| rest.starts_with('.'));
+    patterns.iter().any(|pattern| glob::matches(pattern, probe) || is_part(pattern))
+}
+
 /// The one operation that a name means: an id, else an alias, else a pattern.
 pub(crate) fn one_operation<'a>(name: &str, listed: &'a ListedDevice) -> Result<&'a OperationRecord, Failure> {
     if let Some(exact) = listed.operations.iter().find(|operation| operation.id.to_string() == name) {

@@ -9,7 +9,7 @@ use mxprobe::{probes, report::OperationReport};
 use mxprobe_api::{Device, DeviceInfo, Elements, Error, Operation, OperationId, OperationSet, Refusal, TileBatch};
 use serde::{Deserialize, Serialize};
 
-use super::{Outcome, catalog, failure::Failure, registry::Entry};
+use super::{Outcome, catalog, failure::Failure, registry::Entry, select};
 
 /// What a worker is asked.
 #[derive(Debug, Serialize, Deserialize)]
@@ -25,8 +25,8 @@ pub(crate) enum Request {
         device: String,
         /// The operations.
         operations: Vec<OperationId>,
-        /// Which probes.
-        wanted: Option<String>,
+        /// Which probes; all, if none is named.
+        wanted: Vec<String>,
     },
 }
 
@@ -61,7 +61,7 @@ pub(crate) fn serve() -> Outcome {
         Request::Probe { backend, device, operations, wanted } => {
             let entry = Entry::named(&backend).ok_or_else(|| unknown(&backend))?;
             match entry.open(&device) {
-                Ok(device) => probe_each(device, &operations, wanted.as_deref(), answer),
+                Ok(device) => probe_each(device, &operations, &wanted, answer),
                 Err(error) => answer(&Answer::Refused(error.to_string())),
             }
         }
@@ -73,16 +73,18 @@ pub(crate) fn serve() -> Outcome {
 pub(crate) fn probe_each(
     device: Box<dyn Device>,
     operations: &[OperationId],
-    wanted: Option<&str>,
+    wanted: &[String],
     mut answer: impl FnMut(&Answer) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
+    let is_wanted = |name: &str| select::is_wanted(wanted, name);
+    let is_wanted: Option<&dyn Fn(&str) -> bool> = if wanted.is_empty() { None } else { Some(&is_wanted) };
     let device = Watched { inner: device, lost: AtomicBool::new(false) };
     for id in operations {
         let Some(operation) = device.operations().get(id) else {
             let selector = &device.info().selector;
             return answer(&Answer::Refused(format!("{selector} has no operation {id} any more")));
         };
-        let report = Box::new(probes::probe(&device, operation, wanted));
+        let report = Box::new(probes::probe(&device, operation, is_wanted));
         let device_lost = device.lost.load(Ordering::Relaxed);
         answer(&Answer::Probed { report, device_lost })?;
         if device_lost {

@@ -1,31 +1,190 @@
-//! The questions. (Stand-in until the real ones are merged.)
+//! The questions, one file each, and the order in which they are asked.
+//!
+//! A probe asks a [`Subject`] (an operation of a device) and answers with findings. What one question finds the next ones
+//! build on ([`facts`]): no probe uses a constant that is right for one alignment width only, and none knows a vendor.
 
-use mxprobe_api::{Device, Operation};
+mod accumulator;
+mod alignment;
+mod facts;
+mod finding;
+mod integers;
+mod number;
+mod order;
+mod position;
+mod products;
+mod rounding;
+mod scales;
+mod self_test;
+mod specials;
+mod subject;
+mod subnormals;
+mod sums;
+mod tree;
 
-use crate::report::{Finding, OperationReport, Outcome};
+use std::time::Instant;
 
-/// The probes: name, and what it asks, in the order they are asked.
-pub const PROBES: &[(&str, &str)] =
-    &[("order", "which terms are added at once, and in what order blocks and c are joined")];
+use mxprobe_api::{Device, Error, Operation};
 
-/// Asks the questions about one operation whose probe name matches `wanted` (all, if `None`).
+pub use number::Number;
+pub use subject::{Dot, Leaf, Subject};
+pub use tree::{Joint, Tree};
+
+use crate::report::{Finding, OperationReport};
+use facts::Facts;
+
+/// The probes: the name that findings carry, and what is asked; in the order they are asked.
+pub const PROBES: &[(&str, &str)] = &[
+    ("self_test", "Do small integers, exact in every format, come back right at every position?"),
+    ("subnormals.a", "Are subnormals of A read, or taken as zero (DAZ)?"),
+    ("subnormals.b", "Are subnormals of B read, or taken as zero (DAZ)?"),
+    ("subnormals.c", "Are subnormals of C read and returned?"),
+    (
+        "order.tree",
+        "Which terms are added at once, and in what order are blocks and c joined? Nested lists of k and c.",
+    ),
+    ("order.blocks", "Which products join c's running sum together, step by step?"),
+    ("order.products_at_once", "How many products does the widest single addition take?"),
+    ("alignment.fraction_bits", "How many bits below the largest exponent survive when terms are aligned?"),
+    ("alignment.below", "What becomes of the bits that are shifted out: truncated, floored, rounded, kept as sticky?"),
+    ("alignment.c_fraction_bits", "How many bits of c survive beside large products?"),
+    ("rounding.fraction_bits", "How many fraction bits does the result really have?"),
+    ("rounding.result", "In which direction is the result rounded?"),
+    ("rounding.once", "Is a narrow result rounded once, or by way of a wider one?"),
+    ("rounding.between_blocks", "How is the sum of one block rounded before the next block?"),
+    ("products.bits_read_a", "How many fraction bits of A's register are read, and is the rest cut or rounded?"),
+    ("products.bits_read_b", "How many fraction bits of B's register are read, and is the rest cut or rounded?"),
+    ("products.exact", "Are products exact, or rounded before they are added?"),
+    ("products.exponent", "Is a product of significand 2 or more renormalised before it is aligned?"),
+    ("products.overflow", "Does a product beyond the result's range become infinity although the sum is within it?"),
+    ("normalisation", "Is a sum normalised after each addition, or once?"),
+    ("carry", "Are there enough bits above the largest exponent for the largest sum?"),
+    ("monotone", "Can a larger c give a smaller result?"),
+    ("accumulator.range_within_block", "May a sum exceed the result's range within a block?"),
+    ("accumulator.range_between_blocks", "May a sum exceed the result's range between blocks?"),
+    (
+        "accumulator.smallest_products",
+        "Are products kept that are smaller than the smallest result, where their sum is not?",
+    ),
+    ("subnormals.d", "Are subnormal results kept, or flushed to zero (FTZ)?"),
+    ("subnormals.tininess", "Where results are flushed: is a result tiny by its exact value, or once it is rounded?"),
+    ("specials.nan", "Which bits does a NaN result have, and whose payload?"),
+    ("specials.infinity", "Do infinities pass, and what does overflow give?"),
+    ("specials.zero", "Which sign has a zero result?"),
+    ("integers.exact", "Are integer sums exact?"),
+    ("integers.overflow", "Do integer sums wrap or saturate?"),
+    ("integers.saturation_stage", "Does the whole sum saturate, or each step?"),
+    ("scales.value", "Do block scales multiply exactly?"),
+    ("scales.cover", "Which k does one block scale cover?"),
+    ("scales.specials", "What do a zero and a NaN scale give?"),
+    ("determinism", "Does the same input give the same bits again?"),
+    ("position", "Does the same dot give the same bits at every position of the tile?"),
+    ("independence", "Do other rows and columns leave a result alone?"),
+    ("instruction", "Which instruction does the driver say it runs?"),
+];
+
+/// Asks the questions about one operation; `wanted` tells by its name which findings to keep (all, if `None`).
 ///
-/// Never fails: a device error becomes a finding whose outcome is `failed`. The layout self-test comes first.
+/// Never fails: a device error becomes a finding whose outcome is `failed`, and what comes after a lost device is
+/// `skipped`. The exact layout self-test comes first; where it fails nothing else is asked.
 #[must_use]
-pub fn probe(device: &dyn Device, operation: &Operation, wanted: Option<&str>) -> OperationReport {
-    let _ = (device, wanted);
+pub fn probe(device: &dyn Device, operation: &Operation, wanted: Option<&dyn Fn(&str) -> bool>) -> OperationReport {
+    let started = Instant::now();
+    let subject = Subject::new(device, operation);
+    let mut findings = Vec::new();
+    match self_test::layout(&subject) {
+        Ok(()) => {
+            let words = "small integers come back right at every position".to_owned();
+            findings.push(Finding::measured("self_test", true.into(), words));
+            ask_all(&subject, &mut findings);
+        }
+        Err(error) => findings.push(Finding::failed("self_test", error.to_string())),
+    }
+    findings.push(instruction(device, operation));
+    if let Some(wanted) = wanted {
+        findings.retain(|finding| wanted(&finding.probe) || finding.outcome == crate::report::Outcome::Failed);
+    }
     OperationReport {
         operation: operation.into(),
-        kernel_sha256: None,
-        findings: vec![Finding {
-            probe: "order.tree".into(),
-            outcome: Outcome::Skipped,
-            reason: Some("stand-in".into()),
-            value: None,
-            statement: String::new(),
-            evidence: Vec::new(),
-        }],
-        dots: 0,
-        duration_ns: 0,
+        kernel_sha256: device.kernel_hash(operation),
+        findings,
+        dots: subject.asked(),
+        duration_ns: u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX),
     }
+}
+
+type Question = fn(&Subject<'_>, &mut Facts) -> Result<Vec<Finding>, Error>;
+
+fn ask_all(subject: &Subject<'_>, findings: &mut Vec<Finding>) {
+    let floating: [(&str, Question); 9] = [
+        ("subnormals", |subject, _| subnormals::ask_inputs(subject)),
+        ("order", order::ask),
+        ("alignment", alignment::ask),
+        ("rounding", rounding::ask),
+        ("products", |subject, facts| products::ask(subject, facts)),
+        ("sums", |subject, facts| sums::ask(subject, facts)),
+        ("subnormals.d", subnormals::ask_results),
+        ("accumulator", |subject, facts| accumulator::ask(subject, facts)),
+        ("specials", |subject, _| specials::ask(subject)),
+    ];
+    let integral: [(&str, Question); 1] = [("integers", |subject, _| integers::ask(subject))];
+    let common: [(&str, Question); 2] =
+        [("scales", |subject, _| scales::ask(subject)), ("position", |subject, _| position::ask(subject))];
+    let own: &[(&str, Question)] = if subject.id().is_integer() { &integral } else { &floating };
+    let mut facts = Facts::default();
+    let mut lost = false;
+    for (name, question) in own.iter().chain(&common) {
+        if lost {
+            findings.push(Finding::skipped(name, "the device was lost"));
+            continue;
+        }
+        match question(subject, &mut facts) {
+            Ok(found) => findings.extend(found),
+            Err(error) => {
+                lost = error.is_device_lost() || error.is_timed_out();
+                findings.push(Finding::failed(name, error.to_string()));
+            }
+        }
+    }
+}
+
+fn instruction(device: &dyn Device, operation: &Operation) -> Finding {
+    let name = "instruction";
+    match (device.disassembly(operation), &operation.instruction) {
+        (Ok(Some(text)), _) => {
+            let found = matrix_instructions(&text);
+            let words = found.iter().map(|(name, count)| format!("{count} × {name}")).collect::<Vec<_>>().join(", ");
+            if found.is_empty() {
+                return Finding::measured(
+                    name,
+                    serde_json::json!({}),
+                    "the driver's code has no matrix instruction".into(),
+                );
+            }
+            let value: std::collections::BTreeMap<_, _> = found.into_iter().collect();
+            Finding::measured(name, serde_json::json!(value), words)
+        }
+        (Ok(None), Some(instruction)) => {
+            Finding::skipped(name, format!("not read from the device; the backend issues {instruction}"))
+        }
+        (Ok(None), None) => Finding::unsupported(name, "the driver does not show its code"),
+        (Err(error), _) => Finding::failed(name, error.to_string()),
+    }
+}
+
+/// Mnemonics of matrix instructions in a disassembly, and how often each stands there.
+fn matrix_instructions(text: &str) -> Vec<(String, usize)> {
+    let mut found: Vec<(String, usize)> = Vec::new();
+    for word in text.split(|c: char| c.is_whitespace() || c == ',' || c == ';') {
+        let lower = word.to_ascii_lowercase();
+        let is_matrix = ["v_wmma_", "v_mfma_", "v_swmmac_", "hmma", "imma", "dmma", "qmma", "omma", "bmma", "dpas"]
+            .iter()
+            .any(|prefix| lower.starts_with(prefix));
+        if is_matrix {
+            match found.iter_mut().find(|(name, _)| *name == lower) {
+                Some((_, count)) => *count += 1,
+                None => found.push((lower, 1)),
+            }
+        }
+    }
+    found
 }

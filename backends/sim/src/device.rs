@@ -1,13 +1,17 @@
 //! Models as devices.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use mxprobe_api::{
-    Backend, Device, DeviceInfo, DeviceKind, Discovery, Elements, Error, Operation, OperationSet, TileBatch,
+    Backend, Device, DeviceInfo, DeviceKind, Discovery, Elements, Error, Operation, OperationId, OperationSet,
+    TileBatch,
 };
 
 use crate::{
-    exact::{Dot, evaluate},
+    fast::{Evaluator, Path},
     library,
     model::Model,
 };
@@ -37,12 +41,26 @@ impl Backend for SimBackend {
 pub struct ModelDevice {
     model: Model,
     info: DeviceInfo,
+    path: Path,
+    evaluators: Arc<Mutex<BTreeMap<OperationId, Arc<Evaluator>>>>,
 }
 
 impl ModelDevice {
-    /// A device that computes as the model says.
+    /// A device that computes as the model says, by the fastest path.
     #[must_use]
     pub fn new(model: Model) -> Self {
+        Self::with_path(model, Path::Avx512)
+    }
+
+    /// A device that computes every element with the exact evaluator.
+    #[must_use]
+    pub fn exact(model: Model) -> Self {
+        Self::with_path(model, Path::Exact)
+    }
+
+    /// A device that takes `path` where it can. The bits do not depend on it.
+    #[must_use]
+    pub fn with_path(model: Model, path: Path) -> Self {
         let variant = model.variant.as_ref().map(|variant| format!("@{variant}")).unwrap_or_default();
         let info = DeviceInfo {
             backend: "sim".into(),
@@ -57,13 +75,27 @@ impl ModelDevice {
                 ("models".into(), model.fingerprint.clone()),
             ]),
         };
-        Self { model, info }
+        Self { model, info, path, evaluators: Arc::default() }
     }
 
     /// The model.
     #[must_use]
     pub fn model(&self) -> &Model {
         &self.model
+    }
+
+    /// The evaluator of an operation, made when it is first asked for.
+    ///
+    /// # Errors
+    /// If the model has no such operation.
+    pub fn evaluator(&self, id: &OperationId) -> Result<Arc<Evaluator>, Error> {
+        let mut evaluators = self.evaluators.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(evaluator) = evaluators.get(id) {
+            return Ok(Arc::clone(evaluator));
+        }
+        let evaluator = Arc::new(Evaluator::with_path(&self.model, id, self.path)?);
+        evaluators.insert(id.clone(), Arc::clone(&evaluator));
+        Ok(evaluator)
     }
 }
 
@@ -77,39 +109,7 @@ impl Device for ModelDevice {
     }
 
     fn execute(&self, operation: &Operation, batch: &TileBatch) -> Result<Elements, Error> {
-        let id = &operation.id;
-        let missing = || Error::invalid(format!("{} has no operation {id}", self.info.selector));
-        let (unit, plan) = self.model.plan(id).ok_or_else(missing)?;
-        let (m, n, k) = id.shape.sizes();
-        let blocks = id.block_scale().map_or(0, |scale| k.div_ceil(scale.block));
-        let mut d = Elements::zeros(id.d, batch.tiles * m * n);
-        let (mut a, mut b) = (vec![0; k], vec![0; k]);
-        let (mut scale_a, mut scale_b) = (vec![0; blocks], vec![0; blocks]);
-        for tile in 0..batch.tiles {
-            for column in 0..n {
-                for (index, value) in b.iter_mut().enumerate() {
-                    *value = batch.b.get((tile * k + index) * n + column);
-                }
-                for row in 0..m {
-                    for (index, value) in a.iter_mut().enumerate() {
-                        *value = batch.a.get((tile * m + row) * k + index);
-                    }
-                    let scales = match (&batch.scale_a, &batch.scale_b) {
-                        (Some(of_a), Some(of_b)) => {
-                            for index in 0..blocks {
-                                scale_a[index] = of_a.get((tile * m + row) * blocks + index);
-                                scale_b[index] = of_b.get((tile * blocks + index) * n + column);
-                            }
-                            Some((&scale_a[..], &scale_b[..]))
-                        }
-                        _ => None,
-                    };
-                    let at = (tile * m + row) * n + column;
-                    let dot = Dot { a: &a, b: &b, c: batch.c.get(at), scales };
-                    d.set(at, evaluate(&self.model.adders, unit, &plan, id, dot));
-                }
-            }
-        }
-        Ok(d)
+        let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        Ok(self.evaluator(&operation.id)?.tiles(batch, threads))
     }
 }

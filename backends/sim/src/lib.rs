@@ -8,15 +8,20 @@
 mod device;
 mod document;
 mod exact;
+mod explain;
+mod fast;
+mod gemm;
 mod library;
 mod model;
 mod tree;
 
 pub use device::{ModelDevice, SimBackend};
 pub use exact::{Dot, evaluate};
+pub use fast::{Evaluator, Path};
+pub use gemm::{Matrices, multiply};
 pub use library::{load, shipped};
 pub use model::{
     Adder, Basis, Below, Class, Exponent, Flush, GridRule, IgnoredValues, Model, NanCause, NanRules, Origin, Output,
-    Provenance, SCHEMA, Scale, Unit, ZeroSign,
+    Provenance, SCHEMA, Scale, Unit, Variant, ZeroSign,
 };
 pub use tree::{Plan, PlanNode, Term};

@@ -69,9 +69,13 @@ fn encode(format: Format, value: i64) -> u64 {
     format.encode(value < 0, magnitude, 0, Rounding::NearestEven, Overflow::Saturate, Subnormals::Keep).bits
 }
 
-/// Integers up to this are exact in a format: 2^(fraction bits + 1), or its largest value.
+/// Integers up to this are exact in a format: 2^(fraction bits + 1) at most, or the largest integer.
 fn exact_up_to(format: Format) -> i64 {
-    if format.is_integer() { i64::from(i16::MAX) } else { 1 << (format.fraction_bits() + 1).min(15) }
+    if format.is_integer() {
+        i64::try_from(format.largest(false)).map_or(i64::from(i16::MAX), |largest| largest.min(i64::from(i16::MAX)))
+    } else {
+        1 << (format.fraction_bits() + 1).min(15)
+    }
 }
 
 fn is_unsigned(format: Format) -> bool {
@@ -123,7 +127,7 @@ fn inputs(operation: &Operation) -> Inputs {
 mod tests {
     use super::*;
 
-    const IDS: [&str; 8] = [
+    const IDS: [&str; 9] = [
         "coopmat.m8n8k8.f16.f16.f16.f16",
         "coopmat.m16n8k16.f32.f16.f16.f32",
         "coopmat.m16n16k16.bf16.bf16.bf16.bf16",
@@ -132,6 +136,7 @@ mod tests {
         "coopmat.m16n16k64.e4m3.e4m3.e4m3.e4m3",
         "coopmat.m16n16k16.u32.u8.s8.u32",
         "coopmat.m16n8k32.s32.u8.s8.s32.satfinite",
+        "coopmat.m16n8k64.s8.s8.s8.s8.satfinite",
     ];
 
     fn integer(format: Format, bits: u64) -> i64 {

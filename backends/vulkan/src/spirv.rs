@@ -469,6 +469,112 @@ mod tests {
         }
     }
 
+    /// What an id of the shader stands for.
+    #[derive(Clone, Debug)]
+    enum Value {
+        Integer(usize),
+        Buffer(u32, usize),
+        Matrix(Vec<i64>),
+    }
+
+    /// Runs the shader of workgroup `group` behind tile `first` on integers: `buffers` are A, B, C and D.
+    fn interpret(words: &[u32], group: usize, first: usize, buffers: &mut [Vec<i64>; 4]) {
+        let all = instructions(words);
+        let found = |wanted: u32| all.iter().filter(move |(opcode, _)| *opcode == wanted).map(|(_, operands)| operands);
+        let constants: HashMap<u32, usize> = found(OP_CONSTANT).map(|of| (of[1], of[2] as usize)).collect();
+        // Rows and columns by the id of the type.
+        let sizes: HashMap<u32, (usize, usize)> =
+            found(OP_TYPE_COOPERATIVE_MATRIX).map(|of| (of[0], (constants[&of[3]], constants[&of[4]]))).collect();
+        let decorations: Vec<_> = found(OP_DECORATE).collect();
+        let binding: HashMap<u32, u32> =
+            decorations.iter().filter(|of| of[1] == BINDING).map(|of| (of[0], of[2])).collect();
+        let built_in = decorations.iter().find(|of| of[1] == BUILT_IN).unwrap()[0];
+        let mut values: HashMap<u32, Value> = constants.iter().map(|(id, at)| (*id, Value::Integer(*at))).collect();
+        let mut shapes: HashMap<u32, (usize, usize)> = HashMap::new();
+        for (opcode, of) in &all {
+            let integer = |id: u32| match &values[&id] {
+                Value::Integer(value) => *value,
+                other => panic!("{other:?} is no integer"),
+            };
+            let place = |id: u32| match &values[&id] {
+                Value::Buffer(buffer, at) => (*buffer as usize, *at),
+                other => panic!("{other:?} is no element of a buffer"),
+            };
+            let matrix = |id: u32| match &values[&id] {
+                Value::Matrix(matrix) => matrix.clone(),
+                other => panic!("{other:?} is no matrix"),
+            };
+            let value = match *opcode {
+                OP_LOAD if of[2] == built_in => Value::Integer(group),
+                OP_LOAD => Value::Integer(first),
+                OP_COMPOSITE_EXTRACT => values[&of[2]].clone(),
+                OP_I_ADD => Value::Integer(integer(of[2]) + integer(of[3])),
+                OP_I_MUL => Value::Integer(integer(of[2]) * integer(of[3])),
+                OP_ACCESS_CHAIN => match binding.get(&of[2]) {
+                    Some(buffer) => Value::Buffer(*buffer, integer(of[4])),
+                    None => Value::Integer(first),
+                },
+                OP_COOPERATIVE_MATRIX_LOAD => {
+                    let ((rows, columns), (buffer, at), stride) = (sizes[&of[0]], place(of[2]), integer(of[4]));
+                    assert_eq!(integer(of[3]), ROW_MAJOR as usize);
+                    shapes.insert(of[1], (rows, columns));
+                    let element = |index: usize| buffers[buffer][at + index / columns * stride + index % columns];
+                    Value::Matrix((0..rows * columns).map(element).collect())
+                }
+                OP_COOPERATIVE_MATRIX_MUL_ADD => {
+                    let ((m, k), (_, n)) = (shapes[&of[2]], shapes[&of[3]]);
+                    assert_eq!((shapes[&of[3]].0, shapes[&of[4]]), (k, (m, n)));
+                    shapes.insert(of[1], (m, n));
+                    let (a, b, c) = (matrix(of[2]), matrix(of[3]), matrix(of[4]));
+                    let dot =
+                        |row: usize, column: usize| (0..k).map(|at| a[row * k + at] * b[at * n + column]).sum::<i64>();
+                    Value::Matrix((0..m * n).map(|at| dot(at / n, at % n) + c[at]).collect())
+                }
+                OP_COOPERATIVE_MATRIX_STORE => {
+                    let ((buffer, start), (_, columns), stride) = (place(of[0]), shapes[&of[1]], integer(of[3]));
+                    for (at, element) in matrix(of[1]).into_iter().enumerate() {
+                        buffers[buffer][start + at / columns * stride + at % columns] = element;
+                    }
+                    continue;
+                }
+                _ => continue,
+            };
+            values.insert(of[1], value);
+        }
+    }
+
+    #[test]
+    fn the_shader_multiplies_row_major_tiles_of_any_shape_and_number_of_steps() {
+        for shape in [(16, 8, 32), (8, 16, 4), (4, 2, 3), (8, 8, 8)] {
+            for steps in [1, 3] {
+                let (m, n, k) = (shape.0 as usize, shape.1 as usize, (shape.2 * steps) as usize);
+                let tiles = 4;
+                let numbers = |len: usize, factor: i64| (1..).map(|at: i64| at * factor % 23 - 11).take(len).collect();
+                let mut buffers: [Vec<i64>; 4] = [
+                    numbers(tiles * m * k, 7),
+                    numbers(tiles * k * n, 5),
+                    numbers(tiles * m * n, 3),
+                    vec![99; tiles * m * n],
+                ];
+                let kernel = Kernel {
+                    shape,
+                    ..kernel([Component::F16, Component::Bf16, Component::F32, Component::F32], false)
+                };
+                // Tile 0 alone, then the others from a base.
+                interpret(&kernel.words(steps), 0, 0, &mut buffers);
+                for group in 0..tiles - 1 {
+                    interpret(&kernel.words(steps), group, 1, &mut buffers);
+                }
+                let [a, b, c, d] = &buffers;
+                for at in 0..tiles * m * n {
+                    let (tile, row, column) = (at / (m * n), at / n % m, at % n);
+                    let products = (0..k).map(|i| a[(tile * m + row) * k + i] * b[(tile * k + i) * n + column]);
+                    assert_eq!(d[at], products.sum::<i64>() + c[at], "{shape:?}, {steps} steps, element {at}");
+                }
+            }
+        }
+    }
+
     #[test]
     fn a_literal_ends_in_a_null_byte() {
         assert_eq!(literal("main"), [u32::from_le_bytes(*b"main"), 0]);

@@ -358,13 +358,18 @@ fn instructions(golden: &str) {
         assert!(!found.is_empty(), "{} has no matrix instruction:\n{assembly}", operation.id);
         writeln!(text, "{}: {}", operation.id, found.join(", ")).unwrap();
     }
+    let version = &info.driver.as_ref().unwrap().version;
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/golden/{golden}.txt"));
     if std::env::var_os("MXPROBE_BLESS").is_some() {
-        std::fs::write(&path, &text).unwrap();
+        std::fs::write(&path, format!("written with {version}\n{text}")).unwrap();
     }
-    let expected = std::fs::read_to_string(&path).unwrap_or_default();
-    let version = &info.driver.as_ref().unwrap().version;
-    assert!(text == expected, "{} differs with {version}; MXPROBE_BLESS=1 rewrites it. Now:\n{text}", path.display());
+    let stored = std::fs::read_to_string(&path).unwrap_or_default();
+    let (written_with, expected) = stored.split_once('\n').unwrap_or_default();
+    assert!(
+        text == expected,
+        "{} was {written_with} and differs with {version}; MXPROBE_BLESS=1 rewrites it. Now:\n{text}",
+        path.display()
+    );
 }
 
 /// What RDNA instructions say beside their operands: which integers are signed, and whether the sum saturates.

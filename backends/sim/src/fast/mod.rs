@@ -1,0 +1,305 @@
+//! Compiled evaluators: every model, bit for bit as the exact evaluator, some thousand times as fast.
+//!
+//! An [`Evaluator`] is made once for a model and an operation. It takes the fastest [`Path`] that this processor and
+//! this plan allow; what a path cannot compute (a NaN, a sum wider than its words) goes down to the next one, element
+//! by element, so that every path returns the same bits.
+
+mod scalar;
+mod unpack;
+
+use std::sync::Mutex;
+
+use mxprobe_api::{Elements, Error, OperationId, TileBatch};
+
+use crate::{
+    exact::{self, Dot},
+    gemm::Matrices,
+    model::{Adder, Model, Unit},
+    tree::Plan,
+};
+use scalar::{Compiled, Scratch, UnpackedDot};
+use unpack::{Reader, Unpacked, ZERO};
+
+/// How a dot is computed. All give the same bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Path {
+    /// Integers of any width: slow, obviously right.
+    Exact,
+    /// Words of 64 and 128 bits, one dot at a time.
+    Scalar,
+    /// Columns in lanes, without instructions beyond the target's baseline.
+    Portable,
+    /// Columns in lanes of AVX2.
+    Avx2,
+    /// Columns in lanes of AVX-512.
+    Avx512,
+}
+
+impl Path {
+    /// The paths that this processor has, the fastest last.
+    #[must_use]
+    pub fn available() -> Vec<Self> {
+        vec![Self::Exact, Self::Scalar]
+    }
+}
+
+/// One operation of one model, made ready to compute.
+#[derive(Clone, Debug)]
+pub struct Evaluator {
+    id: OperationId,
+    adders: Vec<Adder>,
+    unit: Unit,
+    plan: Plan,
+    compiled: Compiled,
+    path: Path,
+}
+
+impl Evaluator {
+    /// The fastest evaluator of an operation.
+    ///
+    /// # Errors
+    /// If the model has no such operation.
+    pub fn new(model: &Model, id: &OperationId) -> Result<Self, Error> {
+        Self::with_path(model, id, Path::Avx512)
+    }
+
+    /// An evaluator that takes `path`, or the fastest one below it where the processor or the plan does not allow it.
+    ///
+    /// # Errors
+    /// If the model has no such operation.
+    pub fn with_path(model: &Model, id: &OperationId, path: Path) -> Result<Self, Error> {
+        let missing = || Error::invalid(format!("the model {} has no operation {id}", model.name));
+        let (unit, plan) = model.plan(id).ok_or_else(missing)?;
+        let compiled = Compiled::new(&model.adders, unit, &plan, id);
+        let path = path.min(Path::Scalar);
+        Ok(Self { id: id.clone(), adders: model.adders.clone(), unit: unit.clone(), plan, compiled, path })
+    }
+
+    /// The operation.
+    #[must_use]
+    pub fn id(&self) -> &OperationId {
+        &self.id
+    }
+
+    /// The path that whole matrices take.
+    #[must_use]
+    pub fn path(&self) -> Path {
+        self.path
+    }
+
+    /// d of one dot of the operation's k products.
+    ///
+    /// # Panics
+    /// If the dot has fewer products than that.
+    #[must_use]
+    pub fn dot(&self, dot: Dot<'_>) -> u64 {
+        let compiled = &self.compiled;
+        if self.path == Path::Exact || dot.scales.is_some() != compiled.scale.is_some() {
+            return self.exact(dot);
+        }
+        let read = |reader: Reader, bits: &[u64]| bits.iter().map(|bits| reader.read(*bits)).collect::<Vec<_>>();
+        let (a, b) = (read(compiled.a, dot.a), read(compiled.b, dot.b));
+        let (scale_a, scale_b) = match (compiled.scale, dot.scales) {
+            (Some(reader), Some((of_a, of_b))) => (read(reader, of_a), read(reader, of_b)),
+            _ => (Vec::new(), Vec::new()),
+        };
+        let c = compiled.c.read(dot.c);
+        let unpacked = UnpackedDot { a: &a, b: &b, c, scale_a: &scale_a, scale_b: &scale_b };
+        compiled.evaluate(unpacked, &mut compiled.scratch()).unwrap_or_else(|| self.exact(dot))
+    }
+
+    fn exact(&self, dot: Dot<'_>) -> u64 {
+        exact::evaluate(&self.adders, &self.unit, &self.plan, &self.id, dot)
+    }
+
+    /// D of every tile of a batch that fits the operation.
+    pub(crate) fn tiles(&self, batch: &TileBatch, threads: usize) -> Elements {
+        let id = &self.id;
+        let (m, n, k) = id.shape.sizes();
+        let mut d = Elements::zeros(id.d, batch.tiles * m * n);
+        let tile_bytes = m * n * id.d.storage_bytes();
+        let view = |tile: usize| View {
+            matrices: Matrices {
+                m,
+                n,
+                k,
+                a: &batch.a,
+                b: &batch.b,
+                c: &batch.c,
+                scale_a: batch.scale_a.as_ref(),
+                scale_b: batch.scale_b.as_ref(),
+            },
+            tile,
+        };
+        // A thread costs as much as some hundred thousand products.
+        let threads = threads.min(1 + batch.tiles * m * n * k / 400_000);
+        in_threads(d.bytes_mut().chunks_mut(tile_bytes.max(1)), threads, |tile, out, room: &mut Room| {
+            let view = view(tile);
+            self.rows(&view, 0, out, room);
+        });
+        d
+    }
+
+    /// D of one multiply of matrices whose lengths were checked.
+    pub(crate) fn matrices(&self, matrices: &Matrices<'_>, threads: usize) -> Elements {
+        let id = &self.id;
+        let (m, n) = (matrices.m, matrices.n);
+        let mut d = Elements::zeros(id.d, m * n);
+        if m * n == 0 {
+            return d;
+        }
+        let row_bytes = n * id.d.storage_bytes();
+        let rows = m.div_ceil(threads.max(1) * 4).clamp(1, 64);
+        let view = View { matrices: *matrices, tile: 0 };
+        in_threads(d.bytes_mut().chunks_mut(rows * row_bytes), threads, |index, out, room: &mut Room| {
+            self.rows(&view, index * rows, out, room);
+        });
+        d
+    }
+
+    /// Rows of D from `first` on, as many as `out` holds.
+    fn rows(&self, view: &View<'_>, first: usize, out: &mut [u8], room: &mut Room) {
+        let matrices = &view.matrices;
+        let (n, step) = (matrices.n, self.id.shape.sizes().2);
+        let size = self.id.d.storage_bytes();
+        let rows = out.len() / (n * size);
+        let blocks = matrices.k.div_ceil(step).max(1);
+        let scale_step = self.id.block_scale().map_or(0, |scale| step.div_ceil(scale.block));
+        let padded = blocks * step;
+        room.fit(&self.compiled, padded, blocks * scale_step, rows);
+        for row in 0..rows {
+            let (a, scale_a) = room.row_of_a(row, padded, blocks * scale_step);
+            view.row_of_a(self, first + row, a, scale_a);
+        }
+        for column in 0..n {
+            view.column_of_b(self, column, &mut room.b, &mut room.scale_b);
+            for row in 0..rows {
+                let c = matrices.c.get((view.tile * matrices.m + first + row) * n + column);
+                let bits = self.chain(room, row, c, blocks, scale_step);
+                let at = (row * n + column) * size;
+                out[at..at + size].copy_from_slice(&bits.to_le_bytes()[..size]);
+            }
+        }
+    }
+
+    /// One element of D, block after block through c.
+    fn chain(&self, room: &mut Room, row: usize, c: u64, blocks: usize, scale_step: usize) -> u64 {
+        let step = self.id.shape.sizes().2;
+        let mut c = c;
+        for block in 0..blocks {
+            let from = row * blocks + block;
+            let dot = UnpackedDot {
+                a: &room.a[from * step..][..step],
+                b: &room.b[block * step..][..step],
+                c: self.compiled.c.read(c),
+                scale_a: &room.scale_a[from * scale_step..][..scale_step],
+                scale_b: &room.scale_b[block * scale_step..][..scale_step],
+            };
+            let compiled = (self.path != Path::Exact)
+                .then(|| self.compiled.evaluate(dot, room.scratch.as_mut().expect("fitted")))
+                .flatten();
+            c = compiled.unwrap_or_else(|| self.exact_of(dot, c));
+        }
+        c
+    }
+
+    /// The exact evaluator on operands that were taken apart.
+    fn exact_of(&self, dot: UnpackedDot<'_>, c: u64) -> u64 {
+        let bits =
+            |reader: Reader, of: &[Unpacked]| of.iter().map(|element| reader.write(*element)).collect::<Vec<_>>();
+        let (a, b) = (bits(self.compiled.a, dot.a), bits(self.compiled.b, dot.b));
+        let scales = self.compiled.scale.map(|reader| (bits(reader, dot.scale_a), bits(reader, dot.scale_b)));
+        let scales = scales.as_ref().map(|(a, b)| (&a[..], &b[..]));
+        self.exact(Dot { a: &a, b: &b, c, scales })
+    }
+}
+
+/// Matrices, or one tile of a batch of them.
+struct View<'a> {
+    matrices: Matrices<'a>,
+    tile: usize,
+}
+
+impl View<'_> {
+    /// One row of A, and of its scales, padded with +0 and with scales of 1.
+    fn row_of_a(&self, evaluator: &Evaluator, row: usize, a: &mut [Unpacked], scales: &mut [Unpacked]) {
+        let Matrices { m, k, a: from, scale_a, .. } = self.matrices;
+        let row = self.tile * m + row;
+        evaluator.compiled.a.gather(from, row * k, 1, &mut a[..k]);
+        a[k..].fill(Unpacked { kind: ZERO, ..Unpacked::default() });
+        if let (Some(scale_a), Some(reader), Some(rule)) =
+            (scale_a, evaluator.compiled.scale, evaluator.id.block_scale())
+        {
+            let blocks = k.div_ceil(rule.block);
+            reader.gather(scale_a, row * blocks, 1, &mut scales[..blocks]);
+            scales[blocks..].fill(reader.read(rule.format.one()));
+        }
+    }
+
+    /// One column of B, likewise.
+    fn column_of_b(&self, evaluator: &Evaluator, column: usize, b: &mut [Unpacked], scales: &mut [Unpacked]) {
+        let Matrices { n, k, b: from, scale_b, .. } = self.matrices;
+        evaluator.compiled.b.gather(from, self.tile * k * n + column, n, &mut b[..k]);
+        b[k..].fill(Unpacked { kind: ZERO, ..Unpacked::default() });
+        if let (Some(scale_b), Some(reader), Some(rule)) =
+            (scale_b, evaluator.compiled.scale, evaluator.id.block_scale())
+        {
+            let blocks = k.div_ceil(rule.block);
+            reader.gather(scale_b, self.tile * blocks * n + column, n, &mut scales[..blocks]);
+            scales[blocks..].fill(reader.read(rule.format.one()));
+        }
+    }
+}
+
+/// What one thread works in.
+#[derive(Default)]
+struct Room {
+    scratch: Option<Scratch>,
+    a: Vec<Unpacked>,
+    b: Vec<Unpacked>,
+    scale_a: Vec<Unpacked>,
+    scale_b: Vec<Unpacked>,
+}
+
+impl Room {
+    fn fit(&mut self, compiled: &Compiled, k: usize, scales: usize, rows: usize) {
+        if self.scratch.is_none() {
+            self.scratch = Some(compiled.scratch());
+        }
+        self.a.resize(rows * k, Unpacked::default());
+        self.b.resize(k, Unpacked::default());
+        self.scale_a.resize(rows * scales, Unpacked::default());
+        self.scale_b.resize(scales, Unpacked::default());
+    }
+
+    fn row_of_a(&mut self, row: usize, k: usize, scales: usize) -> (&mut [Unpacked], &mut [Unpacked]) {
+        (&mut self.a[row * k..][..k], &mut self.scale_a[row * scales..][..scales])
+    }
+}
+
+/// Gives each thread one piece after another until none is left.
+fn in_threads<'a, R: Default>(
+    pieces: std::slice::ChunksMut<'a, u8>,
+    threads: usize,
+    work: impl Fn(usize, &'a mut [u8], &mut R) + Sync,
+) {
+    let threads = threads.min(pieces.len()).max(1);
+    if threads == 1 {
+        let mut room = R::default();
+        pieces.enumerate().for_each(|(index, piece)| work(index, piece, &mut room));
+        return;
+    }
+    let queue = Mutex::new(pieces.enumerate());
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                let mut room = R::default();
+                loop {
+                    let next = queue.lock().unwrap_or_else(std::sync::PoisonError::into_inner).next();
+                    let Some((index, piece)) = next else { break };
+                    work(index, piece, &mut room);
+                }
+            });
+        }
+    });
+}

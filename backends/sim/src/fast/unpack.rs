@@ -1,0 +1,90 @@
+//! Operands taken apart once, so that no dot decodes a bit field.
+
+use mxprobe_api::{Decoded, Elements, Format};
+
+/// The sign bit of [`Unpacked::kind`].
+pub(super) const NEGATIVE: u32 = 1;
+/// A zero.
+pub(super) const ZERO: u32 = 2;
+/// An infinity.
+pub(super) const INFINITE: u32 = 4;
+/// A NaN; the significand is its payload.
+pub(super) const NAN: u32 = 8;
+/// Neither finite nor zero.
+pub(super) const SPECIAL: u32 = INFINITE | NAN;
+
+/// One element: `±significand · 2^(exponent − fraction bits)`, and what it is.
+///
+/// A subnormal has the smallest normal exponent. A zero has significand 0 and exponent 0.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Unpacked {
+    pub significand: u64,
+    pub exponent: i32,
+    pub kind: u32,
+}
+
+/// How elements of one operand are read: the format, and whether subnormals are zeros.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reader {
+    pub format: Format,
+    flush: bool,
+    to_positive: bool,
+}
+
+impl Reader {
+    pub(super) fn new(format: Format, flush: bool, to_positive: bool) -> Self {
+        Self { format, flush: flush && !format.is_integer(), to_positive }
+    }
+
+    #[inline]
+    pub(super) fn read(self, bits: u64) -> Unpacked {
+        let sign = |negative: bool| if negative { NEGATIVE } else { 0 };
+        match self.format.decode(bits) {
+            Decoded::Nan { negative, payload } => {
+                Unpacked { significand: payload, exponent: 0, kind: NAN | sign(negative) }
+            }
+            Decoded::Infinity { negative } => Unpacked { significand: 0, exponent: 0, kind: INFINITE | sign(negative) },
+            Decoded::Zero { negative } => Unpacked { significand: 0, exponent: 0, kind: ZERO | sign(negative) },
+            Decoded::Finite { negative, significand, .. }
+                if self.flush && significand >> self.format.fraction_bits() == 0 =>
+            {
+                Unpacked { significand: 0, exponent: 0, kind: ZERO | sign(negative && !self.to_positive) }
+            }
+            Decoded::Finite { negative, significand, exponent } => {
+                Unpacked { significand, exponent, kind: sign(negative) }
+            }
+        }
+    }
+
+    /// The bits of an element as it was read: a flushed one is the zero that it counts as.
+    pub(super) fn write(self, element: Unpacked) -> u64 {
+        let negative = element.kind & NEGATIVE != 0;
+        let Some(encoding) = self.format.as_float() else {
+            let value = if negative { element.significand.wrapping_neg() } else { element.significand };
+            return value & self.format.mask();
+        };
+        let sign = u64::from(negative && encoding.is_signed()) << (self.format.bits() - 1 - encoding.unread_bits);
+        let field = if element.kind & NAN != 0 {
+            let ones = ((1 << encoding.exponent_bits) - 1) << encoding.fraction_bits;
+            if self.format.nan() == Some(sign) { 0 } else { ones | element.significand }
+        } else if element.kind & INFINITE != 0 {
+            self.format.infinity(false).unwrap_or(0) >> encoding.unread_bits
+        } else if element.kind & ZERO != 0 {
+            0
+        } else if element.significand >> encoding.fraction_bits == 0 {
+            element.significand
+        } else {
+            // A power of two has no leading one to leave out.
+            let biased = u64::from((element.exponent + encoding.bias).cast_unsigned());
+            (biased << encoding.fraction_bits) + (element.significand & ((1 << encoding.fraction_bits) - 1))
+        };
+        (sign | field) << encoding.unread_bits
+    }
+
+    /// The elements at `start + i·stride` for each `i` below `len`.
+    pub(super) fn gather(self, from: &Elements, start: usize, stride: usize, into: &mut [Unpacked]) {
+        for (index, slot) in into.iter_mut().enumerate() {
+            *slot = self.read(from.get(start + index * stride));
+        }
+    }
+}

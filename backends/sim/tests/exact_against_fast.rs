@@ -1,0 +1,348 @@
+//! Every fast path against the exact evaluator, bit for bit, on every shipped operation and every class of inputs.
+//!
+//! `cargo test -p mxprobe-sim` runs some thousand dots an operation. The long runs are
+//! `cargo test --release -p mxprobe-sim --test exact_against_fast -- --ignored --nocapture`.
+
+use std::collections::BTreeSet;
+
+use mxprobe_api::{Decoded, Elements, Format, OperationId};
+use mxprobe_sim::{Evaluator, Matrices, Model, Path, shipped};
+
+/// SplitMix64: Steele, Lea, Flood, "Fast Splittable Pseudorandom Number Generators", OOPSLA 2014.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, limit: u64) -> u64 {
+        self.next() % limit
+    }
+}
+
+/// How the elements of a case are drawn.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Inputs {
+    /// Any bits, NaN and infinities among them.
+    AnyBits,
+    /// Any finite value.
+    AnyFinite,
+    /// Exponents within a few of that of 1.
+    Narrow,
+    /// Exponents within a few of that of 1; c far larger or far smaller.
+    NarrowWithOddC,
+    /// Half of the elements subnormal, the rest near the smallest normal value.
+    Subnormal,
+    /// Powers of two of either sign.
+    PowersOfTwo,
+    /// The largest magnitude, all products of one sign.
+    Largest,
+    /// Significands of ones and nothing else, exponents equal, one sign.
+    Ones,
+    /// Products in pairs that cancel, but for an odd one.
+    Cancelling,
+    /// Zeros of both signs, and now and then something else.
+    Zeros,
+    /// Finite values with a NaN or an infinity here and there.
+    Specials,
+    /// Large values, c near the largest.
+    NearOverflow,
+    /// Small values, c near the smallest.
+    NearUnderflow,
+}
+
+const INPUTS: [Inputs; 13] = [
+    Inputs::AnyBits,
+    Inputs::AnyFinite,
+    Inputs::Narrow,
+    Inputs::NarrowWithOddC,
+    Inputs::Subnormal,
+    Inputs::PowersOfTwo,
+    Inputs::Largest,
+    Inputs::Ones,
+    Inputs::Cancelling,
+    Inputs::Zeros,
+    Inputs::Specials,
+    Inputs::NearOverflow,
+    Inputs::NearUnderflow,
+];
+
+fn is_finite(format: Format, bits: u64) -> bool {
+    matches!(format.decode(bits), Decoded::Zero { .. } | Decoded::Finite { .. })
+}
+
+fn any_finite(format: Format, random: &mut Random) -> u64 {
+    loop {
+        let bits = random.next() & format.mask();
+        if is_finite(format, bits) {
+            return bits;
+        }
+    }
+}
+
+/// A value with that exponent field, clamped to the finite ones, and any fraction and sign.
+fn with_exponent(format: Format, exponent: i64, random: &mut Random) -> u64 {
+    let Some(encoding) = format.as_float() else { return random.next() & format.mask() };
+    let top = (1i64 << encoding.exponent_bits) - 1;
+    let field = (exponent + i64::from(encoding.bias)).clamp(0, top);
+    let fraction = random.next() & ((1 << encoding.fraction_bits) - 1);
+    let sign = random.below(2) << (encoding.exponent_bits + encoding.fraction_bits);
+    let bits = (sign | (field.cast_unsigned() << encoding.fraction_bits) | fraction) << encoding.unread_bits;
+    let bits = bits | (random.next() & ((1 << encoding.unread_bits) - 1));
+    let bits = bits & format.mask();
+    if is_finite(format, bits) { bits } else { format.largest(random.below(2) == 1) }
+}
+
+/// The exponents of the smallest normal and of the largest value.
+fn range(format: Format) -> (i64, i64) {
+    let Some(encoding) = format.as_float() else { return (0, 0) };
+    let Decoded::Finite { exponent, .. } = format.decode(format.largest(false)) else { unreachable!("finite") };
+    (i64::from(encoding.min_exponent()), i64::from(exponent))
+}
+
+/// One element of a factor.
+fn factor(format: Format, inputs: Inputs, random: &mut Random) -> u64 {
+    let (low, high) = range(format);
+    let spread = |random: &mut Random, width: u64| random.below(width).cast_signed();
+    let bits = match inputs {
+        Inputs::AnyBits => random.next() & format.mask(),
+        Inputs::AnyFinite | Inputs::Cancelling => any_finite(format, random),
+        Inputs::Narrow | Inputs::NarrowWithOddC => {
+            let at = spread(random, 7) - 4;
+            with_exponent(format, at, random)
+        }
+        Inputs::Subnormal => {
+            let at = if random.below(2) == 0 { low - 1 } else { low + spread(random, 4) };
+            with_exponent(format, at, random)
+        }
+        Inputs::PowersOfTwo => {
+            let at = low + spread(random, (high - low + 1).unsigned_abs());
+            let bits = with_exponent(format, at, random);
+            let encoding = format.as_float();
+            encoding.map_or(bits, |encoding| bits & !((1 << (encoding.fraction_bits + encoding.unread_bits)) - 1))
+        }
+        Inputs::Largest => format.largest(false),
+        Inputs::Ones => format.as_float().map_or(format.mask() >> 1, |encoding| {
+            let one = format.one() | ((1 << encoding.fraction_bits) - 1) << encoding.unread_bits;
+            if is_finite(format, one) { one } else { format.largest(false) }
+        }),
+        Inputs::Zeros => match random.below(12) {
+            0 => any_finite(format, random),
+            _ => (random.below(2) << (format.bits() - 1)) & format.mask(),
+        },
+        Inputs::Specials => {
+            let bits = if random.below(12) == 0 { random.next() & format.mask() } else { any_finite(format, random) };
+            let infinity = format.infinity(random.below(2) == 1).or(format.nan()).unwrap_or(bits);
+            if random.below(24) == 0 { infinity } else { bits }
+        }
+        Inputs::NearOverflow => {
+            let at = high - spread(random, 3);
+            with_exponent(format, at, random)
+        }
+        Inputs::NearUnderflow => {
+            let at = (low / 2) - spread(random, 20);
+            with_exponent(format, at, random)
+        }
+    };
+    bits & format.mask()
+}
+
+/// One element of C.
+fn addend(format: Format, inputs: Inputs, random: &mut Random) -> u64 {
+    let (low, high) = range(format);
+    match inputs {
+        Inputs::NarrowWithOddC => {
+            let at = random.below(90).cast_signed() - 45;
+            with_exponent(format, at, random)
+        }
+        Inputs::Largest | Inputs::Ones => match random.below(4) {
+            0 => 0,
+            1 => with_exponent(format, random.below(34).cast_signed(), random),
+            2 => format.largest(random.below(2) == 1),
+            _ => factor(format, Inputs::Ones, random),
+        },
+        Inputs::Cancelling => match random.below(3) {
+            0 => 0,
+            1 => with_exponent(format, random.below(40).cast_signed() - 20, random),
+            _ => any_finite(format, random),
+        },
+        Inputs::NearOverflow => with_exponent(format, high - random.below(3).cast_signed(), random),
+        Inputs::NearUnderflow => with_exponent(format, low + random.below(30).cast_signed() - 1, random),
+        inputs => factor(format, inputs, random),
+    }
+}
+
+struct Case {
+    m: usize,
+    n: usize,
+    k: usize,
+    a: Elements,
+    b: Elements,
+    c: Elements,
+    scales: Option<(Elements, Elements)>,
+}
+
+impl Case {
+    fn draw(id: &OperationId, (m, n, k): (usize, usize, usize), inputs: Inputs, random: &mut Random) -> Self {
+        let mut a = Elements::from_bits(id.a, (0..m * k).map(|_| factor(id.a, inputs, random)));
+        let mut b = Elements::from_bits(id.b, (0..k * n).map(|_| factor(id.b, inputs, random)));
+        if inputs == Inputs::Cancelling {
+            // The pairs are at k and k + distance, so that they meet in one block or in two.
+            let distance = 1 << random.below(3);
+            for at in 0..k {
+                if at & distance == 0 && at + distance < k && random.below(8) != 0 {
+                    for row in 0..m {
+                        let bits = a.get(row * k + at);
+                        let sign = 1 << (id.a.bits() - 1);
+                        a.set(row * k + at + distance, if id.a.is_integer() { bits } else { bits ^ sign });
+                    }
+                    for column in 0..n {
+                        b.set((at + distance) * n + column, b.get(at * n + column));
+                    }
+                }
+            }
+        }
+        let c = Elements::from_bits(id.c, (0..m * n).map(|_| addend(id.c, inputs, random)));
+        let scales = id.block_scale().map(|scale| {
+            let blocks = k.div_ceil(scale.block);
+            let mut draw = |len: usize| {
+                let inputs = if inputs == Inputs::Largest { Inputs::Narrow } else { inputs };
+                Elements::from_bits(scale.format, (0..len).map(|_| factor(scale.format, inputs, random)))
+            };
+            (draw(m * blocks), draw(blocks * n))
+        });
+        Self { m, n, k, a, b, c, scales }
+    }
+
+    fn matrices(&self) -> Matrices<'_> {
+        Matrices {
+            m: self.m,
+            n: self.n,
+            k: self.k,
+            a: &self.a,
+            b: &self.b,
+            c: &self.c,
+            scale_a: self.scales.as_ref().map(|scales| &scales.0),
+            scale_b: self.scales.as_ref().map(|scales| &scales.1),
+        }
+    }
+
+    /// The operands of one element of D, for a person.
+    fn describe(&self, at: usize) -> String {
+        let (row, column) = (at / self.n, at % self.n);
+        let hex = |of: &Elements, at: usize| of.format().hex(of.get(at));
+        let a: Vec<String> = (0..self.k).map(|k| hex(&self.a, row * self.k + k)).collect();
+        let b: Vec<String> = (0..self.k).map(|k| hex(&self.b, k * self.n + column)).collect();
+        let scales = self.scales.as_ref().map_or(String::new(), |(of_a, of_b)| {
+            let blocks = of_b.len() / self.n;
+            let a: Vec<String> = (0..blocks).map(|k| hex(of_a, row * blocks + k)).collect();
+            let b: Vec<String> = (0..blocks).map(|k| hex(of_b, k * self.n + column)).collect();
+            format!("; scales {} and {}", a.join(" "), b.join(" "))
+        });
+        format!("a {}; b {}; c {}{scales}", a.join(" "), b.join(" "), hex(&self.c, at))
+    }
+}
+
+fn compare(reference: &Evaluator, fast: &Evaluator, case: &Case, threads: usize, what: &str) {
+    let wanted = reference.multiply(&case.matrices(), 1).unwrap();
+    let got = fast.multiply(&case.matrices(), threads).unwrap();
+    let format = wanted.format();
+    if let Some(at) = (0..wanted.len()).find(|at| wanted.get(*at) != got.get(*at)) {
+        panic!(
+            "{what} {:?}: {} where {:?} gives {}: {}",
+            fast.path(),
+            format.hex(got.get(at)),
+            reference.path(),
+            format.hex(wanted.get(at)),
+            case.describe(at)
+        );
+    }
+}
+
+/// Every operation whose arithmetic differs from those before it, with its model.
+fn distinct_operations() -> Vec<(&'static Model, OperationId)> {
+    let mut seen = BTreeSet::new();
+    let mut operations = Vec::new();
+    for model in shipped() {
+        for id in model.operations.keys() {
+            let (unit, plan) = model.plan(id).unwrap();
+            let used: BTreeSet<usize> = plan.nodes.iter().map(|node| node.adder).collect();
+            let adders: Vec<String> = used
+                .into_iter()
+                .map(|index| {
+                    let adder = &model.adders[index];
+                    let (mut adder, provenance) = (adder.clone(), adder.provenance.origin.clone());
+                    adder.name.clear();
+                    adder.provenance.exceptions.clear();
+                    adder.provenance.origin = mxprobe_sim::Origin { source: String::new(), ..provenance };
+                    format!("{index}{adder:?}")
+                })
+                .collect();
+            let key = format!("{} {} {} {} {plan:?} {:?} {adders:?}", id.a, id.b, id.c, id.d, unit.flush);
+            let key = format!("{key} {:?}", id.block_scale());
+            if seen.insert(key) {
+                operations.push((model, id.clone()));
+            }
+        }
+    }
+    operations
+}
+
+fn fast_paths() -> Vec<Path> {
+    Path::available().into_iter().filter(|path| *path != Path::Exact).collect()
+}
+
+#[test]
+fn every_fast_path_returns_the_bits_of_the_exact_evaluator() {
+    let mut random = Random(1);
+    let mut dots = 0;
+    for (model, id) in distinct_operations() {
+        let reference = Evaluator::with_path(model, &id, Path::Exact).unwrap();
+        let step = id.shape.sizes().2;
+        for inputs in INPUTS {
+            // Two operations one after another where d can be c, the second one cut short.
+            let k = if id.c == id.d && step <= 16 { 2 * step - 1 } else { step };
+            let case = Case::draw(&id, (3, 1 + 300 / k, k), inputs, &mut random);
+            dots += case.m * case.n;
+            let wanted = reference.multiply(&case.matrices(), 1).unwrap();
+            for path in fast_paths() {
+                let fast = Evaluator::with_path(model, &id, path).unwrap();
+                let got = fast.multiply(&case.matrices(), 1).unwrap();
+                if let Some(at) = (0..wanted.len()).find(|at| wanted.get(*at) != got.get(*at)) {
+                    panic!(
+                        "{}:{id} {inputs:?} {path:?}: {} where exact gives {}: {}",
+                        model.name,
+                        id.d.hex(got.get(at)),
+                        id.d.hex(wanted.get(at)),
+                        case.describe(at)
+                    );
+                }
+            }
+        }
+    }
+    assert!(dots > 0);
+}
+
+#[test]
+fn threads_and_shapes_do_not_change_the_bits() {
+    let mut random = Random(2);
+    for (model, id) in distinct_operations().into_iter().step_by(7) {
+        let reference = Evaluator::with_path(model, &id, Path::Scalar).unwrap();
+        let fast = Evaluator::new(model, &id).unwrap();
+        let step = id.shape.sizes().2;
+        for (m, n, k) in
+            [(1, 1, 1), (2, 65, step), (7, 130, 2 * step + 1), (65, 3, step), (3, 2, 0), (0, 4, 2), (4, 0, 2)]
+        {
+            let k = if id.c == id.d { k } else { k.min(step) };
+            let case = Case::draw(&id, (m, n, k), Inputs::Narrow, &mut random);
+            for threads in [0, 1, 2, 5] {
+                compare(&reference, &fast, &case, threads, &format!("{}:{id} {m}×{n}×{k}", model.name));
+            }
+        }
+    }
+}

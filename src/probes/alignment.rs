@@ -1,0 +1,439 @@
+//! Question 3: how many bits are kept when terms are aligned, and what becomes of those shifted out.
+
+use mxprobe_api::Error;
+
+use super::{
+    Finding, Leaf, Subject,
+    facts::{Facts, Kept, Structure},
+    number::Number,
+    subject::Dot,
+};
+
+/// The widest gap that is tried.
+const WIDEST_GAP_BITS: i32 = 300;
+
+pub(super) fn ask(subject: &Subject<'_>, facts: &mut Facts) -> Result<Vec<Finding>, Error> {
+    let Some(structure) = facts.structure.clone() else {
+        return Ok(vec![Finding::inconclusive("alignment.fraction_bits", "the order of the additions is not known")]);
+    };
+    let products = structure.site_products();
+    let mut findings = Vec::new();
+    if structure.tree.is_none() {
+        return narrow(subject, facts, &structure);
+    }
+    let fused = structure.site.len() >= 3;
+    let (large, opposite, small) = if fused && products.len() >= 3 {
+        (products[0], products[1], products[2])
+    } else if fused {
+        (structure.site[1], structure.site[2], structure.site[0])
+    } else {
+        return pairwise(subject, facts, &structure);
+    };
+    let gaps = scan(subject, large, opposite, small)?;
+    let kept = gaps.kept();
+    facts.kept = Some(kept);
+    findings.push(gaps.finding(subject, "alignment.fraction_bits", kept));
+    if let Kept::Bits(bits) = kept {
+        findings.push(below(subject, &structure, (large, opposite, small), bits)?);
+        if small != Leaf::C {
+            findings.push(of_c(subject, large, opposite, bits)?);
+        }
+    } else {
+        findings.push(Finding::unsupported("alignment.below", "no bit is lost at alignment"));
+    }
+    Ok(findings)
+}
+
+/// M at one leaf, −M at another, and M·2^−t at a third, for every t.
+struct Gaps {
+    large: Number,
+    dots: Vec<Dot>,
+    answers: Vec<u64>,
+    bare: Option<Number>,
+    survives: Vec<bool>,
+}
+
+fn scan(subject: &Subject<'_>, large: Leaf, opposite: Leaf, small: Leaf) -> Result<Gaps, Error> {
+    let ranges = [large, opposite, small].map(|leaf| subject.exponents(leaf));
+    let high = ranges.iter().map(|(_, high)| *high).min().unwrap_or(0);
+    let low_of_large = ranges[0].0.max(ranges[1].0);
+    let gap = (high - ranges[2].0).clamp(0, WIDEST_GAP_BITS);
+    // As wide a gap as fits, in the middle of the range where there is room.
+    let top = (gap / 2).clamp((ranges[2].0 + gap).min(high), high).max(low_of_large);
+    let value = Number::power(top);
+    let base = [(large, value), (opposite, value.negated())];
+    let small_values = (0..=gap).map_while(|t| subject.dot(&[base[0], base[1], (small, value.scaled(-t))]));
+    let mut dots: Vec<Dot> = small_values.collect();
+    let Some(bare) = subject.dot(&base) else { return Ok(Gaps::empty(value)) };
+    dots.push(bare);
+    let mut answers = subject.ask(&dots)?;
+    dots.pop();
+    let bare = answers.pop().and_then(|bits| subject.d_value(bits));
+    let survives = answers.iter().zip(0..).map(|(d, t)| {
+        let difference = subject.d_value(*d).zip(bare).and_then(|(value, bare)| value - bare);
+        difference == Some(value.scaled(-t))
+    });
+    Ok(Gaps { large: value, bare, survives: survives.collect(), dots, answers })
+}
+
+impl Gaps {
+    fn empty(large: Number) -> Self {
+        Self { large, dots: Vec::new(), answers: Vec::new(), bare: None, survives: Vec::new() }
+    }
+
+    fn kept(&self) -> Kept {
+        let lost = self.survives.iter().position(|survives| !survives);
+        let bits = |at: usize| i32::try_from(at).unwrap_or(i32::MAX) - 1;
+        match lost {
+            Some(at) => Kept::Bits(bits(at)),
+            None => Kept::All(bits(self.survives.len())),
+        }
+    }
+
+    fn finding(&self, subject: &Subject<'_>, probe: &str, kept: Kept) -> Finding {
+        match kept {
+            Kept::Bits(bits) if bits < 0 => {
+                let shown = self.evidence(subject, 0, "M − M + M");
+                Finding::inconclusive(probe, "M − M + M is not M").with(shown)
+            }
+            Kept::Bits(bits) => {
+                let mut shown = self.evidence(subject, bits, &format!("M − M + M·2^-{bits}: kept"));
+                shown.extend(self.evidence(subject, bits + 1, &format!("M − M + M·2^-{}: lost", bits + 1)));
+                let statement =
+                    format!("{bits} bits below the largest exponent are kept; what lies further down is lost");
+                Finding::measured(probe, bits.into(), statement).with(shown)
+            }
+            Kept::All(bits) => {
+                let shown = self.evidence(subject, bits, &format!("M − M + M·2^-{bits}: kept"));
+                let statement = format!("nothing is lost over the {bits} bits that the formats allow");
+                Finding::measured(probe, serde_json::json!({ "exact_over": bits }), statement).with(shown)
+            }
+        }
+    }
+
+    fn evidence(&self, subject: &Subject<'_>, t: i32, about: &str) -> Vec<crate::report::Evidence> {
+        let at = usize::try_from(t).unwrap_or(0);
+        let (Some(dot), Some(d)) = (self.dots.get(at), self.answers.get(at)) else { return Vec::new() };
+        let bare = self.bare.unwrap_or(Number::ZERO);
+        let kept = bare.plus(self.large.scaled(-t)).and_then(|value| subject.d_bits(value));
+        let lost = subject.d_bits(bare);
+        let rivals = [(format!("{t} bits or more kept"), kept), (format!("at most {} bits kept", t - 1), lost)];
+        let rivals: Vec<(String, u64)> = rivals.into_iter().filter_map(|(answer, d)| Some((answer, d?))).collect();
+        vec![subject.evidence(about, dot, *d, &rivals)]
+    }
+}
+
+/// Where every addition joins two terms: what is left of s after M + s, then −M.
+fn pairwise(subject: &Subject<'_>, facts: &mut Facts, structure: &Structure) -> Result<Vec<Finding>, Error> {
+    let Some(leaves) = structure.pair_then_later() else {
+        facts.kept = Some(Kept::All(0));
+        return Ok(vec![Finding::inconclusive("alignment.fraction_bits", "there is only one addition")]);
+    };
+    let gaps = scan(subject, leaves.0, leaves.2, leaves.1)?;
+    let Kept::Bits(bits) = gaps.kept() else {
+        facts.kept = Some(gaps.kept());
+        return Ok(vec![gaps.finding(subject, "alignment.fraction_bits", gaps.kept())]);
+    };
+    let traces = Traces::of(subject, leaves, gaps.large, bits)?;
+    let mut shown = gaps.evidence(subject, bits, &format!("M + M·2^-{bits}, then −M: kept"));
+    shown.extend(gaps.evidence(subject, bits + 1, &format!("M + M·2^-{}, then −M", bits + 1)));
+    shown.extend(traces.evidence);
+    let unit = bits + 1;
+    let one_sided = match traces.seen {
+        [false, true, false, true] => Some(("floor", "rounded down, toward −∞")),
+        [true, false, true, false] => Some(("ceiling", "rounded up, toward +∞")),
+        _ => None,
+    };
+    if let Some((rule, words)) = one_sided {
+        facts.kept = Some(Kept::Bits(bits));
+        let statement = format!("{bits} bits below the largest exponent are kept; what lies further down is lost");
+        return Ok(vec![
+            Finding::measured("alignment.fraction_bits", bits.into(), statement).with(shown.clone()),
+            Finding::measured("alignment.below", rule.into(), format!("bits below the grid are {words}")).with(shown),
+        ]);
+    }
+    Ok(match traces.deepest {
+        Some((seen, true)) => {
+            facts.kept = Some(Kept::All(seen));
+            let statement = format!(
+                "each sum of two is exact, then rounded to {unit} bits: {seen} places down a bit still decides the rounding"
+            );
+            let value = serde_json::json!({ "exact_over": seen, "rounded_to_bits": unit });
+            vec![
+                Finding::measured("alignment.fraction_bits", value, statement).with(shown),
+                Finding::unsupported("alignment.below", "no bit is lost at alignment"),
+            ]
+        }
+        Some((seen, false)) => {
+            facts.kept = Some(Kept::Bits(seen));
+            let statement =
+                format!("{seen} bits below the larger term decide each sum of two; what lies further down is lost");
+            vec![Finding::measured("alignment.fraction_bits", seen.into(), statement).with(shown)]
+        }
+        None => {
+            facts.kept = Some(Kept::Bits(bits));
+            let statement = format!("{bits} bits below the larger term survive each sum of two");
+            vec![Finding::measured("alignment.fraction_bits", bits.into(), statement).with(shown)]
+        }
+    })
+}
+
+/// What bits below the last place do to the sum of two terms.
+struct Traces {
+    /// Whether a single bit far down is seen: for (+M, +s), (+M, −s), (−M, +s), (−M, −s).
+    seen: [bool; 4],
+    /// How far down a bit still changes the rounding, and whether that is as far as could be asked.
+    deepest: Option<(i32, bool)>,
+    evidence: Vec<crate::report::Evidence>,
+}
+
+impl Traces {
+    fn of(
+        subject: &Subject<'_>,
+        (first, second, later): (Leaf, Leaf, Leaf),
+        large: Number,
+        bits: i32,
+    ) -> Result<Self, Error> {
+        let top = large.leading().unwrap_or(0);
+        // Family 4 is a tie at an even place plus one bit: rounded to nearest, the bit decides.
+        let mut dots = Vec::new();
+        let mut keys = Vec::new();
+        for extra in 1..=WIDEST_GAP_BITS {
+            let depth = bits + 1 + extra;
+            let bit = Number::power(top - depth);
+            let tie = (extra <= 60).then(|| Number::new((1i128 << extra.min(60)) + 1, top - depth));
+            let families = [
+                (0, 1, Some(bit)),
+                (1, 1, Some(bit.negated())),
+                (2, -1, Some(bit)),
+                (3, -1, Some(bit.negated())),
+                (4, 1, tie),
+            ];
+            for (family, sign, value) in families {
+                let Some(value) = value else { continue };
+                let terms = [(first, large.times(sign)), (second, value), (later, large.times(-sign))];
+                if let Some(dot) = subject.dot(&terms) {
+                    dots.push(dot);
+                    keys.push((family, depth));
+                }
+            }
+        }
+        let answers = subject.ask(&dots)?;
+        let mut traces = Self { seen: [false; 4], deepest: None, evidence: Vec::new() };
+        for family in 0..5 {
+            let of_family =
+                || keys.iter().zip(&answers).enumerate().filter(move |(_, ((other, _), _))| *other == family);
+            let is_seen = |d: u64| subject.d_value(d).is_some_and(|value| !value.is_zero());
+            let asked = of_family().map(|(_, ((_, depth), _))| *depth).max();
+            let Some((at, ((_, depth), d))) =
+                of_family().filter(|(_, (_, d))| is_seen(**d)).max_by_key(|(_, ((_, depth), _))| *depth)
+            else {
+                continue;
+            };
+            if let Some(seen) = traces.seen.get_mut(family) {
+                *seen = Some(*depth) == asked;
+            }
+            let whole = Some(*depth) == asked;
+            if traces.deepest.is_none_or(|(best, best_whole)| (whole, *depth) > (best_whole, best)) {
+                traces.deepest = Some((*depth, whole));
+                let rivals = [("that bit is not seen".to_owned(), subject.d_bits(Number::ZERO).unwrap_or(0))];
+                let about = format!("M plus a value whose lowest bit is {depth} places down, then −M");
+                traces.evidence = vec![subject.evidence(about, &dots[at], *d, &rivals)];
+            }
+        }
+        Ok(traces)
+    }
+}
+
+/// The bits of c that are kept beside large products.
+fn of_c(subject: &Subject<'_>, large: Leaf, opposite: Leaf, bits: i32) -> Result<Finding, Error> {
+    let gaps = scan(subject, large, opposite, Leaf::C)?;
+    let kept = gaps.kept();
+    let mut finding = gaps.finding(subject, "alignment.c_fraction_bits", kept);
+    finding.statement = match kept {
+        Kept::All(over) => {
+            format!("c keeps all its bits over a gap of {over}: it joins after the products have cancelled")
+        }
+        Kept::Bits(of_c) if of_c == bits => format!("c is cut as a product is: {of_c} bits are kept"),
+        Kept::Bits(of_c) => format!("c keeps {of_c} bits below the largest exponent"),
+    };
+    Ok(finding)
+}
+
+/// The rules for bits below the grid, and what each makes of a term of `quarters`/4 of the grid's unit.
+const RULES: [(&str, fn(i32, bool) -> i32); 6] = [
+    ("truncate", |quarters, _| quarters / 4),
+    ("floor", |quarters, _| quarters.div_euclid(4)),
+    (
+        "ones-complement",
+        |quarters, c_is_negative| {
+            if c_is_negative { -(-quarters).div_euclid(4) } else { quarters.div_euclid(4) }
+        },
+    ),
+    ("nearest", |quarters, _| {
+        let (whole, rest) = (quarters.div_euclid(4), quarters.rem_euclid(4));
+        whole + i32::from(rest > 2 || (rest == 2 && whole % 2 != 0))
+    }),
+    ("sticky", |quarters, _| {
+        let (whole, rest) = (quarters.abs() / 4, quarters.abs() % 4);
+        (whole | i32::from(rest != 0)) * quarters.signum()
+    }),
+    ("ceiling", |quarters, _| -(-quarters).div_euclid(4)),
+];
+
+fn below(
+    subject: &Subject<'_>,
+    structure: &Structure,
+    (large, opposite, small): (Leaf, Leaf, Leaf),
+    bits: i32,
+) -> Result<Finding, Error> {
+    let unit = -bits;
+    let (low, high) = subject.exponents(small);
+    let (_, large_high) = subject.exponents(large);
+    let top = large_high.min(high).min((low + bits + 4).max(bits / 2));
+    let value = Number::power(top);
+    let quarters = [1, 2, 3, 6, -1, -2, -3, -6];
+    let mut dots = Vec::new();
+    let mut keys = Vec::new();
+    for c_is_negative in [false, true] {
+        let mut base = vec![(large, value), (opposite, value.negated())];
+        let sign_of_c = |mut dot: Dot| {
+            if c_is_negative && small != Leaf::C {
+                dot.c = 1 << (subject.id().c.bits() - 1);
+            }
+            dot
+        };
+        dots.extend(subject.dot(&base).map(sign_of_c));
+        keys.push((c_is_negative, 0));
+        for quarter in quarters {
+            base.truncate(2);
+            base.push((small, Number::new(i128::from(quarter), top + unit - 2)));
+            let Some(dot) = subject.dot(&base) else { continue };
+            dots.push(sign_of_c(dot));
+            keys.push((c_is_negative, quarter));
+        }
+        if small == Leaf::C {
+            break;
+        }
+    }
+    if dots.len() != keys.len() || !keys.iter().any(|(_, quarter)| *quarter < 0) {
+        return Ok(Finding::inconclusive("alignment.below", "no term lies below the grid"));
+    }
+    let answers = subject.ask(&dots)?;
+    let mut bare = None;
+    let mut seen = Vec::new();
+    for ((c_is_negative, quarter), d) in keys.iter().zip(&answers) {
+        let found = subject.d_value(*d);
+        if *quarter == 0 {
+            bare = found;
+        }
+        seen.push((*c_is_negative, *quarter, found.zip(bare).and_then(|(value, bare)| value - bare)));
+    }
+    let predicted = |rule: fn(i32, bool) -> i32, c_is_negative: bool, quarter: i32| {
+        Number::new(i128::from(rule(quarter, c_is_negative)), top + unit)
+    };
+    let fits = |rule: fn(i32, bool) -> i32| {
+        seen.iter()
+            .all(|(negative, quarter, found)| *quarter == 0 || *found == Some(predicted(rule, *negative, *quarter)))
+    };
+    let matching: Vec<&str> = RULES.iter().filter(|(_, rule)| fits(*rule)).map(|(name, _)| *name).collect();
+    let mut shown = Vec::new();
+    for ((dot, d), (negative, quarter, _)) in dots.iter().zip(&answers).zip(&seen) {
+        let wanted = [2, 3, -1, -2].contains(quarter) && (!negative || *quarter == 2);
+        if !wanted {
+            continue;
+        }
+        let of_bare = seen.iter().zip(&answers).find(|((sign, quarter, _), _)| sign == negative && *quarter == 0);
+        let bare = of_bare.and_then(|(_, d)| subject.d_value(*d)).unwrap_or(Number::ZERO);
+        let rivals: Vec<(String, u64)> = RULES
+            .iter()
+            .filter(|(name, _)| !matching.contains(name))
+            .filter_map(|(name, rule)| {
+                let value = bare.plus(predicted(*rule, *negative, *quarter))?;
+                Some(((*name).to_owned(), subject.d_bits(value)?))
+            })
+            .filter(|(_, predicted)| predicted != d)
+            .collect();
+        let sign = if *negative { ", c = −0" } else { "" };
+        shown.push(subject.evidence(format!("M − M + {quarter}/4 of the lowest bit kept{sign}"), dot, *d, &rivals));
+    }
+    let words = |rule: &str| match rule {
+        "truncate" => "dropped from the magnitude (truncation; no sticky bit)",
+        "floor" => "rounded down, toward −∞",
+        "ones-complement" => "dropped, and a term whose sign differs from c's is added as its one's complement",
+        "nearest" => "rounded to nearest, ties to even",
+        "sticky" => "kept as a sticky bit",
+        _ => "rounded up, toward +∞",
+    };
+    let _ = structure;
+    Ok(match matching[..] {
+        [rule] => Finding::measured("alignment.below", rule.into(), format!("bits below the grid are {}", words(rule)))
+            .with(shown),
+        [rule, ..] if small == Leaf::C => {
+            Finding::measured("alignment.below", rule.into(), format!("bits below the grid are {}", words(rule)))
+                .with(shown)
+        }
+        _ => Finding::inconclusive(
+            "alignment.below",
+            "the answers fit none of truncation, floor, ceiling, one's complement, nearest, sticky",
+        )
+        .with(shown),
+    })
+}
+
+/// Formats whose products cannot lie far apart: c is the large term, and −c cannot be had. The bits kept show where many
+/// small products together reach the last place of the result.
+fn narrow(subject: &Subject<'_>, facts: &mut Facts, structure: &Structure) -> Result<Vec<Finding>, Error> {
+    let products = structure.site_products();
+    let count = i32::try_from(products.len()).unwrap_or(i32::MAX);
+    let whole = 31 - count.leading_zeros().cast_signed();
+    let (low, high) = subject.exponents(products[0]);
+    let small = low.max(high.min(0));
+    let precision = subject.id().d.fraction_bits().cast_signed();
+    let mut dots = Vec::new();
+    let mut deepest = Vec::new();
+    // 2^j products of 2^−j last places of c: they reach that place if each is kept.
+    for j in 0..=whole {
+        let c = Number::power(small + precision + j);
+        let mut terms = vec![(Leaf::C, c)];
+        terms.extend(products.iter().take(1 << j).map(|leaf| (*leaf, Number::power(small))));
+        let reached = c.plus(Number::power(small + j)).and_then(|value| subject.d_bits(value));
+        if let (Some(dot), Some(reached), Some(missed)) = (subject.dot(&terms), reached, subject.d_bits(c)) {
+            dots.push(dot);
+            deepest.push((precision + j, reached, missed));
+        }
+    }
+    let answers = subject.ask(&dots)?;
+    let kept = deepest.iter().zip(&answers).take_while(|((_, reached, _), d)| reached == *d).count();
+    let mut shown = Vec::new();
+    for at in [kept.wrapping_sub(1), kept] {
+        if let (Some(dot), Some((bits, reached, missed))) = (dots.get(at), deepest.get(at)) {
+            let rivals =
+                [(format!("{bits} bits or more kept"), *reached), (format!("fewer than {bits} bits kept"), *missed)];
+            shown.push(subject.evidence(
+                format!("products {bits} bits below c that add up to its last place"),
+                dot,
+                answers[at],
+                &rivals,
+            ));
+        }
+    }
+    if kept == 0 {
+        return Ok(vec![
+            Finding::inconclusive("alignment.fraction_bits", "not even the last place of c is reached").with(shown),
+        ]);
+    }
+    let (bits, _, _) = deepest[kept - 1];
+    if kept < deepest.len() {
+        facts.kept = Some(Kept::Bits(bits));
+        let statement = format!("{bits} bits below the largest exponent are kept; what lies further down is lost");
+        return Ok(vec![Finding::measured("alignment.fraction_bits", bits.into(), statement).with(shown)]);
+    }
+    facts.kept = Some(Kept::All(bits));
+    let statement = format!("at least {bits} bits below c are kept: no more can be shown with these formats");
+    let value = serde_json::json!({ "exact_over": bits });
+    Ok(vec![
+        Finding::measured("alignment.fraction_bits", value, statement).with(shown),
+        Finding::inconclusive("alignment.below", "no product lies below the grid"),
+    ])
+}

@@ -1,0 +1,98 @@
+//! What earlier questions found and later ones build on.
+
+use mxprobe_api::Rounding;
+
+use super::{
+    subject::{Leaf, Subject},
+    tree::{Joint, Tree},
+};
+
+/// What is known so far about the operation under question.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Facts {
+    /// The tree, as far as it shows.
+    pub(super) structure: Option<Structure>,
+    /// Bits kept at the alignment of products with each other.
+    pub(super) kept: Option<Kept>,
+    /// Bits of a result's fraction, its effective precision less one.
+    pub(super) result_fraction_bits: Option<i32>,
+    /// The direction in which results are rounded.
+    pub(super) rounding: Option<Rounding>,
+    /// Whether subnormal results are flushed.
+    pub(super) flushes_results: bool,
+}
+
+/// How many bits are kept at alignment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kept {
+    /// So many below the largest exponent.
+    Bits(i32),
+    /// All that could be shown: at least so many.
+    All(i32),
+}
+
+impl Kept {
+    /// The bits that certainly survive.
+    pub(super) fn at_least(self) -> i32 {
+        match self {
+            Self::Bits(bits) | Self::All(bits) => bits,
+        }
+    }
+}
+
+/// The places where the next questions put their terms.
+#[derive(Clone, Debug)]
+pub(super) struct Structure {
+    /// The tree; `None` where only a block shows.
+    pub(super) tree: Option<Tree>,
+    /// Products that join c's sum, step by step.
+    pub(super) blocks: Vec<Vec<usize>>,
+    /// Leaves that are added at one node: the largest such set, c first where it is among them.
+    pub(super) site: Vec<Leaf>,
+}
+
+impl Structure {
+    pub(super) fn new(tree: Tree) -> Self {
+        let size = |node: &Tree| {
+            let leaves = node.direct_leaves();
+            let fused = !matches!(node, Tree::Node { joint: Joint::Pair, .. });
+            (fused, leaves.len(), leaves.contains(&Leaf::C))
+        };
+        let mut site =
+            tree.nodes().into_iter().max_by_key(|node| size(node)).map(Tree::direct_leaves).unwrap_or_default();
+        site.sort_by_key(|leaf| *leaf != Leaf::C);
+        Self { blocks: tree.blocks(), site, tree: Some(tree) }
+    }
+
+    /// Only one block is known: its products and c are taken to be added at once.
+    pub(super) fn of_block(block: &[usize]) -> Self {
+        let site = [Leaf::C].into_iter().chain(block.iter().map(|k| Leaf::Product(*k))).collect();
+        Self { tree: None, blocks: vec![block.to_vec()], site }
+    }
+
+    /// Whether c is added at the site.
+    pub(super) fn site_has_c(&self) -> bool {
+        self.site.first() == Some(&Leaf::C)
+    }
+
+    /// The products of the site.
+    pub(super) fn site_products(&self) -> Vec<Leaf> {
+        self.site.iter().copied().filter(|leaf| *leaf != Leaf::C).collect()
+    }
+
+    /// Two leaves that are joined before a third: (first, second, later).
+    pub(super) fn pair_then_later(&self) -> Option<(Leaf, Leaf, Leaf)> {
+        let tree = self.tree.as_ref()?;
+        let nodes = tree.nodes();
+        let pair = nodes.iter().rev().find(|node| node.direct_leaves().len() >= 2)?.direct_leaves();
+        let inside = nodes.iter().rev().find(|node| node.direct_leaves().len() >= 2)?.leaves();
+        let later = tree.leaves().into_iter().filter(|leaf| !inside.contains(leaf)).min()?;
+        Some((pair[0], pair[1], later))
+    }
+}
+
+/// Where a sum of one large term and a small one shows how results are rounded.
+pub(super) fn product_for_c(subject: &Subject<'_>, facts: &Facts) -> Leaf {
+    let first = facts.structure.as_ref().and_then(|structure| structure.blocks.iter().flatten().next().copied());
+    Leaf::Product(first.unwrap_or(0).min(subject.k() - 1))
+}

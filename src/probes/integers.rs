@@ -1,0 +1,150 @@
+//! Question 9 for integers: are sums exact, do they wrap or saturate, and is that once at the end.
+
+use mxprobe_api::{Encoding, Error, Format};
+
+use super::{Finding, Subject, subject::Dot};
+
+pub(super) fn ask(subject: &Subject<'_>) -> Result<Vec<Finding>, Error> {
+    Ok(vec![exact(subject)?, overflow(subject)?, staged(subject)?])
+}
+
+fn value(format: Format, bits: u64) -> i128 {
+    match format.encoding() {
+        Encoding::Integer { bits: width, signed } if signed && bits >> (width - 1) & 1 == 1 => {
+            i128::from(bits & format.mask()) - (1 << width)
+        }
+        _ => i128::from(bits & format.mask()),
+    }
+}
+
+fn sum(subject: &Subject<'_>, dot: &Dot) -> i128 {
+    let id = subject.id();
+    let products = dot.a.iter().zip(&dot.b).map(|(a, b)| value(id.a, *a) * value(id.b, *b));
+    products.sum::<i128>() + value(id.c, dot.c)
+}
+
+fn wrapped(format: Format, sum: i128) -> u64 {
+    u64::try_from(sum.rem_euclid(1 << format.bits())).unwrap_or(0)
+}
+
+fn saturated(format: Format, sum: i128) -> u64 {
+    let (low, high) = (value(format, format.largest(true)), value(format, format.largest(false)));
+    wrapped(format, sum.clamp(low, high))
+}
+
+/// Every extreme of the operands at every k, and c in the middle of its range.
+fn exact(subject: &Subject<'_>) -> Result<Finding, Error> {
+    let id = subject.id();
+    let extremes = |format: Format| [format.largest(true), format.largest(false), 1, format.mask() / 3];
+    let mut dots = Vec::new();
+    for a in extremes(id.a) {
+        for b in extremes(id.b) {
+            for count in [1, subject.k()] {
+                let mut dot = subject.zeros();
+                dot.a.iter_mut().take(count).for_each(|bits| *bits = a & id.a.mask());
+                dot.b.iter_mut().take(count).for_each(|bits| *bits = b & id.b.mask());
+                dot.c = 1 << (id.c.bits() / 2);
+                dots.push(dot);
+            }
+        }
+    }
+    let answers = subject.ask(&dots)?;
+    let wrong = dots.iter().zip(&answers).position(|(dot, d)| *d != wrapped(id.d, sum(subject, dot)));
+    let at = wrong.unwrap_or(dots.len() - 1);
+    let expected = wrapped(id.d, sum(subject, &dots[at]));
+    let rivals = if wrong.is_some() { vec![("the exact sum".to_owned(), expected)] } else { Vec::new() };
+    let shown = vec![subject.evidence("extreme operands at every k", &dots[at], answers[at], &rivals)];
+    Ok(match wrong {
+        None => Finding::measured(
+            "integers.exact",
+            true.into(),
+            format!("exact on {} sums of extreme operands", dots.len()),
+        )
+        .with(shown),
+        Some(_) => Finding::measured("integers.exact", false.into(), "a sum within range is wrong".into()).with(shown),
+    })
+}
+
+/// Sums one beyond each end of the range, and far beyond.
+fn overflow(subject: &Subject<'_>) -> Result<Finding, Error> {
+    let name = "integers.overflow";
+    let id = subject.id();
+    let mut dots = Vec::new();
+    for (c, negative) in [(id.c.largest(false), false), (id.c.largest(true), true)] {
+        for count in [1, subject.k()] {
+            // A product of ±1 or the largest there is, of c's sign.
+            let signed = matches!(id.a.encoding(), Encoding::Integer { signed: true, .. });
+            let b_signed = matches!(id.b.encoding(), Encoding::Integer { signed: true, .. });
+            let (a, b) = match (negative, signed, b_signed) {
+                (false, ..) => (id.a.largest(false), id.b.largest(false)),
+                (true, true, _) => (id.a.largest(true), id.b.largest(false)),
+                (true, false, true) => (id.a.largest(false), id.b.largest(true)),
+                (true, false, false) => continue,
+            };
+            let mut dot = subject.zeros();
+            dot.a.iter_mut().take(count).for_each(|bits| *bits = a);
+            dot.b.iter_mut().take(count).for_each(|bits| *bits = b);
+            dot.c = c;
+            dots.push(dot);
+        }
+    }
+    let answers = subject.ask(&dots)?;
+    let fits =
+        |rule: fn(Format, i128) -> u64| dots.iter().zip(&answers).all(|(dot, d)| *d == rule(id.d, sum(subject, dot)));
+    let shown: Vec<_> = dots
+        .iter()
+        .zip(&answers)
+        .map(|(dot, d)| {
+            let sum = sum(subject, dot);
+            let rivals = [("wraps".to_owned(), wrapped(id.d, sum)), ("saturates".to_owned(), saturated(id.d, sum))];
+            subject.evidence("a sum beyond the range of d", dot, *d, &rivals)
+        })
+        .collect();
+    Ok(if fits(wrapped) {
+        let words = format!("wraps modulo 2^{}", id.d.bits());
+        Finding::measured(name, "wraps".into(), words).with(shown)
+    } else if fits(saturated) {
+        Finding::measured(name, "saturates".into(), "saturates at the ends of the range".into()).with(shown)
+    } else {
+        Finding::inconclusive(name, "the sums neither wrap nor saturate").with(shown)
+    })
+}
+
+/// c at the top, a product that leaves the range and one that brings it back, in both orders of k.
+fn staged(subject: &Subject<'_>) -> Result<Finding, Error> {
+    let name = "integers.saturation_stage";
+    let id = subject.id();
+    let signed = |format: Format| matches!(format.encoding(), Encoding::Integer { signed: true, .. });
+    if subject.k() < 2 || !(signed(id.a) || signed(id.b)) || !signed(id.d) {
+        return Ok(Finding::unsupported(name, "no product takes another one back"));
+    }
+    let (minus_a, minus_b) = if signed(id.a) { (id.a.mask(), 1) } else { (1, id.b.mask()) };
+    let last = subject.k() - 1;
+    let mut dots = Vec::new();
+    for (up, down) in [(0, last), (last, 0)] {
+        let mut dot = subject.zeros();
+        dot.c = id.c.largest(false);
+        (dot.a[up], dot.b[up]) = (1, 1);
+        (dot.a[down], dot.b[down]) = (minus_a, minus_b);
+        dots.push(dot);
+    }
+    let answers = subject.ask(&dots)?;
+    let whole = id.d.largest(false);
+    let staged = whole - 1;
+    let shown: Vec<_> = dots
+        .iter()
+        .zip(&answers)
+        .map(|(dot, d)| {
+            let rivals =
+                [("the exact sum, saturated once".to_owned(), whole), ("saturated after a step".to_owned(), staged)];
+            subject.evidence("the largest c, +1 and −1", dot, *d, &rivals)
+        })
+        .collect();
+    Ok(if answers.iter().all(|d| *d == whole) {
+        Finding::measured(name, "once".into(), "only the whole sum meets the ends of the range".into()).with(shown)
+    } else if answers.iter().all(|d| *d == whole || *d == staged) {
+        Finding::measured(name, "staged".into(), "a partial sum saturates before the rest is added".into()).with(shown)
+    } else {
+        Finding::inconclusive(name, "the sums are neither").with(shown)
+    })
+}

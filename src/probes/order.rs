@@ -1,0 +1,302 @@
+//! Question 5: which terms are added at once, which k share a block, and in what order blocks and c are joined.
+//!
+//! M and −M at two leaves cancel where the tree joins them; a value s far below M at a third leaf is lost if it meets M
+//! before that, and survives if it comes later. All triples of leaves together determine the tree, whatever its fan-in
+//! and however k is permuted: this is FPRev's idea (arXiv:2411.00442) with the survivors told apart instead of counted,
+//! so that fused additions that lose nothing show as well.
+
+use mxprobe_api::Error;
+
+use super::{
+    Finding, Leaf, Subject,
+    facts::{Facts, Structure},
+    number::Number,
+    subject::Dot,
+    tree::{Losses, Tree},
+};
+use crate::report::Evidence;
+
+/// Bits by which s is to lie below M where the formats allow it: more than any alignment known.
+const GAP_BITS: i32 = 45;
+/// A gap from which on several values of s are told apart in one dot.
+const SAFE_GAP_BITS: i32 = 38;
+
+pub(super) fn ask(subject: &Subject<'_>, facts: &mut Facts) -> Result<Vec<Finding>, Error> {
+    let leaves = subject.leaves();
+    let scale = Scale::of(subject);
+    let precision = subject.id().d.fraction_bits().cast_signed() + 1;
+    if leaves.len() == 2 {
+        let tree =
+            Tree::Node { joint: super::tree::Joint::Pair, children: leaves.into_iter().map(Tree::Leaf).collect() };
+        return Ok(findings(subject, facts, tree, Vec::new()));
+    }
+    let enough = scale.is_some_and(|scale| scale.gap >= precision.min(14) + 2);
+    let (Some(scale), true) = (scale, enough) else { return blocks_under_c(subject, facts) };
+    let mut losses = Losses::new(leaves.len());
+    let mut evidence = Vec::new();
+    if let Some(wrong) = fill(subject, &leaves, scale, &mut losses, &mut evidence)? {
+        return Ok(vec![
+            Finding::inconclusive("order.tree", "a leaf neither survives nor is lost when two others cancel")
+                .with(vec![wrong]),
+        ]);
+    }
+    match losses.tree(&leaves) {
+        Ok(tree) => Ok(findings(subject, facts, tree, evidence)),
+        Err((i, j, x)) => {
+            let dot = triple(subject, scale, i, j, &[(x, 0)]);
+            let mut shown = Vec::new();
+            if let Some(dot) = dot {
+                let d = subject.ask(std::slice::from_ref(&dot))?[0];
+                shown.push(subject.evidence(format!("M at {i:?}, −M at {j:?}, s at {x:?}"), &dot, d, &[]));
+            }
+            Ok(vec![Finding::inconclusive("order.tree", "no tree explains which leaves are lost").with(shown)])
+        }
+    }
+}
+
+/// The sizes of M and s.
+#[derive(Clone, Copy)]
+struct Scale {
+    large: i32,
+    small: i32,
+    gap: i32,
+    /// How many values of s one dot tells apart.
+    at_once: usize,
+}
+
+impl Scale {
+    fn of(subject: &Subject<'_>) -> Option<Self> {
+        let (product_low, product_high) = subject.exponents(Leaf::Product(0));
+        let (c_low, c_high) = subject.exponents(Leaf::C);
+        let (low, high) = (product_low.max(c_low), product_high.min(c_high));
+        let wanted = GAP_BITS.max(subject.id().d.fraction_bits().cast_signed() + 22);
+        let gap = wanted.min(high - low);
+        if gap <= 0 {
+            return None;
+        }
+        let small = low.max((-gap / 2).min(high - gap));
+        let safe = SAFE_GAP_BITS.max(subject.id().d.fraction_bits().cast_signed() + 4);
+        let precision = subject.id().d.fraction_bits().cast_signed();
+        let at_once = (gap - safe + 1).clamp(1, precision.min(8));
+        Some(Self { large: small + gap, small, gap, at_once: at_once.unsigned_abs() as usize })
+    }
+}
+
+/// M at i, −M at j and s·2^shift at others.
+fn triple(subject: &Subject<'_>, scale: Scale, i: Leaf, j: Leaf, small: &[(Leaf, i32)]) -> Option<Dot> {
+    let large = Number::power(scale.large);
+    let mut leaves = vec![(i, large), (j, large.negated())];
+    leaves.extend(small.iter().map(|(leaf, shift)| (*leaf, Number::power(scale.small + shift))));
+    subject.dot(&leaves)
+}
+
+/// Asks all triples. Returns evidence if an answer is neither "lost" nor "survives".
+fn fill(
+    subject: &Subject<'_>,
+    leaves: &[Leaf],
+    scale: Scale,
+    losses: &mut Losses,
+    evidence: &mut Vec<Evidence>,
+) -> Result<Option<Evidence>, Error> {
+    let n = leaves.len();
+    let mut dots = Vec::new();
+    let mut keys = Vec::new();
+    for i in 0..n {
+        for j in i + 1..n {
+            let others: Vec<usize> = (0..n).filter(|x| *x != i && *x != j).collect();
+            let Some(bare) = triple(subject, scale, leaves[i], leaves[j], &[]) else { continue };
+            dots.push(bare);
+            keys.push((i, j, Vec::new()));
+            for chunk in others.chunks(scale.at_once) {
+                let small: Vec<(Leaf, i32)> = chunk.iter().zip(0..).map(|(x, shift)| (leaves[*x], shift)).collect();
+                let Some(dot) = triple(subject, scale, leaves[i], leaves[j], &small) else { continue };
+                dots.push(dot);
+                keys.push((i, j, chunk.to_vec()));
+            }
+        }
+    }
+    let answers = subject.ask(&dots)?;
+    let mut bare = None;
+    for ((dot, (i, j, chunk)), d) in dots.iter().zip(&keys).zip(&answers) {
+        let value = subject.d_value(*d);
+        if chunk.is_empty() {
+            bare = value;
+            continue;
+        }
+        let survivors =
+            value.zip(bare).and_then(|(value, bare)| value - bare).and_then(|sum| subset(sum, scale, chunk.len()));
+        let Some(survivors) = survivors else {
+            return Ok(Some(subject.evidence("M, −M and small values: neither kept nor lost", dot, *d, &[])));
+        };
+        for (place, x) in chunk.iter().enumerate() {
+            losses.set(*i, *j, *x, survivors >> place & 1 == 0);
+        }
+        // The first and the last pair show what the method sees.
+        if evidence.is_empty() || (*i, *j) == (n - 2, n - 1) && evidence.len() < 3 {
+            let none = subject.d_bits(bare.unwrap_or(Number::ZERO)).unwrap_or(0);
+            let all: i128 = (1 << chunk.len()) - 1;
+            let kept = bare.and_then(|bare| bare.plus(Number::new(all, scale.small)));
+            let rivals = [
+                ("every small value lost", Some(none)),
+                ("every small value kept", kept.and_then(|kept| subject.d_bits(kept))),
+            ];
+            let rivals: Vec<(String, u64)> =
+                rivals.into_iter().filter_map(|(answer, d)| Some((answer.to_owned(), d?))).collect();
+            let about = format!("M at {}, −M at {}, small values at {}", show(leaves[*i]), show(leaves[*j]), {
+                let names: Vec<String> = chunk.iter().map(|x| show(leaves[*x])).collect();
+                names.join(" ")
+            });
+            evidence.push(subject.evidence(about, dot, *d, &rivals));
+        }
+    }
+    Ok(None)
+}
+
+fn show(leaf: Leaf) -> String {
+    match leaf {
+        Leaf::Product(k) => format!("p{k}"),
+        Leaf::C => "c".into(),
+    }
+}
+
+/// Which of the values s, 2s, 4s, … make up a sum.
+fn subset(sum: Number, scale: Scale, count: usize) -> Option<u64> {
+    if sum.is_zero() {
+        return Some(0);
+    }
+    let (negative, magnitude, exponent) = sum.scaled(-scale.small).parts();
+    if negative || exponent < 0 || magnitude.leading_zeros() <= exponent.unsigned_abs() {
+        return None;
+    }
+    let bits = u64::try_from(magnitude << exponent).ok()?;
+    (bits >> count == 0).then_some(bits)
+}
+
+fn findings(subject: &Subject<'_>, facts: &mut Facts, tree: Tree, evidence: Vec<Evidence>) -> Vec<Finding> {
+    let blocks = tree.blocks();
+    let k = subject.k();
+    let width = blocks.iter().map(Vec::len).max().unwrap_or(0);
+    let consecutive = blocks.concat().iter().copied().eq(0..k);
+    let at_once = tree.products_at_once();
+    let steps = match blocks.len() {
+        1 if k == 1 => "c and the product are added".to_owned(),
+        1 if at_once >= k => format!("all {k} products and c are added at once"),
+        1 if matches!(&tree, Tree::Node { children, .. } if children.len() == 2) => {
+            format!("c is added last, to the sum of the {k} products")
+        }
+        1 => format!("c meets all {k} products in one step"),
+        steps if width == 1 => format!(
+            "c first, then {steps} products one after another{}",
+            if consecutive { ", k ascending" } else { "" }
+        ),
+        steps => format!(
+            "c first, then {steps} blocks of {width} products one after another{}",
+            if consecutive { ", consecutive k ascending" } else { "" }
+        ),
+    };
+    let statement = format!("{steps}: {}", tree.describe());
+    let found = vec![
+        Finding::measured("order.tree", tree.to_json(), statement).with(evidence),
+        Finding::measured(
+            "order.blocks",
+            serde_json::json!(blocks),
+            format!(
+                "{} of up to {width} products: {}",
+                if blocks.len() == 1 { "one step".into() } else { format!("{} steps", blocks.len()) },
+                show_blocks(&blocks)
+            ),
+        ),
+        Finding::measured(
+            "order.products_at_once",
+            at_once.into(),
+            if at_once == 1 {
+                "every addition joins two terms".to_owned()
+            } else {
+                format!("{at_once} products are added in one step")
+            },
+        ),
+    ];
+    facts.structure = Some(Structure::new(tree));
+    found
+}
+
+fn show_blocks(blocks: &[Vec<usize>]) -> String {
+    let show = |block: &Vec<usize>| match block[..] {
+        [] => "nothing".into(),
+        [only] => format!("{only}"),
+        [first, .., last] if block.windows(2).all(|pair| pair[1] == pair[0] + 1) => format!("{first}–{last}"),
+        _ => block.iter().map(usize::to_string).collect::<Vec<_>>().join(" "),
+    };
+    let shown: Vec<String> = blocks.iter().take(8).map(show).collect();
+    let more = if blocks.len() > 8 { format!(" | … {} more", blocks.len() - 8) } else { String::new() };
+    format!("{}{more}", shown.join(" | "))
+}
+
+/// Where the products' formats are too narrow for one product to swamp another: two products of half a unit in the last
+/// place of c raise c by that unit if, and only if, they are added before c's sum is rounded.
+fn blocks_under_c(subject: &Subject<'_>, facts: &mut Facts) -> Result<Vec<Finding>, Error> {
+    let tree_reason = "products of these formats are too close in magnitude for one to swamp another";
+    let k = subject.k();
+    let (_, high) = subject.exponents(Leaf::Product(0));
+    let precision = subject.id().d.fraction_bits().cast_signed();
+    let half = Number::power(high.min(0));
+    let c = half.scaled(precision + 1);
+    let pairs: Vec<(usize, usize)> = (0..k).flat_map(|i| (i + 1..k).map(move |j| (i, j))).collect();
+    let dots: Option<Vec<Dot>> = pairs
+        .iter()
+        .map(|(i, j)| subject.dot(&[(Leaf::C, c), (Leaf::Product(*i), half), (Leaf::Product(*j), half)]))
+        .collect();
+    let reach = c.plus(half.times(2));
+    let (Some(dots), Some(apart), Some(together)) =
+        (dots, subject.d_bits(c), reach.and_then(|value| subject.d_bits(value)))
+    else {
+        return Ok(vec![Finding::inconclusive("order.tree", tree_reason)]);
+    };
+    let answers = subject.ask(&dots)?;
+    let mut part_of: Vec<usize> = (0..k).collect();
+    for ((i, j), d) in pairs.iter().zip(&answers) {
+        if *d == together {
+            let (from, to) = (part_of[*j], part_of[*i]);
+            part_of.iter_mut().filter(|part| **part == from).for_each(|part| *part = to);
+        }
+    }
+    let mut blocks: Vec<Vec<usize>> = Vec::new();
+    for part in 0..k {
+        let block: Vec<usize> = (0..k).filter(|index| part_of[*index] == part).collect();
+        if !block.is_empty() {
+            blocks.push(block);
+        }
+    }
+    let tree = Finding::inconclusive("order.tree", tree_reason);
+    if let Some(odd) = answers.iter().position(|d| *d != apart && *d != together) {
+        let shown = subject.evidence("c and two products of half its last place", &dots[odd], answers[odd], &[]);
+        return Ok(vec![
+            tree,
+            Finding::inconclusive("order.blocks", "a sum is neither c nor the next value").with(vec![shown]),
+        ]);
+    }
+    if blocks.len() == k && k > 1 {
+        let reason = "no two products of half c's last place are seen to meet before c's sum is rounded";
+        let shown = subject.evidence(
+            "c and two products of half its last place",
+            &dots[0],
+            answers[0],
+            &[("added together".into(), together), ("added one after another, or cut at alignment".into(), apart)],
+        );
+        return Ok(vec![tree, Finding::inconclusive("order.blocks", reason).with(vec![shown])]);
+    }
+    let rivals = [("added together".to_owned(), together), ("added one after another".to_owned(), apart)];
+    let shown = subject.evidence("c and two products of half its last place", &dots[0], answers[0], &rivals);
+    let width = blocks.iter().map(Vec::len).max().unwrap_or(0);
+    let statement = format!("blocks of {width} products meet before c's sum is rounded: {}", show_blocks(&blocks));
+    facts.structure = Some(Structure::of_block(&blocks[0]));
+    Ok(vec![
+        tree,
+        Finding::measured("order.blocks", serde_json::json!(blocks), statement).with(vec![shown]),
+        Finding::measured(
+            "order.products_at_once",
+            width.into(),
+            format!("{width} products are added before c's sum is rounded"),
+        ),
+    ])
+}

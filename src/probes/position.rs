@@ -1,0 +1,99 @@
+//! Question 10: the same dot gives the same bits, again, at every position, and whatever stands in other rows and columns.
+
+use mxprobe_api::{Elements, Error, Format, TileBatch, execute};
+
+use super::{Finding, Subject};
+
+/// A small generator (SplitMix64): the same numbers in every run.
+struct Noise(u64);
+
+impl Noise {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// Bits of a moderate value: no NaN, no infinity, exponents around 1.
+    fn moderate(&mut self, format: Format) -> u64 {
+        let bits = self.next();
+        if format.is_integer() {
+            return bits & format.mask();
+        }
+        let fraction = (bits >> 32 & 0xff) as f64 / 256.0;
+        let exponent = f64::from(u32::try_from(bits & 3).unwrap_or(0)) - 2.0;
+        let value = (1.0 + fraction) * exponent.exp2();
+        format.from_f64(if bits >> 8 & 1 == 1 { -value } else { value })
+    }
+}
+
+pub(super) fn ask(subject: &Subject<'_>) -> Result<Vec<Finding>, Error> {
+    let id = subject.id();
+    let (m, n, k) = id.shape.sizes();
+    let mut noise = Noise(1);
+    let a: Vec<u64> = (0..k).map(|_| noise.moderate(id.a)).collect();
+    let b: Vec<u64> = (0..k).map(|_| noise.moderate(id.b)).collect();
+    let c = noise.moderate(id.c);
+    let mut dot = subject.zeros();
+    (dot.a, dot.b, dot.c) = (a.clone(), b.clone(), c);
+
+    // Every position of one tile holds the same dot; then one position a tile, everything else random.
+    let mut same = TileBatch::zeros(subject.operation(), 2);
+    for tile in 0..2 {
+        for row in 0..m {
+            (0..k).for_each(|index| same.a.set((tile * m + row) * k + index, a[index]));
+        }
+        for column in 0..n {
+            (0..k).for_each(|index| same.b.set((tile * k + index) * n + column, b[index]));
+        }
+        (0..m * n).for_each(|at| same.c.set(tile * m * n + at, c));
+    }
+    let positions: Vec<(usize, usize)> = (0..m.max(n)).map(|at| (at % m, at % n)).collect();
+    let mut others = TileBatch::zeros(subject.operation(), positions.len());
+    let fill = |elements: &mut Elements, noise: &mut Noise| {
+        let format = elements.format();
+        (0..elements.len()).for_each(|at| elements.set(at, noise.moderate(format)));
+    };
+    fill(&mut others.a, &mut noise);
+    fill(&mut others.b, &mut noise);
+    fill(&mut others.c, &mut noise);
+    for (tile, (row, column)) in positions.iter().enumerate() {
+        (0..k).for_each(|index| others.a.set((tile * m + row) * k + index, a[index]));
+        (0..k).for_each(|index| others.b.set((tile * k + index) * n + column, b[index]));
+        others.c.set((tile * m + row) * n + column, c);
+    }
+    let first = execute(subject.device(), subject.operation(), &same)?;
+    let again = execute(subject.device(), subject.operation(), &same)?;
+    let beside = execute(subject.device(), subject.operation(), &others)?;
+    let reference = first.get(0);
+
+    let repeated = if first == again {
+        Finding::measured("determinism", true.into(), format!("{} results repeat bit for bit", first.len()))
+    } else {
+        Finding::measured("determinism", false.into(), "a second run gave other bits".into())
+    };
+    let shown = vec![subject.evidence("the dot that was repeated", &dot, reference, &[])];
+    let odd = first.iter().position(|d| d != reference);
+    let uniform = match odd {
+        None => Finding::measured(
+            "position",
+            true.into(),
+            format!("the same dot gives the same bits at all {} positions", m * n),
+        ),
+        Some(at) => {
+            let (row, column) = (at % (m * n) / n, at % n);
+            let words = format!("row {row}, column {column} gives {} instead", id.d.hex(first.get(at)));
+            Finding::measured("position", false.into(), words)
+        }
+    };
+    let mut of_others =
+        positions.iter().enumerate().map(|(tile, (row, column))| beside.get((tile * m + row) * n + column));
+    let independent = if of_others.all(|d| d == reference) {
+        Finding::measured("independence", true.into(), "other rows and columns do not matter".into())
+    } else {
+        Finding::measured("independence", false.into(), "other rows or columns change the result".into())
+    };
+    Ok(vec![repeated.with(shown.clone()), uniform.with(shown.clone()), independent.with(shown)])
+}

@@ -1,0 +1,341 @@
+//! Question 4: how results are rounded — into the format that is returned, once or twice, and between blocks.
+
+use mxprobe_api::{Error, Rounding};
+
+use super::{
+    Finding, Leaf, Subject,
+    facts::{Facts, Kept, product_for_c},
+    number::Number,
+    subject::Dot,
+};
+
+const DIRECTIONS: [(&str, Rounding); 5] = [
+    ("RNE", Rounding::NearestEven),
+    ("RZ", Rounding::TowardZero),
+    ("RD", Rounding::Down),
+    ("RU", Rounding::Up),
+    ("RO", Rounding::ToOdd),
+];
+
+/// The name and the words of a direction.
+pub(super) fn words(name: &str) -> &'static str {
+    match name {
+        "RNE" => "to nearest, ties to even",
+        "RZ" => "toward zero",
+        "RD" => "toward −∞",
+        "RU" => "toward +∞",
+        _ => "to odd",
+    }
+}
+
+/// A sum of 2^growth equal terms and a small one, spread over leaves that are added at one node.
+///
+/// The equal terms lift the result's exponent above that of every term, so that bits which survived alignment fall below
+/// the result's last place.
+#[derive(Clone, Debug)]
+struct Sum {
+    leaves: Vec<Leaf>,
+    exponent: i32,
+    growth: i32,
+}
+
+impl Sum {
+    fn copies(&self) -> usize {
+        1 << self.growth
+    }
+
+    /// The exponent of the sum.
+    fn top(&self) -> i32 {
+        self.exponent + self.growth
+    }
+
+    /// The sum of the equal terms, `extra` (added to c, or put on a leaf of its own), and `small`.
+    fn dot(
+        &self,
+        subject: &Subject<'_>,
+        negative: bool,
+        extra: Number,
+        small: Number,
+        last: Option<(Leaf, Number)>,
+    ) -> Option<Dot> {
+        let sign = if negative { -1 } else { 1 };
+        let term = Number::power(self.exponent).times(sign);
+        let mut terms: Vec<(Leaf, Number)> = self.leaves.iter().take(self.copies()).map(|leaf| (*leaf, term)).collect();
+        let mut rest = self.leaves.iter().skip(self.copies());
+        terms.push((*rest.next()?, small.times(sign)));
+        if !extra.is_zero() {
+            let extra = extra.times(sign);
+            match terms.first_mut() {
+                Some((Leaf::C, value)) => *value = value.plus(extra)?,
+                _ => terms.push((*rest.next()?, extra)),
+            }
+        }
+        terms.extend(last.map(|(leaf, value)| (leaf, value.times(sign))));
+        let mut dot = subject.dot(&terms)?;
+        if negative {
+            // The sign of a zero product matters to some adders: give it that of the sum.
+            let minus = 1u64 << (subject.id().a.bits() - 1);
+            dot.a.iter_mut().filter(|bits| **bits == 0).for_each(|bits| *bits = minus);
+        }
+        Some(dot)
+    }
+
+    fn value(&self, negative: bool, extra: Number, small: Number) -> Option<Number> {
+        let sum = Number::power(self.top()).plus(extra)?.plus(small)?;
+        Some(if negative { sum.negated() } else { sum })
+    }
+}
+
+/// Where sums can be made whose result is `fraction_bits` wide with `below` more bits behind its last place.
+fn place(subject: &Subject<'_>, facts: &Facts, fraction_bits: i32, below: i32) -> Option<Sum> {
+    let kept = facts.kept.unwrap_or(Kept::All(0));
+    let site = facts.structure.as_ref().map(|structure| structure.site.clone()).unwrap_or_default();
+    let beside_c = vec![Leaf::C, product_for_c(subject, facts)];
+    let (low, high) = subject.exponents(beside_c[1]);
+    for growth in 0..=6 {
+        if let Kept::Bits(bits) = kept
+            && bits + growth < fraction_bits + below
+        {
+            continue;
+        }
+        for leaves in [&beside_c, &site] {
+            let sum = |exponent| Sum { leaves: leaves.clone(), exponent, growth };
+            // The smallest term has to fit a product, the equal ones too where they are products.
+            let lowest = low + fraction_bits + below - growth;
+            let candidates = [lowest.max(0), lowest, high - growth, 0];
+            let fits = |exponent: &i32| {
+                let sum = sum(*exponent);
+                let unit = sum.top() - fraction_bits;
+                let small = Number::power(unit - below);
+                sum.dot(subject, false, Number::power(unit), small, None).is_some()
+                    && sum.dot(subject, true, Number::ZERO, Number::new(3, unit - below.max(1)), None).is_some()
+            };
+            if let Some(exponent) = candidates.into_iter().find(fits) {
+                return Some(sum(exponent));
+            }
+        }
+    }
+    None
+}
+
+pub(super) fn ask(subject: &Subject<'_>, facts: &mut Facts) -> Result<Vec<Finding>, Error> {
+    let mut findings = vec![precision(subject, facts)?];
+    let Some(fraction_bits) = facts.result_fraction_bits else {
+        findings.push(Finding::inconclusive("rounding.result", "no sum is longer than what the result holds"));
+        return Ok(findings);
+    };
+    let sum = place(subject, facts, fraction_bits, 2).map(|sum| (sum, 2));
+    let sum = sum.or_else(|| place(subject, facts, fraction_bits, 1).map(|sum| (sum, 1)));
+    let Some((sum, below)) = sum else {
+        findings.push(Finding::inconclusive(
+            "rounding.result",
+            "no bit that survives alignment falls below the result's last place",
+        ));
+        return Ok(findings);
+    };
+    let (finding, direction) = direction(subject, "rounding.result", &sum, fraction_bits, below, None)?;
+    facts.rounding = direction;
+    findings.push(finding);
+    findings.push(once(subject, facts, fraction_bits)?);
+    findings.push(between_blocks(subject, facts, fraction_bits)?);
+    Ok(findings)
+}
+
+/// How many fraction bits of the result are used: the longest sum that comes back whole.
+fn precision(subject: &Subject<'_>, facts: &mut Facts) -> Result<Finding, Error> {
+    let name = "rounding.fraction_bits";
+    let declared = subject.id().d.fraction_bits().cast_signed();
+    let Some(sum) = (1..=declared).rev().find_map(|bits| place(subject, facts, bits, 0)) else {
+        return Ok(Finding::inconclusive(name, "no two terms add up to more than one bit"));
+    };
+    let mut dots = Vec::new();
+    let mut wanted = Vec::new();
+    for bits in 1..=declared + 1 {
+        let small = Number::power(sum.top() - bits);
+        let Some(dot) = sum.dot(subject, false, Number::ZERO, small, None) else { continue };
+        let Some(value) = sum.value(false, Number::ZERO, small) else { continue };
+        dots.push(dot);
+        wanted.push((bits, value));
+    }
+    let answers = subject.ask(&dots)?;
+    let whole = wanted.iter().zip(&answers).take_while(|((_, value), d)| subject.d_value(**d) == Some(*value)).count();
+    let Some(((bits, value), dot, d)) = whole.checked_sub(1).map(|at| (wanted[at], &dots[at], answers[at])) else {
+        let shown = dots.first().map(|dot| subject.evidence("a sum of two bits", dot, answers[0], &[]));
+        return Ok(
+            Finding::inconclusive(name, "not even a sum of two bits comes back").with(shown.into_iter().collect())
+        );
+    };
+    let mut shown = vec![subject.evidence(format!("a sum whose lowest bit is {bits} places down: whole"), dot, d, &[])];
+    if let (Some((next, _)), Some(dot)) = (wanted.get(whole), dots.get(whole)) {
+        let rivals: Vec<_> =
+            subject.d_bits(wanted[whole].1).map(|d| (format!("{next} bits kept"), d)).into_iter().collect();
+        shown.push(subject.evidence(
+            format!("a sum whose lowest bit is {next} places down"),
+            dot,
+            answers[whole],
+            &rivals,
+        ));
+    }
+    let _ = value;
+    // A bit that did not come back may have been lost at alignment: then the grid is what limits.
+    let reach = match facts.kept {
+        Some(Kept::Bits(kept)) => kept + sum.growth,
+        _ => i32::MAX,
+    };
+    if bits >= declared {
+        facts.result_fraction_bits = Some(declared);
+        let statement = format!("the result has all {declared} fraction bits of {}", subject.id().d);
+        return Ok(Finding::measured(name, declared.into(), statement).with(shown));
+    }
+    if bits >= reach {
+        let reason = format!("alignment leaves {bits} bits; the result holds them all and may hold more");
+        return Ok(Finding::inconclusive(name, reason).with(shown));
+    }
+    facts.result_fraction_bits = Some(bits);
+    let statement = format!("the result has {bits} fraction bits, not the {declared} of {}", subject.id().d);
+    Ok(Finding::measured(name, bits.into(), statement).with(shown))
+}
+
+/// Sums of one to three quarters of a last place, positive and negative, above even and odd places.
+fn direction(
+    subject: &Subject<'_>,
+    name: &str,
+    sum: &Sum,
+    fraction_bits: i32,
+    below: i32,
+    last: Option<Leaf>,
+) -> Result<(Finding, Option<Rounding>), Error> {
+    let unit = sum.top() - fraction_bits;
+    let last = last.map(|leaf| (leaf, Number::power(sum.top()).negated()));
+    let quarters: &[i32] = if below >= 2 { &[1, 2, 3] } else { &[2] };
+    let mut cases = Vec::new();
+    let mut dots = Vec::new();
+    for negative in [false, true] {
+        for odd in [false, true] {
+            for quarter in quarters {
+                let extra = if odd { Number::power(unit) } else { Number::ZERO };
+                let small = Number::new(i128::from(*quarter), unit - 2);
+                let Some(dot) = sum.dot(subject, negative, extra, small, last) else { continue };
+                let Some(value) = sum.value(negative, extra, small) else { continue };
+                let about = format!(
+                    "{}a sum {quarter}/4 of a last place above an {} value{}",
+                    if negative { "minus " } else { "" },
+                    if odd { "odd" } else { "even" },
+                    if last.is_some() { ", less the large part in the next block" } else { "" }
+                );
+                cases.push((value, negative, about));
+                dots.push(dot);
+            }
+        }
+    }
+    // What cancelling the large part leaves where nothing is rounded away.
+    let mut all = dots.clone();
+    for negative in [false, true] {
+        all.extend(sum.dot(subject, negative, Number::ZERO, Number::ZERO, last));
+    }
+    let mut answers = subject.ask(&all)?;
+    let bare = answers.split_off(dots.len());
+    let bare_value = |negative: bool| {
+        let bits = bare.get(usize::from(negative)).copied().unwrap_or(0);
+        subject.d_value(bits).unwrap_or(Number::ZERO)
+    };
+    let large = |negative: bool| Number::power(sum.top()).times(if negative { -1 } else { 1 });
+    let predicted = |value: Number, negative: bool, rounding: Rounding| {
+        let rounded = value.rounded(unit, rounding);
+        let more = (rounded - large(negative)).unwrap_or(Number::ZERO);
+        bare_value(negative).plus(more)
+    };
+    let fits = |rounding: Rounding| {
+        cases.iter().zip(&answers).all(|((value, negative, _), d)| {
+            subject.d_value(*d).is_some() && subject.d_value(*d) == predicted(*value, *negative, rounding)
+        })
+    };
+    let matching: Vec<(&str, Rounding)> = DIRECTIONS.into_iter().filter(|(_, rounding)| fits(*rounding)).collect();
+    let unrounded = last.is_some()
+        && cases.iter().zip(&answers).all(|((value, negative, _), d)| {
+            let more = (*value - large(*negative)).unwrap_or(Number::ZERO);
+            subject.d_value(*d).is_some() && subject.d_value(*d) == bare_value(*negative).plus(more)
+        });
+    let shown = dots.iter().zip(&answers).zip(&cases).filter(|(_, (_, negative, _))| !negative || below < 2).map(
+        |((dot, d), (value, negative, about))| {
+            let rivals: Vec<(String, u64)> = DIRECTIONS
+                .iter()
+                .filter(|(name, _)| !matching.iter().any(|(match_name, _)| match_name == name))
+                .filter_map(|(name, rounding)| {
+                    Some(((*name).to_owned(), subject.d_bits(predicted(*value, *negative, *rounding)?)?))
+                })
+                .filter(|(_, predicted)| predicted != d)
+                .collect();
+            subject.evidence(about.clone(), dot, *d, &rivals)
+        },
+    );
+    let shown: Vec<_> = shown.collect();
+    Ok(match matching[..] {
+        [(direction, rounding)] if !cases.is_empty() => {
+            let statement = format!("rounded {} ({direction})", words(direction));
+            (Finding::measured(name, direction.into(), statement).with(shown), Some(rounding))
+        }
+        _ if unrounded => (Finding::measured(name, "none".into(), "not rounded".into()).with(shown), None),
+        _ => (Finding::inconclusive(name, "the answers fit none of RNE, RZ, RD, RU, RO").with(shown), None),
+    })
+}
+
+/// A narrow result may pass through a wider one: then a value just above a tie becomes a tie.
+fn once(subject: &Subject<'_>, facts: &Facts, fraction_bits: i32) -> Result<Finding, Error> {
+    let name = "rounding.once";
+    if facts.rounding != Some(Rounding::NearestEven) || fraction_bits >= 23 {
+        return Ok(Finding::unsupported(name, "a second rounding would not show"));
+    }
+    let wide = 23;
+    let Some(sum) = place(subject, facts, wide, 1) else {
+        return Ok(Finding::inconclusive(name, "no bit that survives alignment falls below an intermediate f32"));
+    };
+    // Half a last place, and half a last place of f32 above it.
+    let unit = sum.top() - fraction_bits;
+    let above = Number::power(sum.top() - wide - 1);
+    let Some(dot) = sum.dot(subject, false, Number::power(unit - 1), above, None) else {
+        return Ok(Finding::inconclusive(name, "the value just above a tie cannot be made"));
+    };
+    let d = subject.ask(std::slice::from_ref(&dot))?[0];
+    let large = Number::power(sum.top());
+    let (Some(twice), Some(up)) =
+        (subject.d_bits(large), large.plus(Number::power(unit)).and_then(|value| subject.d_bits(value)))
+    else {
+        return Ok(Finding::inconclusive(name, "d does not hold the rounded values"));
+    };
+    let rivals = [("rounded once, from the whole sum".to_owned(), up), ("rounded to f32 first".to_owned(), twice)];
+    let shown = vec![subject.evidence("a sum just above a tie, by less than f32 holds", &dot, d, &rivals)];
+    Ok(if d == up {
+        Finding::measured(name, true.into(), "the result is rounded once, from the whole sum".into()).with(shown)
+    } else if d == twice {
+        Finding::measured(name, false.into(), "the sum is rounded or cut to a wider format first, then again".into())
+            .with(shown)
+    } else {
+        Finding::inconclusive(name, "the result is neither of the two").with(shown)
+    })
+}
+
+fn between_blocks(subject: &Subject<'_>, facts: &Facts, fraction_bits: i32) -> Result<Finding, Error> {
+    let name = "rounding.between_blocks";
+    let Some(structure) = &facts.structure else { return Ok(Finding::inconclusive(name, "the order is not known")) };
+    let Some(later) = structure.blocks.get(1).and_then(|block| block.first()).filter(|_| structure.tree.is_some())
+    else {
+        return Ok(Finding::unsupported(name, "there is one block"));
+    };
+    let first_block: Vec<Leaf> = structure.blocks[0].iter().map(|k| Leaf::Product(*k)).collect();
+    let in_first = |sum: &Sum| sum.leaves.iter().all(|leaf| *leaf == Leaf::C || first_block.contains(leaf));
+    let sum = [2, 1].into_iter().find_map(|below| Some((place(subject, facts, fraction_bits, below)?, below)));
+    let Some((mut sum, below)) = sum else {
+        return Ok(Finding::inconclusive(name, "no bit falls below the last place of the first block's sum"));
+    };
+    if !in_first(&sum) {
+        sum.leaves = [Leaf::C].into_iter().chain(first_block).collect();
+    }
+    let (mut finding, direction) = direction(subject, name, &sum, fraction_bits, below, Some(Leaf::Product(*later)))?;
+    if direction.is_some() {
+        finding.statement = format!("the sum of one block is {} before the next", finding.statement);
+    } else if finding.is("none") {
+        finding.statement = "the sum is not rounded between blocks".into();
+    }
+    Ok(finding)
+}

@@ -1,0 +1,296 @@
+//! An operation under question: leaves that hold chosen values, and dots that are asked in batches.
+
+use std::cell::Cell;
+
+use mxprobe_api::{
+    Decoded, Device, Elements, Error, Format, Operation, OperationId, Overflow, Rounding, Subnormals, TileBatch,
+    execute,
+};
+
+use super::number::Number;
+use crate::report::{Evidence, Rival};
+
+/// The inputs of one dot, as bits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dot {
+    /// k elements of A.
+    pub a: Vec<u64>,
+    /// k elements of B.
+    pub b: Vec<u64>,
+    /// The element of C.
+    pub c: u64,
+    /// Scales of A and of B.
+    pub scales: Option<(Vec<u64>, Vec<u64>)>,
+}
+
+/// A leaf of the summation tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Leaf {
+    /// The product at this k.
+    Product(usize),
+    /// c.
+    C,
+}
+
+/// An operation of a device, and what has been asked of it.
+pub struct Subject<'a> {
+    device: &'a dyn Device,
+    operation: &'a Operation,
+    asked: Cell<u64>,
+    subnormal_operands: Cell<bool>,
+}
+
+/// Dots a batch holds at the most, so that a batch stays within some tens of megabytes.
+const DOTS_PER_BATCH: usize = 1 << 15;
+
+impl<'a> Subject<'a> {
+    /// An operation to ask.
+    #[must_use]
+    pub fn new(device: &'a dyn Device, operation: &'a Operation) -> Self {
+        Self { device, operation, asked: Cell::new(0), subnormal_operands: Cell::new(false) }
+    }
+
+    /// The device.
+    #[must_use]
+    pub fn device(&self) -> &'a dyn Device {
+        self.device
+    }
+
+    /// The operation.
+    #[must_use]
+    pub fn operation(&self) -> &'a Operation {
+        self.operation
+    }
+
+    /// Its id.
+    #[must_use]
+    pub fn id(&self) -> &'a OperationId {
+        &self.operation.id
+    }
+
+    /// Products in one dot.
+    #[must_use]
+    pub fn k(&self) -> usize {
+        self.id().shape.sizes().2
+    }
+
+    /// Every leaf: the products, then c.
+    #[must_use]
+    pub fn leaves(&self) -> Vec<Leaf> {
+        (0..self.k()).map(Leaf::Product).chain([Leaf::C]).collect()
+    }
+
+    /// How many dots were asked so far.
+    #[must_use]
+    pub fn asked(&self) -> u64 {
+        self.asked.get()
+    }
+
+    /// From now on leaves may be built from subnormal operands: the unit was found to read them.
+    pub fn allow_subnormal_operands(&self) {
+        self.subnormal_operands.set(true);
+    }
+
+    /// The dot whose operands are all +0 and whose scales are 1.
+    #[must_use]
+    pub fn zeros(&self) -> Dot {
+        let id = self.id();
+        let scales = id.block_scale().map(|scale| {
+            let ones = vec![scale.format.one(); self.k().div_ceil(scale.block)];
+            (ones.clone(), ones)
+        });
+        Dot { a: vec![0; self.k()], b: vec![0; self.k()], c: 0, scales }
+    }
+
+    /// The bits of an exact value, or `None` where the format cannot hold it (as a normal value, if `normal`).
+    fn bits(format: Format, value: Number, normal: bool) -> Option<u64> {
+        let (negative, magnitude, exponent) = value.parts();
+        let encoded =
+            format.encode(negative, magnitude, exponent, Rounding::TowardZero, Overflow::Saturate, Subnormals::Keep);
+        if encoded.inexact || encoded.overflow {
+            return None;
+        }
+        let is_normal = match (format.decode(encoded.bits), format.as_float()) {
+            (Decoded::Finite { significand, .. }, Some(float)) => significand >> float.fraction_bits != 0,
+            _ => true,
+        };
+        (is_normal || !normal).then_some(encoded.bits)
+    }
+
+    /// The bits of c for a value.
+    #[must_use]
+    pub fn c_bits(&self, value: Number) -> Option<u64> {
+        Self::bits(self.id().c, value, !value.is_zero())
+    }
+
+    /// The bits of d for a value that d holds exactly.
+    #[must_use]
+    pub fn d_bits(&self, value: Number) -> Option<u64> {
+        Self::bits(self.id().d, value, false)
+    }
+
+    /// The exact value of bits of d; `None` for NaN and infinities.
+    #[must_use]
+    pub fn d_value(&self, bits: u64) -> Option<Number> {
+        Number::decode(self.id().d, bits)
+    }
+
+    /// Operands whose product is the value: the significand in A, B a power of two; exponents split evenly.
+    #[must_use]
+    pub fn product_bits(&self, value: Number) -> Option<(u64, u64)> {
+        self.split(value, !self.subnormal_operands.get())
+    }
+
+    fn split(&self, value: Number, normal: bool) -> Option<(u64, u64)> {
+        if value.is_zero() {
+            return Some((0, 0));
+        }
+        let (a, b) = (self.id().a, self.id().b);
+        let leading = value.leading()?;
+        let bias = |format: Format| format.as_float().map_or(0, |float| float.bias);
+        // The middle of B's share, then outward: with wide formats the first try succeeds.
+        let middle = leading * (bias(b) + 1) / (bias(a) + bias(b) + 2);
+        (0..=2 * (bias(a).max(bias(b)) + 64)).find_map(|step| {
+            let exponent = middle + if step % 2 == 0 { step / 2 } else { -(step + 1) / 2 };
+            let b_bits = Self::bits(b, Number::power(exponent), normal)?;
+            let a_bits = Self::bits(a, value.scaled(-exponent), normal)?;
+            Some((a_bits, b_bits))
+        })
+    }
+
+    /// A dot whose leaves hold these values and whose other leaves are +0.
+    ///
+    /// `None` where the formats, or a block scale that two leaves share, cannot hold them.
+    #[must_use]
+    pub fn dot(&self, leaves: &[(Leaf, Number)]) -> Option<Dot> {
+        let mut dot = self.zeros();
+        let Some(scale) = self.id().block_scale() else {
+            for (leaf, value) in leaves {
+                match leaf {
+                    Leaf::C => dot.c = self.c_bits(*value)?,
+                    Leaf::Product(k) => (dot.a[*k], dot.b[*k]) = self.product_bits(*value)?,
+                }
+            }
+            return Some(dot);
+        };
+        for (leaf, value) in leaves {
+            if *leaf == Leaf::C {
+                dot.c = self.c_bits(*value)?;
+            }
+        }
+        let scales = dot.scales.as_mut()?;
+        for block in 0..scales.0.len() {
+            let inside: Vec<(usize, Number)> = leaves
+                .iter()
+                .filter_map(|(leaf, value)| match leaf {
+                    Leaf::Product(k) if k / scale.block == block && !value.is_zero() => Some((*k, *value)),
+                    _ => None,
+                })
+                .collect();
+            let (exponent, operands) = self.scaled_block(scale.format, &inside)?;
+            scales.0[block] = exponent.0;
+            scales.1[block] = exponent.1;
+            for ((k, _), bits) in inside.iter().zip(operands) {
+                (dot.a[*k], dot.b[*k]) = bits;
+            }
+        }
+        Some(dot)
+    }
+
+    /// One scale for a block (as two power-of-two scales), and operands for each of its values.
+    fn scaled_block(&self, scale: Format, values: &[(usize, Number)]) -> Option<((u64, u64), Vec<(u64, u64)>)> {
+        let limit = if scale == Format::UE8M0 { 250 } else { 14 };
+        (0..=2 * limit).find_map(|step| {
+            let exponent = if step % 2 == 0 { step / 2 } else { -(step + 1) / 2 };
+            let scale_a = Self::bits(scale, Number::power(exponent / 2), true)?;
+            let scale_b = Self::bits(scale, Number::power(exponent - exponent / 2), true)?;
+            let operands: Option<Vec<_>> =
+                values.iter().map(|(_, value)| self.product_bits(value.scaled(-exponent))).collect();
+            Some(((scale_a, scale_b), operands?))
+        })
+    }
+
+    /// The exponents of powers of two that a leaf holds, lowest and highest, both kept within d's normal range.
+    #[must_use]
+    pub fn exponents(&self, leaf: Leaf) -> (i32, i32) {
+        let id = self.id();
+        let holds = |exponent: i32| self.dot(&[(leaf, Number::power(exponent))]).is_some();
+        let (low, high) = id.d.as_float().map_or((0, 0), |float| (float.min_exponent(), float.max_exponent()));
+        // What a leaf holds is an interval around 0.
+        let search = |from: i32, to: i32| {
+            let (mut good, mut bad) = (from, to);
+            while (bad - good).abs() > 1 {
+                let middle = i32::midpoint(good, bad);
+                if holds(middle) { good = middle } else { bad = middle }
+            }
+            good
+        };
+        (search(0, low - 1), search(0, high + 1))
+    }
+
+    /// Computes dots, each with its own rows and columns; the answers in the same order.
+    ///
+    /// # Errors
+    /// What the device reports.
+    pub fn ask(&self, dots: &[Dot]) -> Result<Vec<u64>, Error> {
+        let mut answers = Vec::with_capacity(dots.len());
+        for dots in dots.chunks(DOTS_PER_BATCH) {
+            self.ask_batch(dots, &mut answers)?;
+        }
+        self.asked.set(self.asked.get() + dots.len() as u64);
+        Ok(answers)
+    }
+
+    fn ask_batch(&self, dots: &[Dot], answers: &mut Vec<u64>) -> Result<(), Error> {
+        let (m, n, k) = self.id().shape.sizes();
+        let per_tile = m.min(n);
+        let mut batch = TileBatch::zeros(self.operation, dots.len().div_ceil(per_tile));
+        let mut places = Vec::with_capacity(dots.len());
+        for (index, dot) in dots.iter().enumerate() {
+            // The dots of a tile stand on a diagonal that moves on from tile to tile, so that every position is used.
+            let (tile, slot) = (index / per_tile, index % per_tile);
+            let (row, column) = if m >= n { ((slot + tile * per_tile) % m, slot) } else { (slot, (slot + tile) % n) };
+            for index in 0..k {
+                batch.a.set((tile * m + row) * k + index, dot.a[index]);
+                batch.b.set((tile * k + index) * n + column, dot.b[index]);
+            }
+            let place = (tile * m + row) * n + column;
+            batch.c.set(place, dot.c);
+            if let (Some((of_a, of_b)), Some(scale_a), Some(scale_b)) =
+                (&dot.scales, &mut batch.scale_a, &mut batch.scale_b)
+            {
+                for (block, (of_a, of_b)) in of_a.iter().zip(of_b).enumerate() {
+                    scale_a.set((tile * m + row) * of_a_len(dot) + block, *of_a);
+                    scale_b.set((tile * of_a_len(dot) + block) * n + column, *of_b);
+                }
+            }
+            places.push(place);
+        }
+        let d: Elements = execute(self.device, self.operation, &batch)?;
+        answers.extend(places.into_iter().map(|place| d.get(place)));
+        Ok(())
+    }
+
+    /// A dot and its answer as evidence.
+    #[must_use]
+    pub fn evidence(&self, about: impl Into<String>, dot: &Dot, d: u64, rivals: &[(String, u64)]) -> Evidence {
+        let id = self.id();
+        let hex = |format: Format, bits: &[u64]| bits.iter().map(|bits| format.hex(*bits)).collect();
+        let scale_format = id.block_scale().map(|scale| scale.format);
+        let scales = scale_format.zip(dot.scales.as_ref());
+        Evidence {
+            about: about.into(),
+            a: hex(id.a, &dot.a),
+            b: hex(id.b, &dot.b),
+            c: id.c.hex(dot.c),
+            scale_a: scales.map(|(format, (a, _))| hex(format, a)),
+            scale_b: scales.map(|(format, (_, b))| hex(format, b)),
+            d: id.d.hex(d),
+            rivals: rivals.iter().map(|(answer, d)| Rival { answer: answer.clone(), d: id.d.hex(*d) }).collect(),
+        }
+    }
+}
+
+fn of_a_len(dot: &Dot) -> usize {
+    dot.scales.as_ref().map_or(0, |(a, _)| a.len())
+}

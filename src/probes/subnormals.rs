@@ -1,0 +1,210 @@
+//! Question 1: are subnormals kept — in A, in B, in C, in D — and where is a result called tiny.
+
+use mxprobe_api::{Decoded, Error, Format};
+
+use super::{Finding, Leaf, Subject, facts::Facts, number::Number};
+
+/// Asked before everything else: the other questions build their terms from what is read here.
+pub(super) fn ask_inputs(subject: &Subject<'_>) -> Result<Vec<Finding>, Error> {
+    let id = subject.id();
+    let mut findings = Vec::new();
+    let mut kept = Vec::new();
+    for (name, of_a) in [("subnormals.a", true), ("subnormals.b", false)] {
+        let (narrow, wide) = if of_a { (id.a, id.b) } else { (id.b, id.a) };
+        let finding = operand(subject, name, narrow, wide, of_a)?;
+        kept.push(finding.value == Some("kept".into()));
+        findings.push(finding);
+    }
+    if kept == [true, true] {
+        subject.allow_subnormal_operands();
+    }
+    findings.push(of_c(subject)?);
+    Ok(findings)
+}
+
+fn min_exponent(format: Format) -> Option<i32> {
+    format.as_float().map(mxprobe_api::FloatEncoding::min_exponent)
+}
+
+/// The smallest subnormal of one operand times a power of two of the other: a normal product.
+fn operand(subject: &Subject<'_>, name: &str, narrow: Format, wide: Format, of_a: bool) -> Result<Finding, Error> {
+    let bits = 1 << narrow.as_float().map_or(0, |float| float.unread_bits);
+    let Decoded::Finite { significand: 1, exponent, .. } = narrow.decode(bits) else {
+        return Ok(Finding::unsupported(name, format!("{narrow} has no subnormals")));
+    };
+    if narrow.fraction_bits() == 0 {
+        return Ok(Finding::unsupported(name, format!("{narrow} has no subnormals")));
+    }
+    let smallest = exponent - narrow.fraction_bits().cast_signed();
+    // The product is to be a normal value of d.
+    let d_low = min_exponent(subject.id().d).unwrap_or(0);
+    let (low, high) = wide.as_float().map_or((0, 0), |float| (float.min_exponent(), float.max_exponent()));
+    let factor = (d_low - smallest).max(0).clamp(low, high);
+    let factor_bits = Number::power(factor).encode(wide, mxprobe_api::Rounding::TowardZero);
+    let mut dot = subject.zeros();
+    (dot.a[0], dot.b[0]) = if of_a { (bits, factor_bits) } else { (factor_bits, bits) };
+    let d = subject.ask(std::slice::from_ref(&dot))?[0];
+    let product = Number::power(smallest + factor);
+    let Some(whole) = subject.d_bits(product) else {
+        return Ok(Finding::inconclusive(
+            name,
+            format!("no {wide} makes a product of the smallest {narrow} that d holds"),
+        ));
+    };
+    let rivals = [("kept".to_owned(), whole), ("read as zero".to_owned(), 0)];
+    let operand = if of_a { "A" } else { "B" };
+    let shown =
+        vec![subject.evidence(format!("the smallest subnormal of {operand} times 2^{factor}"), &dot, d, &rivals)];
+    Ok(match subject.d_value(d) {
+        Some(value) if value == product => {
+            Finding::measured(name, "kept".into(), format!("subnormals of {operand} are read")).with(shown)
+        }
+        Some(value) if value.is_zero() => {
+            Finding::measured(name, "zero".into(), format!("subnormals of {operand} are read as zero (DAZ)"))
+                .with(shown)
+        }
+        _ => Finding::inconclusive(name, "the product is neither right nor zero").with(shown),
+    })
+}
+
+fn of_c(subject: &Subject<'_>) -> Result<Finding, Error> {
+    let name = "subnormals.c";
+    let format = subject.id().c;
+    let largest = (1u64 << format.fraction_bits()) - 1;
+    let sign = 1u64 << (format.bits() - 1);
+    let mut dots = Vec::new();
+    for bits in [largest, largest | sign] {
+        let mut dot = subject.zeros();
+        dot.c = bits;
+        dots.push(dot);
+    }
+    let answers = subject.ask(&dots)?;
+    let value = Number::decode(format, largest).unwrap_or(Number::ZERO);
+    let (Some(positive), Some(negative)) = (subject.d_bits(value), subject.d_bits(value.negated())) else {
+        return Ok(Finding::unsupported(name, "d cannot hold a subnormal c"));
+    };
+    let zero_sign = 1u64 << (subject.id().d.bits() - 1);
+    let shown: Vec<_> = dots
+        .iter()
+        .zip(&answers)
+        .zip([positive, negative])
+        .map(|((dot, d), kept)| {
+            let rivals = [("kept".to_owned(), kept), ("read as zero".to_owned(), 0)];
+            subject.evidence("c is the largest subnormal, all products are zero", dot, *d, &rivals)
+        })
+        .collect();
+    let is_zero = |d: u64| d & !zero_sign == 0;
+    Ok(if answers == [positive, negative] {
+        Finding::measured(name, "kept".into(), "subnormals of C are read and returned".into()).with(shown)
+    } else if is_zero(answers[0]) && is_zero(answers[1]) {
+        Finding::measured(
+            name,
+            "zero".into(),
+            "a subnormal C gives zero: it is read as zero, or the result is flushed".into(),
+        )
+        .with(shown)
+    } else {
+        Finding::inconclusive(name, "a subnormal c comes back neither whole nor as zero").with(shown)
+    })
+}
+
+/// Subnormal results made from normal inputs, and, where they are flushed, where a result is called tiny.
+pub(super) fn ask_results(subject: &Subject<'_>, facts: &mut Facts) -> Result<Vec<Finding>, Error> {
+    let id = subject.id();
+    let Some(low) = min_exponent(id.d) else { return Ok(Vec::new()) };
+    let name = "subnormals.d";
+    // A product below d's normal range, or c less a product.
+    let fraction_bits = id.d.fraction_bits().cast_signed();
+    let target = Number::power(low - 1);
+    let by_product = subject.product_bits(target).map(|(a, b)| {
+        let mut dot = subject.zeros();
+        (dot.a[0], dot.b[0]) = (a, b);
+        (dot, "one product below the normal range")
+    });
+    let by_difference = || {
+        let c = Number::new(3, low - 1);
+        let dot = subject.dot(&[(Leaf::C, c), (Leaf::Product(0), Number::power(low).negated())])?;
+        Some((dot, "1.5 times the smallest normal value less that value"))
+    };
+    let Some((dot, about)) = by_product.or_else(by_difference) else {
+        let reason = "no normal inputs give a subnormal result";
+        return Ok(vec![Finding::unsupported(name, reason)]);
+    };
+    let mut negative = dot.clone();
+    let a_sign = 1u64 << (id.a.bits() - 1);
+    negative.a[0] ^= a_sign;
+    let ask_negative = about.starts_with("one product");
+    let dots = if ask_negative { vec![dot, negative] } else { vec![dot] };
+    let answers = subject.ask(&dots)?;
+    let kept_bits = subject.d_bits(target).unwrap_or(0);
+    let rivals = [("kept".to_owned(), kept_bits), ("flushed to zero".to_owned(), 0)];
+    let shown: Vec<_> = dots.iter().zip(&answers).map(|(dot, d)| subject.evidence(about, dot, *d, &rivals)).collect();
+    let zero_sign = 1u64 << (id.d.bits() - 1);
+    let mut findings = Vec::new();
+    if answers[0] == kept_bits {
+        findings.push(
+            Finding::measured(name, "kept".into(), "subnormal results are kept (gradual underflow)".into()).with(shown),
+        );
+        findings.push(Finding::unsupported("subnormals.tininess", "subnormal results are not flushed"));
+        return Ok(findings);
+    }
+    if answers[0] & !zero_sign != 0 {
+        findings.push(Finding::inconclusive(name, "the result is neither right nor zero").with(shown));
+        return Ok(findings);
+    }
+    facts.flushes_results = true;
+    let signed = answers.get(1).is_some_and(|d| *d == zero_sign);
+    let words = if !ask_negative {
+        "subnormal results are flushed to zero (FTZ)"
+    } else if signed {
+        "subnormal results are flushed to zero of their sign (FTZ)"
+    } else {
+        "subnormal results are flushed to +0 (FTZ)"
+    };
+    let value = if ask_negative && signed { "flushed to signed zero" } else { "flushed to zero" };
+    findings.push(Finding::measured(name, value.into(), words.into()).with(shown));
+    findings.push(tininess(subject, low, fraction_bits)?);
+    Ok(findings)
+}
+
+/// Less than the smallest normal value by half a subnormal place, tiny under every rule; by a quarter, a tie that rounds
+/// to the normal value: tiny only by its exact value. A pair of leaves counts if the first shows that they meet unrounded.
+fn tininess(subject: &Subject<'_>, low: i32, fraction_bits: i32) -> Result<Finding, Error> {
+    let name = "subnormals.tininess";
+    let smallest = Number::power(low);
+    let half = Number::power(low - fraction_bits - 1).negated();
+    let quarter = Number::power(low - fraction_bits - 2).negated();
+    let leaves = subject.leaves();
+    let pairs = leaves.iter().flat_map(|first| leaves.iter().map(move |second| (*first, *second)));
+    let mut dots = Vec::new();
+    for (first, second) in pairs.filter(|(first, second)| first != second).take(2048) {
+        let surely = subject.dot(&[(first, smallest), (second, half)]);
+        let maybe = subject.dot(&[(first, smallest), (second, quarter)]);
+        dots.extend(surely.zip(maybe).map(|(surely, maybe)| [surely, maybe]).into_iter().flatten());
+    }
+    let answers = subject.ask(&dots)?;
+    let normal = subject.d_bits(smallest).unwrap_or(0);
+    let is_zero = |d: u64| subject.d_value(d).is_some_and(Number::is_zero);
+    let Some(at) = answers.chunks(2).position(|pair| is_zero(pair[0])) else {
+        return Ok(Finding::inconclusive(name, "no two terms meet unrounded just below the normal range"));
+    };
+    let (surely, maybe) = (answers[2 * at], answers[2 * at + 1]);
+    let rivals = [("tiny after rounding only".to_owned(), normal), ("tiny before rounding".to_owned(), 0)];
+    let shown = vec![
+        subject.evidence("the smallest normal value less half a subnormal place", &dots[2 * at], surely, &[]),
+        subject.evidence(
+            "the smallest normal value less a quarter of a subnormal place",
+            &dots[2 * at + 1],
+            maybe,
+            &rivals,
+        ),
+    ];
+    Ok(if maybe == normal {
+        Finding::measured(name, "after rounding".into(), "a result is tiny by its value after rounding".into())
+            .with(shown)
+    } else if is_zero(maybe) {
+        Finding::measured(name, "before rounding".into(), "a result is tiny by its exact value".into()).with(shown)
+    } else {
+        Finding::inconclusive(name, "the result is neither zero nor the smallest normal value").with(shown)
+    })
+}
