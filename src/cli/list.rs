@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style};
 
-use mxprobe::report::{Kind, LIST_SCHEMA, ListedDevice, Listing, Tool};
+use mxprobe::report::{Kind, LIST_SCHEMA, ListedDevice, Listing, Tool, grouped};
 
 use super::{
     Outcome,
@@ -74,19 +74,16 @@ fn table(found: &[Found], screen: Screen, chosen: bool) -> String {
                 let _ = writeln!(text, "    {line}");
             }
         }
-        let refusals = listed.refusals.iter();
-        let shown = if screen.verbose { usize::MAX } else { 4 };
-        for refusal in refusals.take(shown) {
-            let line = format!("not used: {}: {}", refusal.what, refusal.reason);
-            let _ = writeln!(text, "    {}", paint(yellow, &line));
-        }
-        if listed.refusals.len() > shown {
-            let _ = writeln!(text, "    and {} more that are not used; `-v` shows them", listed.refusals.len() - shown);
+        for (what, refusal) in grouped(&listed.refusals) {
+            let _ = writeln!(text, "    {}", paint(yellow, &format!("not used: {what}: {}", refusal.reason)));
+            if let Some(help) = refusal.help.as_ref().filter(|_| screen.verbose) {
+                let _ = writeln!(text, "        {help}");
+            }
         }
     }
     for found in found {
-        for refusal in &found.refusals {
-            let line = format!("not used: {}", select::reason(&found.backend, refusal));
+        for (what, refusal) in grouped(&found.refusals) {
+            let line = format!("not used: {}: {what}: {}", found.backend, refusal.reason);
             let _ = writeln!(text, "{}", paint(yellow, &line));
             if let Some(help) = &refusal.help {
                 let _ = writeln!(text, "    {help}");
@@ -113,11 +110,10 @@ pub(crate) fn tried(found: &[Found]) -> String {
         .iter()
         .map(|found| {
             let noun = if found.backend == super::registry::MODELS { "model" } else { "device" };
-            let result = match (found.devices.len(), found.refusals.first()) {
-                (0, Some(refusal)) => refusal.reason.clone(),
-                (0, None) => format!("no {noun}"),
-                (1, _) => format!("1 {noun}"),
-                (count, _) => format!("{count} {noun}s"),
+            let result = match found.devices.len() {
+                0 => format!("no {noun}"),
+                1 => format!("1 {noun}"),
+                count => format!("{count} {noun}s"),
             };
             format!("{} ({result})", found.backend)
         })

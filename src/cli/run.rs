@@ -42,7 +42,10 @@ const STAND_INS: [&str; 2] = ["sim:v100", "sim:fma-chain"];
 struct Plan {
     targets: Vec<Target>,
     found: Vec<Found>,
+    /// For standard error.
     notes: Vec<String>,
+    /// No device was found; a model stands in for one. For the report.
+    stand_in: Option<String>,
 }
 
 /// Probes devices.
@@ -59,7 +62,11 @@ pub(crate) fn run(arguments: &Run, screen: Screen) -> Outcome {
         let operations = select::operations(&arguments.op, &target.listed);
         if !operations.is_empty() {
             jobs.push((target, operations));
-        } else if !arguments.op.is_empty() && plan.targets.len() > 1 && !screen.quiet {
+        } else if target.listed.operations.is_empty() && !screen.quiet {
+            let reasons = target.listed.refusals.iter().map(|refusal| refusal.reason.as_str());
+            let reasons: Vec<&str> = reasons.collect();
+            output::note(format!("note: {} has no operation: {}", target.selector, reasons.join("; ")));
+        } else if plan.targets.len() > 1 && !screen.quiet {
             output::note(format!("note: {} has no operation {}", target.selector, arguments.op.join(", ")));
         }
     }
@@ -118,7 +125,7 @@ fn plan(devices: &Devices) -> Result<Plan, Failure> {
     let selectors: Vec<String> = devices.device.iter().filter(|text| !text.is_empty()).cloned().collect();
     if !selectors.is_empty() {
         let (targets, found) = select::named(&selectors, &devices.backend, isolate)?;
-        return Ok(Plan { targets, found, notes: Vec::new() });
+        return Ok(Plan { targets, found, notes: Vec::new(), stand_in: None });
     }
     let entries = select::entries(&devices.backend)?;
     let drivers: Vec<_> = entries.iter().copied().filter(|entry| entry.name != MODELS).collect();
@@ -141,10 +148,10 @@ fn plan(devices: &Devices) -> Result<Plan, Failure> {
     if devices.backend.is_empty() {
         if targets.iter().all(|target| target.listed.operations.is_empty()) {
             let mut plan = stand_in(isolate)?;
-            let title = plan.targets[0].listed.device.name.clone();
-            notes.insert(0, format!("no matrix unit was found ({})", list::tried(&found)));
-            plan.notes =
-                vec![format!("no matrix unit was found; this is the {title}, nothing was measured on silicon")];
+            let title = &plan.targets[0].listed.device.name;
+            let words = format!("no matrix unit was found; this is the {title}, nothing was measured on silicon");
+            plan.notes.push(format!("{words} ({})", list::tried(&found)));
+            plan.stand_in = Some(words);
             plan.notes.extend(notes);
             plan.found = found;
             return Ok(plan);
@@ -161,7 +168,7 @@ fn plan(devices: &Devices) -> Result<Plan, Failure> {
         let names: Vec<String> = devices.backend.iter().map(|name| format!("`--backend {name}`")).collect();
         return Err(select::no_usable(&found, &names.join(" ")));
     }
-    Ok(Plan { targets, found, notes })
+    Ok(Plan { targets, found, notes, stand_in: None })
 }
 
 fn stand_in(isolate: bool) -> Result<Plan, Failure> {
@@ -173,7 +180,7 @@ fn stand_in(isolate: bool) -> Result<Plan, Failure> {
         }
     }
     let (targets, found) = result?;
-    Ok(Plan { targets, found, notes: Vec::new() })
+    Ok(Plan { targets, found, notes: Vec::new(), stand_in: None })
 }
 
 /// What was found, with the reasons of devices that have no operation.
@@ -189,14 +196,15 @@ fn refused(listed: &[&mxprobe::report::ListedDevice], found: &[Found]) -> Vec<Fo
 fn begin(target: &Target, plan: &Plan) -> Report {
     let mut device: DeviceRecord = target.listed.device.clone();
     device.selector.clone_from(&target.selector);
-    let of_backend = plan.found.iter().filter(|found| found.backend == target.entry.name);
+    let is_told = |found: &&Found| plan.stand_in.is_some() || found.backend == target.entry.name;
+    let of_backend = plan.found.iter().filter(is_told);
     let refusals = target.listed.refusals.iter().chain(of_backend.flat_map(|found| &found.refusals));
     Report {
         schema: SCHEMA.into(),
         tool: Tool::this(std::env::args().skip(1).collect()),
         time: Time::starting(),
         host: Host::this(),
-        notes: if device.kind == Kind::Model { plan.notes.iter().take(1).cloned().collect() } else { Vec::new() },
+        notes: plan.stand_in.iter().cloned().collect(),
         device,
         refusals: refusals.cloned().collect(),
         operations: Vec::new(),

@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use provenance::{Host, Time, Tool, build_version, now};
-pub use table::{Style, render};
+pub use table::{Style, grouped, render};
 
 /// The schema version a report carries: a reader ignores unknown keys of the same major version.
 pub const SCHEMA: &str = "mxprobe-report/1.0";

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use anstyle::{AnsiColor, Style as Ansi};
 use mxprobe_api::{Decoded, Format, OperationId};
 
-use super::{Evidence, Finding, Kind, OperationReport, Outcome, Report};
+use super::{Evidence, Finding, Kind, OperationReport, Outcome, RefusalRecord, Report};
 
 /// How a view looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,9 +53,9 @@ pub fn render(report: &Report, style: Style) -> String {
         text.push('\n');
         block(&mut text, &group, width, style);
     }
-    for refusal in &report.refusals {
-        let _ = write!(text, "\nnot used: ");
-        hang(&mut text, &format!("{}: {}", refusal.what, refusal.reason), 10, style.width);
+    for (what, refusal) in grouped(&report.refusals) {
+        text.push_str("\nnot used: ");
+        hang(&mut text, &format!("{what}: {}", refusal.reason), 10, style.width);
         if let Some(help) = &refusal.help {
             text.push_str("          ");
             hang(&mut text, help, 10, style.width);
@@ -65,6 +65,24 @@ pub fn render(report: &Report, style: Style) -> String {
         text.push_str("\ninterrupted: the operations that are missing here were not asked\n");
     }
     text
+}
+
+/// Refusals with the same reason as one: what they refuse, and the first of them.
+#[must_use]
+pub fn grouped(refusals: &[RefusalRecord]) -> Vec<(String, &RefusalRecord)> {
+    let mut groups: Vec<(String, &RefusalRecord)> = Vec::new();
+    for refusal in refusals {
+        let same =
+            |(_, first): &&mut (String, &RefusalRecord)| first.reason == refusal.reason && first.help == refusal.help;
+        match groups.iter_mut().find(same) {
+            Some((what, _)) => {
+                what.push_str(", ");
+                what.push_str(&refusal.what);
+            }
+            None => groups.push((refusal.what.clone(), refusal)),
+        }
+    }
+    groups
 }
 
 fn head(report: &Report, style: Style) -> String {
