@@ -80,7 +80,7 @@ impl Model {
             let _ = writeln!(text, "    - subnormals of {} are read as {to} {cited}", listed(&flushed, "and"));
         }
         if let Some(note) = &unit.note {
-            let _ = writeln!(text, "    - note: {note}");
+            let _ = writeln!(text, "    - note: {note} {}", cited(&unit.provenance, "note"));
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use mxprobe_api::{Error, Format, Operation, OperationId, OperationSet, Overflow, Rounding, Subnormals};
+use mxprobe_api::{Decoded, Error, Format, Operation, OperationId, OperationSet, Overflow, Rounding, Subnormals};
 use serde::Serialize;
 
 use crate::{
@@ -768,7 +768,9 @@ impl NanRules {
             return Ok(Self { order: default, operand: None, value: None, invalid: 0 });
         };
         let bits = |table: &Table<'_>, key: &'static str, text: &str| {
-            format.parse_hex(text).map_err(|error| table.place_of(key).error(error))
+            let bits = format.parse_hex(text).map_err(|error| table.place_of(key).error(error))?;
+            let is_nan = matches!(format.decode(bits), Decoded::Nan { .. });
+            is_nan.then_some(bits).ok_or_else(|| table.place_of(key).error(format!("{text} is no NaN of {format}")))
         };
         if let Ok(text) = table.text("nan") {
             let text = text.ok_or_else(|| table.place().error("`nan` is missing: which NaN comes out"))?;
