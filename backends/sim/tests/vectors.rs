@@ -106,7 +106,7 @@ fn from_instruction(arch: &str, unit: &str, instruction: &str, formats: &str, k:
             format!("mfma.m{}n{}k{}.{formats}{blocks}{suffix}", size(), size(), size())
         }
         (_, "Intel AMX") => format!("amx.m16n16k{k}.{formats}"),
-        _ if instruction.starts_with("v_dot2") => format!("dot.m1n1k2.{formats}"),
+        _ if instruction.starts_with("v_dot") => format!("dot.m1n1k{k}.{formats}"),
         _ => {
             let wave = match instruction.rsplit('_').next().unwrap() {
                 "w32" => ".wave32",
