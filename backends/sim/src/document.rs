@@ -39,6 +39,13 @@ struct Node {
     value: Value,
 }
 
+impl Node {
+    fn is_named(&self, name: &str) -> bool {
+        let Value::Table(table) = &self.value else { return false };
+        matches!(table.get("name"), Some(Node { value: Value::Text(text), .. }) if text == name)
+    }
+}
+
 #[derive(Clone, Debug)]
 enum Value {
     Table(BTreeMap<String, Node>),
@@ -84,33 +91,47 @@ impl Document {
         Table::new(&self.root, Place { file: self.file.clone(), line: 1, field: String::new() })
     }
 
-    /// Lays the values under `path` over the rest, key by key; arrays are replaced whole.
-    pub(crate) fn overlay(&mut self, path: &[&str]) {
+    /// Lays the values under `path` over the rest, key by key; arrays are replaced whole, but a table laid over an array of
+    /// tables goes, key by key, to those of that `name`.
+    pub(crate) fn overlay(&mut self, path: &[&str]) -> Result<(), Error> {
         let mut at = &self.root;
+        let mut place = Place { file: self.file.clone(), line: 1, field: String::new() };
         for key in path {
-            let Value::Table(table) = &at.value else { return };
-            let Some(next) = table.get(*key) else { return };
+            let Value::Table(table) = &at.value else { return Ok(()) };
+            let Some(next) = table.get(*key) else { return Ok(()) };
             at = next;
+            place = place.field(key, at.line);
         }
         let over = at.clone();
-        merge(&mut self.root, over);
+        merge(&mut self.root, over, &place)
     }
 }
 
-fn merge(under: &mut Node, over: Node) {
+fn merge(under: &mut Node, over: Node, place: &Place) -> Result<(), Error> {
     match (&mut under.value, over.value) {
         (Value::Table(under), Value::Table(over)) => {
             for (key, node) in over {
                 match under.get_mut(&key) {
-                    Some(existing) => merge(existing, node),
+                    Some(existing) => {
+                        let place = place.field(&key, node.line);
+                        merge(existing, node, &place)?;
+                    }
                     None => {
                         under.insert(key, node);
                     }
                 }
             }
         }
+        (Value::Array(elements), Value::Table(over)) => {
+            for (name, node) in over {
+                let place = place.field(&name, node.line);
+                let element = elements.iter_mut().find(|element| element.is_named(&name));
+                merge(element.ok_or_else(|| place.error("nothing here has this name"))?, node, &place)?;
+            }
+        }
         (_, value) => *under = Node { line: over.line, value },
     }
+    Ok(())
 }
 
 fn table_value(table: &DeTable<'_>, line_of: &dyn Fn(usize) -> usize) -> Value {
@@ -144,6 +165,12 @@ pub(crate) struct Table<'a> {
     read: RefCell<Vec<&'static str>>,
 }
 
+/// An element of an array that holds texts and tables.
+pub(crate) enum Item<'a> {
+    Text(&'a str, Place),
+    Table(Table<'a>),
+}
+
 static EMPTY: BTreeMap<String, Node> = BTreeMap::new();
 
 impl<'a> Table<'a> {
@@ -167,6 +194,10 @@ impl<'a> Table<'a> {
         self.read.borrow_mut().push(key);
         let node = self.entries.get(key)?;
         Some((node, self.place.field(key, node.line)))
+    }
+
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &'a str> + use<'a> {
+        self.entries.keys().map(String::as_str)
     }
 
     pub(crate) fn has(&self, key: &str) -> bool {
@@ -220,6 +251,26 @@ impl<'a> Table<'a> {
                 })
                 .collect(),
             Some((node, place)) => Err(place.error(format!("{} where an array of texts is wanted", node.value.kind()))),
+        }
+    }
+
+    /// Every element of an array of texts and tables.
+    pub(crate) fn items(&self, key: &'static str) -> Result<Vec<Item<'a>>, Error> {
+        match self.get(key) {
+            None => Ok(Vec::new()),
+            Some((Node { value: Value::Array(nodes), .. }, place)) => nodes
+                .iter()
+                .enumerate()
+                .map(|(index, node)| {
+                    let place = Place { line: node.line, field: format!("{}[{index}]", place.field), ..place.clone() };
+                    match &node.value {
+                        Value::Text(text) => Ok(Item::Text(text, place)),
+                        Value::Table(_) => Ok(Item::Table(Table::new(node, place))),
+                        other => Err(place.error(format!("{} where a text or a table is wanted", other.kind()))),
+                    }
+                })
+                .collect(),
+            Some((node, place)) => Err(place.error(format!("{} where an array is wanted", node.value.kind()))),
         }
     }
 

@@ -60,6 +60,8 @@ enum Number {
     Bits { format: Format, bits: u64, value: Value },
     /// An unrounded sum.
     Wide(Value),
+    /// An unrounded sum that is NaN, and why.
+    WideNan(NanCauses),
 }
 
 #[derive(Clone, Debug)]
@@ -88,6 +90,7 @@ impl Number {
     fn value(&self) -> &Value {
         match self {
             Self::Bits { value, .. } | Self::Wide(value) => value,
+            Self::WideNan(_) => &Value::Nan,
         }
     }
 
@@ -201,9 +204,10 @@ fn add(
         let (class, value) = match term {
             Term::Product(k) => {
                 let operands = product(*k, scales_products);
-                causes.note_operands(adder, &operands);
                 let value = multiply(&operands);
-                causes.invalid |= matches!(value, Value::Nan) && !causes.last_operand_was_nan;
+                if !causes.note_operands(&operands) {
+                    causes.invalid |= matches!(value, Value::Nan);
+                }
                 (Class::Products, overflowed(adder, value))
             }
             other => {
@@ -212,7 +216,7 @@ fn add(
                     Term::Node(index) => &results[*index],
                     _ => &positive_zero,
                 };
-                causes.note_value(adder, number);
+                causes.note_value(number);
                 let class = if matches!(other, Term::Node(_)) && matches!(number, Number::Wide(_)) {
                     Class::Sums
                 } else {
@@ -233,16 +237,16 @@ fn add(
     };
     if let Some((a, b)) = &group_scales {
         // A NaN scale makes the group NaN.
-        for number in [a, b] {
-            causes.note_value(adder, number);
-        }
+        causes.note_value(a);
+        causes.note_value(b);
     }
     causes.invalid |= infinities == [true, true];
-    if let Some(bits) = causes.result(adder) {
-        let format = adder.output_format().filter(|format| !format.is_integer()).unwrap_or(Format::F32);
+    if causes.any() {
         return match adder.output {
-            Output::Wide => Number::Wide(Value::Nan),
-            _ => Number::Bits { format, bits, value: Value::Nan },
+            Output::Float { format, .. } => {
+                Number::Bits { format, bits: causes.bits(adder, format), value: Value::Nan }
+            }
+            _ => Number::WideNan(causes),
         };
     }
     if infinities != [false, false] {
@@ -271,51 +275,65 @@ fn infinite(adder: &Adder, negative: bool) -> Number {
     }
 }
 
-/// Why a result is NaN, first of each cause.
-#[derive(Default)]
+/// Why a result is NaN: the first number of each cause. An unrounded sum hands them on, for the adder that rounds to choose.
+#[derive(Clone, Debug, Default)]
 struct NanCauses {
-    operand: Option<u64>,
-    value: Option<u64>,
+    operand: Option<Box<Number>>,
+    value: Option<Box<Number>>,
     invalid: bool,
-    last_operand_was_nan: bool,
 }
 
 impl NanCauses {
-    fn note_operands(&mut self, adder: &Adder, operands: &Operands) {
-        self.last_operand_was_nan = false;
+    /// Whether an operand is NaN.
+    fn note_operands(&mut self, operands: &Operands) -> bool {
         let scales = operands.scales.iter().flat_map(|(a, b)| [a, b]);
-        for number in [&operands.a, &operands.b].into_iter().chain(scales) {
-            if matches!(number.value(), Value::Nan) {
-                self.last_operand_was_nan = true;
-                self.operand =
-                    self.operand.or_else(|| Some(adder.nan.operand.unwrap_or_else(|| quieted(adder, number))));
+        let mut numbers = [&operands.a, &operands.b].into_iter().chain(scales);
+        let nan = numbers.find(|number| matches!(number.value(), Value::Nan));
+        if let Some(nan) = nan {
+            self.operand.get_or_insert_with(|| Box::new(nan.clone()));
+        }
+        nan.is_some()
+    }
+
+    fn note_value(&mut self, number: &Number) {
+        match number {
+            Number::WideNan(earlier) => {
+                self.operand = self.operand.take().or_else(|| earlier.operand.clone());
+                self.value = self.value.take().or_else(|| earlier.value.clone());
+                self.invalid |= earlier.invalid;
             }
+            Number::Bits { value: Value::Nan, .. } => {
+                self.value.get_or_insert_with(|| Box::new(number.clone()));
+            }
+            _ => {}
         }
     }
 
-    fn note_value(&mut self, adder: &Adder, number: &Number) {
-        if matches!(number.value(), Value::Nan) {
-            self.value = self.value.or_else(|| Some(adder.nan.value.unwrap_or_else(|| quieted(adder, number))));
-        }
+    fn any(&self) -> bool {
+        self.operand.is_some() || self.value.is_some() || self.invalid
     }
 
-    fn result(&self, adder: &Adder) -> Option<u64> {
-        adder.nan.order.iter().find_map(|cause| match cause {
-            NanCause::Operand => self.operand,
-            NanCause::Value => self.value,
-            NanCause::Invalid => self.invalid.then_some(adder.nan.invalid),
-        })
+    fn bits(&self, adder: &Adder, format: Format) -> u64 {
+        let rules = &adder.nan;
+        let of = |number: &Number, fixed: Option<u64>| fixed.unwrap_or_else(|| quieted(number, format, rules.invalid));
+        let first = rules.order.iter().find_map(|cause| match cause {
+            NanCause::Operand => self.operand.as_ref().map(|number| of(number, rules.operand)),
+            NanCause::Value => self.value.as_ref().map(|number| of(number, rules.value)),
+            NanCause::Invalid => self.invalid.then_some(rules.invalid),
+        });
+        first.unwrap_or(rules.invalid)
     }
 }
 
-/// A NaN in the adder's output format: sign and payload kept, payload at the top of the fraction, quiet bit set.
-fn quieted(adder: &Adder, number: &Number) -> u64 {
-    let to = adder.output_format().filter(|format| !format.is_integer()).unwrap_or(Format::F32);
-    let Number::Bits { format, bits, .. } = number else { return adder.nan.invalid };
+/// A NaN in another format: sign and payload kept, payload at the top of the fraction, quiet bit set; `otherwise` where
+/// either format has no payload.
+fn quieted(number: &Number, to: Format, otherwise: u64) -> u64 {
+    let Number::Bits { format, bits, .. } = number else { return otherwise };
     let (Decoded::Nan { negative, payload }, Some(encoding)) = (format.decode(*bits), to.as_float()) else {
-        return adder.nan.invalid;
+        return otherwise;
     };
-    let Some(quiet) = to.nan().filter(|_| to.infinity(false).is_some()) else { return adder.nan.invalid };
+    let ieee = |format: Format| format.infinity(false).is_some();
+    let Some(quiet) = to.nan().filter(|_| ieee(to) && ieee(*format)) else { return otherwise };
     let (from, into) = (format.fraction_bits(), encoding.fraction_bits);
     let payload = if into >= from { payload << (into - from) } else { payload >> (from - into) };
     quiet | (payload << encoding.unread_bits) | u64::from(negative) << (to.bits() - 1)
@@ -338,7 +356,8 @@ fn sum(adder: &Adder, terms: &[Aligned], group_scales: Option<&(Number, Number)>
     let unit = grid.map_or(lowest.unwrap_or(0), |(unit, _)| unit);
 
     let mut total = IBig::ZERO;
-    // RDNA3's adder counts in the sign of its accumulator.
+    // RDNA3's adder counts in the sign of its accumulator; it does not count zeros alone.
+    let all_zero = lowest.is_none();
     let reference =
         terms.iter().rev().find(|aligned| aligned.class == Class::Values).is_some_and(|aligned| aligned.term.negative);
     for Aligned { class, term } in terms {
@@ -348,7 +367,7 @@ fn sum(adder: &Adder, terms: &[Aligned], group_scales: Option<&(Number, Number)>
         }
         let aligned = align(term, unit + cut, adder.below);
         let mut aligned = aligned << usize::try_from(cut).unwrap_or(0);
-        if adder.below == Below::OnesComplement && term.negative != reference {
+        if adder.below == Below::OnesComplement && term.negative != reference && !all_zero {
             aligned += if reference { IBig::ONE } else { IBig::NEG_ONE };
         }
         total += aligned;
@@ -369,7 +388,8 @@ fn sum(adder: &Adder, terms: &[Aligned], group_scales: Option<&(Number, Number)>
         result = scaled(result, terms, a, b);
     }
     if let (Some(bits), Some(leading)) = (adder.normalised_fraction_bits, result.leading()) {
-        let unit = leading - bits.cast_signed();
+        let exponent = adder.normalised_exponent_floor.map_or(leading, |floor| floor.max(leading));
+        let unit = exponent - bits.cast_signed();
         if unit > result.lsb {
             let (sign, magnitude) = align(&result, unit, adder.normalised_below).into_parts();
             result = Finite { negative: sign == dashu_int::Sign::Negative, magnitude, lsb: unit, ..result };

@@ -8,6 +8,7 @@
 mod device;
 mod document;
 mod exact;
+mod explain;
 mod fast;
 mod gemm;
 mod library;
@@ -21,6 +22,6 @@ pub use gemm::{Matrices, multiply};
 pub use library::{load, shipped};
 pub use model::{
     Adder, Basis, Below, Class, Exponent, Flush, GridRule, IgnoredValues, Model, NanCause, NanRules, Origin, Output,
-    Provenance, SCHEMA, Scale, Unit, ZeroSign,
+    Provenance, SCHEMA, Scale, Unit, Variant, ZeroSign,
 };
 pub use tree::{Plan, PlanNode, Term};

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use mxprobe_api::{Error, Format, Operation, OperationId, OperationSet, Overflow, Rounding, Subnormals};
+use mxprobe_api::{Decoded, Error, Format, Operation, OperationId, OperationSet, Overflow, Rounding, Subnormals};
 use serde::Serialize;
 
 use crate::{
-    document::{Document, Table},
+    document::{Document, Item, Place, Table},
     tree::{Plan, Tree},
 };
 
@@ -30,8 +30,8 @@ pub struct Model {
     pub aliases: Vec<String>,
     /// Where values come from: key and text.
     pub sources: BTreeMap<String, String>,
-    /// The variants that the file offers: name and what they are about.
-    pub variants: BTreeMap<String, String>,
+    /// The variants that the file offers, by name.
+    pub variants: BTreeMap<String, Variant>,
     /// The adders that the units use.
     pub adders: Vec<Adder>,
     /// The units.
@@ -40,9 +40,20 @@ pub struct Model {
     pub operations: OperationSet,
 }
 
+/// Another reading of the same unit, where sources disagree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Variant {
+    /// What it changes, in words.
+    pub about: String,
+    /// A key of the model's sources.
+    pub source: String,
+}
+
 /// The arithmetic of some operations: one tree.
 #[derive(Clone, Debug)]
 pub struct Unit {
+    /// What variants call it.
+    pub name: Option<String>,
     /// The operations that compute so.
     pub operations: Vec<OperationId>,
     /// The tree as it stands in the file.
@@ -124,6 +135,8 @@ pub struct Adder {
     pub carry_bits: Option<u32>,
     /// The sum is cut to so many fraction bits once it is normalised, before it is rounded.
     pub normalised_fraction_bits: Option<u32>,
+    /// The exponent never counts as less than this there.
+    pub normalised_exponent_floor: Option<i32>,
     /// What becomes of the bits lost there.
     pub normalised_below: Below,
     /// What block scales multiply.
@@ -184,7 +197,7 @@ pub enum Below {
     /// Rounded down, toward −∞.
     Floor,
     /// Dropped from the magnitude; a term whose sign differs from that of the adder's value (c) is then added as its
-    /// one's complement, one unit less than its negation, even where it is a zero.
+    /// one's complement, one unit less than its negation, even where it is a zero, unless every term is one.
     OnesComplement,
     /// Rounded to nearest, ties to even.
     Nearest,
@@ -288,9 +301,41 @@ impl Model {
                     if names.is_empty() { "it has none".into() } else { format!("it has {}", names.join(", ")) };
                 return Err(Error::invalid(format!("{file}: there is no variant `{variant}`; {known}")));
             }
-            document.overlay(&["variant", variant, "set"]);
+            document.overlay(&["variant", variant, "set"])?;
         }
-        Self::read(&document, variant)
+        let mut model = Self::read(&document, variant)?;
+        if let Some(variant) = variant {
+            model.cite(&document, variant)?;
+        }
+        Ok(model)
+    }
+
+    /// Gives the values that a variant sets the variant's source, unless it gives them one itself.
+    fn cite(&mut self, document: &Document, variant: &str) -> Result<(), Error> {
+        let origin = Origin { basis: Basis::Assumed, source: self.variants[variant].source.clone() };
+        let variants = document.root().named_tables("variant")?;
+        let Some((_, table)) = variants.into_iter().find(|(name, _)| *name == variant) else { return Ok(()) };
+        let Some(set) = table.table("set")? else { return Ok(()) };
+        let cite = |provenance: &mut Provenance, table: &Table<'_>| -> Result<(), Error> {
+            let own = table.table("provenance")?;
+            for key in table.keys().filter(|key| *key != "provenance") {
+                if own.as_ref().is_none_or(|own| !own.has(key)) {
+                    provenance.exceptions.insert(key.to_owned(), origin.clone());
+                }
+            }
+            Ok(())
+        };
+        for (name, table) in set.named_tables("adder")? {
+            for adder in self.adders.iter_mut().filter(|adder| adder.name == name) {
+                cite(&mut adder.provenance, &table)?;
+            }
+        }
+        for (name, table) in set.named_tables("unit")? {
+            for unit in self.units.iter_mut().filter(|unit| unit.name.as_deref() == Some(name)) {
+                cite(&mut unit.provenance, &table)?;
+            }
+        }
+        Ok(())
     }
 
     fn read(document: &Document, variant: Option<&str>) -> Result<Self, Error> {
@@ -309,12 +354,14 @@ impl Model {
             root.named_texts("sources")?.into_iter().map(|(key, text)| (key.to_owned(), text.to_owned())).collect();
         let mut variants = BTreeMap::new();
         for (name, table) in root.named_tables("variant")? {
-            variants.insert(name.to_owned(), table.required_text("about")?.to_owned());
-            let source = table.required_text("source")?;
+            let (about, source) = (table.required_text("about")?, table.required_text("source")?);
             if !sources.contains_key(source) {
                 return Err(table.place_of("source").error(format!("`{source}` is not among the file's sources")));
             }
-            let _ = table.table("set")?;
+            if table.table("set")?.is_none() {
+                return Err(table.place().error("`set` is missing: what the variant changes"));
+            }
+            variants.insert(name.to_owned(), Variant { about: about.to_owned(), source: source.to_owned() });
             table.finish()?;
         }
         let adders = root
@@ -396,18 +443,11 @@ impl Unit {
             }
         };
         let scope = table.text("scope")?.unwrap_or("thread");
-        let instruction = table.text("instruction")?.map(str::to_owned);
-        let aliases: Vec<String> = table.texts("aliases")?.into_iter().map(|(text, _)| text.to_owned()).collect();
         let mut ids = Vec::new();
-        for (text, place) in table.texts("operations")? {
-            let id: OperationId = text.parse().map_err(|error| place.error(error))?;
+        for (operation, place) in operations_of(table, scope)? {
+            let id = operation.id.clone();
             let plan = parsed.plan(id.shape.sizes().2).map_err(|error| place.error(error))?;
             check_plan(&id, &plan, adders).map_err(|error| place.error(format!("{id}: {error}")))?;
-            let mut operation = Operation::new(id.clone(), scope);
-            operation.instruction.clone_from(&instruction);
-            if ids.is_empty() {
-                operation.aliases.clone_from(&aliases);
-            }
             if operations.insert(id.clone(), operation).is_some() {
                 return Err(place.error(format!("{id} stands twice in this file")));
             }
@@ -417,6 +457,7 @@ impl Unit {
             return Err(table.place().error("`operations` is missing or empty"));
         }
         let unit = Self {
+            name: table.text("name")?.map(str::to_owned),
             operations: ids,
             tree: tree.to_owned(),
             parsed,
@@ -427,6 +468,58 @@ impl Unit {
         table.finish()?;
         Ok(unit)
     }
+}
+
+/// The operations of a unit, where each stands in the file.
+fn operations_of(table: &Table<'_>, scope: &str) -> Result<Vec<(Operation, Place)>, Error> {
+    let mut operations = Vec::new();
+    for item in table.items("operations")? {
+        let (text, place, rest) = match &item {
+            Item::Text(text, place) => (*text, place.clone(), None),
+            Item::Table(rest) => (rest.required_text("id")?, rest.place_of("id"), Some(rest)),
+        };
+        let mut expanded = Vec::new();
+        for text in expand(text).map_err(|error| place.error(error))? {
+            let id = text.parse().map_err(|error| place.error(error))?;
+            expanded.push(Operation::new(id, scope));
+        }
+        if let Some(rest) = rest {
+            // An instruction or an alias has the braces of the id, or the id has none.
+            let names = |text: &str, place: &Place| {
+                let names = expand(text).map_err(|error| place.error(error))?;
+                if names.len() == expanded.len() {
+                    return Ok(names);
+                }
+                Err(place.error(format!("{} names for {} operations", names.len(), expanded.len())))
+            };
+            let instructions = match rest.text("instruction")? {
+                Some(text) if text.contains('{') => names(text, &rest.place_of("instruction"))?,
+                Some(text) => vec![text.to_owned(); expanded.len()],
+                None => Vec::new(),
+            };
+            let mut aliases = Vec::new();
+            for (alias, place) in rest.texts("aliases")? {
+                aliases.push(names(alias, &place)?);
+            }
+            for (index, operation) in expanded.iter_mut().enumerate() {
+                operation.instruction = instructions.get(index).cloned();
+                operation.aliases = aliases.iter().map(|names| names[index].clone()).collect();
+            }
+            rest.finish()?;
+        }
+        operations.extend(expanded.into_iter().map(|operation| (operation, place.clone())));
+    }
+    Ok(operations)
+}
+
+/// `x{a,b}y` as `xay` and `xby`; several braces give every combination, the last one fastest.
+fn expand(text: &str) -> Result<Vec<String>, String> {
+    let Some((head, rest)) = text.split_once('{') else {
+        return if text.contains('}') { Err(format!("`}}` without `{{` in `{text}`")) } else { Ok(vec![text.into()]) };
+    };
+    let (choices, tail) = rest.split_once('}').ok_or_else(|| format!("`{{` without `}}` in `{text}`"))?;
+    let tails = expand(tail)?;
+    Ok(choices.split(',').flat_map(|choice| tails.iter().map(move |tail| format!("{head}{choice}{tail}"))).collect())
 }
 
 /// What a plan needs of an operation's formats.
@@ -512,7 +605,7 @@ impl Adder {
     }
 
     fn read(name: &str, table: &Table<'_>, sources: &BTreeMap<String, String>) -> Result<Self, Error> {
-        if ["c", "acc", "none", "fold", "all", "reverse", "every"].contains(&name)
+        if ["c", "acc", "none", "fold", "pairs", "all", "reverse", "every"].contains(&name)
             || name.starts_with(|c: char| c.is_ascii_digit())
         {
             return Err(table.place().error(format!("`{name}` means something else in a tree")));
@@ -557,8 +650,8 @@ impl Adder {
             }
         };
         let nan_format = match output {
-            Output::Float { format, .. } => format,
-            _ => Format::F32,
+            Output::Float { format, .. } => Some(format),
+            Output::Wide | Output::Integer { .. } => None,
         };
         let ignored_values = match table.integer("ignore_values_below", -400, 400)? {
             None => None,
@@ -567,7 +660,6 @@ impl Adder {
                 Some(IgnoredValues { below_bits, unless_grid_at_most })
             }
         };
-        let is_float = !matches!(output, Output::Integer { .. });
         let carry_bits = table.integer("carry_bits", 0, 64)?.map(i32::unsigned_abs);
         if carry_bits.is_some() && grid.is_empty() {
             return Err(table.place_of("carry_bits").error("an exact sum (no `fraction_bits`) has no carry limit"));
@@ -580,6 +672,7 @@ impl Adder {
             ignored_values,
             carry_bits,
             normalised_fraction_bits: table.integer("normalised_fraction_bits", 0, 400)?.map(i32::unsigned_abs),
+            normalised_exponent_floor: table.integer("normalised_exponent_floor", -5000, 5000)?,
             normalised_below: choice(table, "normalised_below", &BELOW)?.unwrap_or(Below::Truncate),
             scale: choice(table, "scale", &[("products", Scale::Products), ("sum", Scale::Sum)])?
                 .unwrap_or(Scale::Products),
@@ -587,7 +680,7 @@ impl Adder {
             output,
             zero: choice(table, "zero", &[("ieee", ZeroSign::Ieee), ("positive", ZeroSign::Positive)])?
                 .unwrap_or(ZeroSign::Ieee),
-            nan: NanRules::read(table, nan_format, is_float)?,
+            nan: NanRules::read(table, nan_format)?,
             provenance: Provenance::read(table, sources)?,
         };
         table.finish()?;
@@ -668,13 +761,16 @@ fn float_output(table: &Table<'_>, format: Format) -> Result<Output, Error> {
 }
 
 impl NanRules {
-    fn read(table: &Table<'_>, format: Format, is_float: bool) -> Result<Self, Error> {
+    /// `format` is that of the result; an unrounded sum hands on why it is NaN, and integers never are.
+    fn read(table: &Table<'_>, format: Option<Format>) -> Result<Self, Error> {
         let default = vec![NanCause::Operand, NanCause::Value, NanCause::Invalid];
-        if !is_float {
+        let Some(format) = format else {
             return Ok(Self { order: default, operand: None, value: None, invalid: 0 });
-        }
+        };
         let bits = |table: &Table<'_>, key: &'static str, text: &str| {
-            format.parse_hex(text).map_err(|error| table.place_of(key).error(error))
+            let bits = format.parse_hex(text).map_err(|error| table.place_of(key).error(error))?;
+            let is_nan = matches!(format.decode(bits), Decoded::Nan { .. });
+            is_nan.then_some(bits).ok_or_else(|| table.place_of(key).error(format!("{text} is no NaN of {format}")))
         };
         if let Ok(text) = table.text("nan") {
             let text = text.ok_or_else(|| table.place().error("`nan` is missing: which NaN comes out"))?;

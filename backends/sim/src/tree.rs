@@ -3,13 +3,15 @@
 //! ```text
 //! expression = "c" | "acc" | "+0" | "none" | ADDER "(" argument {"," argument} ")"
 //!            | "fold(" expression "," products "/" NUMBER "," expression ")"
+//!            | "pairs(" products "/" NUMBER "," expression "," ADDER ")"
 //! argument   = expression | products
 //! products   = "all" | "reverse" | NUMBER | NUMBER ".." NUMBER | "every(" PERIOD {"," OFFSET} ")"
 //! ```
 //!
 //! `fold(start, products/n, body)` takes the products in groups of n: `acc` is `start`, then `body` of each group in
-//! turn. Inside the body, products are numbered within the group. `every(4, 2, 3)` takes those whose index modulo 4 is
-//! 2 or 3, in the order written within each period.
+//! turn. `pairs(products/n, leaf, adder)` adds the leaves of the groups two by two, neighbours first, until one is left;
+//! an odd one waits. Inside a body or a leaf, products are numbered within the group. `every(4, 2, 3)` takes those whose
+//! index modulo 4 is 2 or 3, in the order written within each period.
 
 use std::fmt;
 
@@ -51,6 +53,7 @@ pub(crate) enum Tree {
     None,
     Add { adder: usize, arguments: Vec<Argument> },
     Fold { start: Box<Tree>, products: Products, group: usize, body: Box<Tree> },
+    Pairs { products: Products, group: usize, leaf: Box<Tree>, adder: usize },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -122,6 +125,25 @@ impl Tree {
                     value = body.unroll(group, value, nodes)?;
                 }
                 Ok(value)
+            }
+            Self::Pairs { products, group, leaf, adder } => {
+                let mut level = Vec::new();
+                for group in products.select(scope).chunks(*group) {
+                    level.extend(leaf.unroll(group, acc, nodes)?);
+                }
+                while level.len() > 1 {
+                    let mut next = Vec::new();
+                    for pair in level.chunks(2) {
+                        if let [waits] = pair {
+                            next.push(*waits);
+                        } else {
+                            nodes.push(PlanNode { adder: *adder, terms: pair.to_vec() });
+                            next.push(Term::Node(nodes.len() - 1));
+                        }
+                    }
+                    level = next;
+                }
+                Ok(level.pop())
             }
         }
     }
@@ -208,6 +230,21 @@ impl<'a> Parser<'a> {
         }
     }
 
+    fn groups(&mut self) -> Result<(Products, usize), String> {
+        let products = self.products()?.ok_or_else(|| format!("products are wanted before `{}`", self.rest))?;
+        self.expect("/")?;
+        match self.number()? {
+            0 => Err("a group has at least one product".into()),
+            group => Ok((products, group)),
+        }
+    }
+
+    fn adder(&self, word: &str) -> Result<usize, String> {
+        self.adders.iter().position(|name| *name == word).ok_or_else(|| {
+            format!("`{word}` is neither c, acc, +0, none, fold, pairs nor an adder ({})", self.adders.join(", "))
+        })
+    }
+
     fn tree(&mut self) -> Result<Tree, String> {
         if self.take("+0") {
             return Ok(Tree::PositiveZero);
@@ -221,12 +258,7 @@ impl<'a> Parser<'a> {
                 self.expect("(")?;
                 let start = Box::new(self.tree()?);
                 self.expect(",")?;
-                let products = self.products()?.ok_or_else(|| format!("products are wanted before `{}`", self.rest))?;
-                self.expect("/")?;
-                let group = self.number()?;
-                if group == 0 {
-                    return Err("a fold takes at least one product at a time".into());
-                }
+                let (products, group) = self.groups()?;
                 self.expect(",")?;
                 let outer = std::mem::replace(&mut self.in_fold, true);
                 let body = Box::new(self.tree()?);
@@ -234,10 +266,19 @@ impl<'a> Parser<'a> {
                 self.expect(")")?;
                 Ok(Tree::Fold { start, products, group, body })
             }
+            "pairs" => {
+                self.expect("(")?;
+                let (products, group) = self.groups()?;
+                self.expect(",")?;
+                let leaf = Box::new(self.tree()?);
+                self.expect(",")?;
+                let word = self.word();
+                let adder = self.adder(word)?;
+                self.expect(")")?;
+                Ok(Tree::Pairs { products, group, leaf, adder })
+            }
             word => {
-                let adder = self.adders.iter().position(|name| *name == word).ok_or_else(|| {
-                    format!("`{word}` is neither c, acc, +0, none, fold nor an adder ({})", self.adders.join(", "))
-                })?;
+                let adder = self.adder(word)?;
                 self.expect("(")?;
                 let mut arguments = Vec::new();
                 loop {
@@ -307,10 +348,20 @@ mod tests {
     }
 
     #[test]
+    fn pairs_join_neighbours_level_by_level() {
+        assert_eq!(
+            plan("join(pairs(all/1, sum(all), join), c)", 3),
+            "sum(p0); sum(p1); sum(p2); join(n0 n1); join(n3 n2); join(n4 c)"
+        );
+        assert_eq!(plan("pairs(reverse/2, sum(all), join)", 4), "sum(p3 p2); sum(p1 p0); join(n0 n1)");
+    }
+
+    #[test]
     fn what_is_wrong_with_a_tree_is_said() {
         for (text, part) in [
             ("sum(all, acc)", "outside a fold"),
             ("fold(c, all/0, sum(all, acc))", "at least one product"),
+            ("pairs(all/1, sum(all), total)", "`total` is neither"),
             ("fold(c, all/4, total(all, acc))", "`total` is neither"),
             ("sum(all, c", "`)` is wanted"),
             ("sum(every(2,2), c)", "offsets from 0 to 1"),
