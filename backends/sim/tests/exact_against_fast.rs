@@ -335,7 +335,9 @@ fn threads_and_shapes_do_not_change_the_bits() {
         let reference = Evaluator::with_path(model, &id, Path::Scalar).unwrap();
         let fast = Evaluator::new(model, &id).unwrap();
         let step = id.shape.sizes().2;
-        for (m, n, k) in [(1, 1, 1), (2, 65, step), (7, 130, 2 * step + 1), (65, 3, step), (3, 2, 0), (0, 4, 2), (4, 0, 2)] {
+        for (m, n, k) in
+            [(1, 1, 1), (2, 65, step), (7, 130, 2 * step + 1), (65, 3, step), (3, 2, 0), (0, 4, 2), (4, 0, 2)]
+        {
             let k = if id.c == id.d { k } else { k.min(step) };
             let case = Case::draw(&id, (m, n, k), Inputs::Narrow, &mut random);
             for threads in [0, 1, 2, 5] {
