@@ -3,7 +3,7 @@
 use mxprobe_api::{Decoded, Format, Overflow, Rounding, Subnormals};
 
 /// `mantissa · 2^exponent`, the mantissa odd or 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Number {
     mantissa: i128,
     exponent: i32,

@@ -1,6 +1,9 @@
 //! An operation under question: leaves that hold chosen values, and dots that are asked in batches.
 
-use std::cell::Cell;
+use std::{
+    cell::{Cell, RefCell},
+    collections::HashMap,
+};
 
 use mxprobe_api::{
     Decoded, Device, Elements, Error, Format, Operation, OperationId, Overflow, Rounding, Subnormals, TileBatch,
@@ -38,6 +41,8 @@ pub struct Subject<'a> {
     operation: &'a Operation,
     asked: Cell<u64>,
     subnormal_operands: Cell<bool>,
+    splits: RefCell<HashMap<Number, Option<(u64, u64)>>>,
+    unscaled: Cell<Option<(i32, i32)>>,
 }
 
 /// Dots a batch holds at the most, so that a batch stays within some tens of megabytes.
@@ -47,7 +52,14 @@ impl<'a> Subject<'a> {
     /// An operation to ask.
     #[must_use]
     pub fn new(device: &'a dyn Device, operation: &'a Operation) -> Self {
-        Self { device, operation, asked: Cell::new(0), subnormal_operands: Cell::new(false) }
+        Self {
+            device,
+            operation,
+            asked: Cell::new(0),
+            subnormal_operands: Cell::new(false),
+            splits: RefCell::default(),
+            unscaled: Cell::new(None),
+        }
     }
 
     /// The device.
@@ -89,6 +101,8 @@ impl<'a> Subject<'a> {
     /// From now on leaves may be built from subnormal operands: the unit was found to read them.
     pub fn allow_subnormal_operands(&self) {
         self.subnormal_operands.set(true);
+        self.splits.borrow_mut().clear();
+        self.unscaled.set(None);
     }
 
     /// The dot whose operands are all +0 and whose scales are 1.
@@ -138,7 +152,12 @@ impl<'a> Subject<'a> {
     /// Operands whose product is the value: the significand in A, B a power of two; exponents split evenly.
     #[must_use]
     pub fn product_bits(&self, value: Number) -> Option<(u64, u64)> {
-        self.split(value, !self.subnormal_operands.get())
+        if let Some(known) = self.splits.borrow().get(&value) {
+            return *known;
+        }
+        let split = self.split(value, !self.subnormal_operands.get());
+        self.splits.borrow_mut().insert(value, split);
+        split
     }
 
     fn split(&self, value: Number, normal: bool) -> Option<(u64, u64)> {
@@ -200,13 +219,31 @@ impl<'a> Subject<'a> {
     /// One scale for a block (as two power-of-two scales), and operands for each of its values.
     fn scaled_block(&self, scale: Format, values: &[(usize, Number)]) -> Option<((u64, u64), Vec<(u64, u64)>)> {
         let limit = if scale == Format::UE8M0 { 250 } else { 14 };
-        (0..=2 * limit).find_map(|step| {
-            let exponent = if step % 2 == 0 { step / 2 } else { -(step + 1) / 2 };
+        let (low, high) = self.unscaled_exponents();
+        let leading = || values.iter().filter_map(|(_, value)| value.leading());
+        // A scale outside of these cannot bring the largest and the smallest value within reach of a product.
+        let least = leading().max().map_or(0, |most| most - high - 1).max(-limit);
+        let most = leading().min().map_or(0, |least| least - low + 1).min(limit);
+        let mut exponents: Vec<i32> = (least..=most).collect();
+        exponents.sort_by_key(|exponent| exponent.abs());
+        exponents.into_iter().find_map(|exponent| {
             let scale_a = Self::bits(scale, Number::power(exponent / 2), true)?;
             let scale_b = Self::bits(scale, Number::power(exponent - exponent / 2), true)?;
             let operands: Option<Vec<_>> =
                 values.iter().map(|(_, value)| self.product_bits(value.scaled(-exponent))).collect();
             Some(((scale_a, scale_b), operands?))
+        })
+    }
+
+    /// The exponents of powers of two that a product holds without a block scale, lowest and highest.
+    fn unscaled_exponents(&self) -> (i32, i32) {
+        let known = self.unscaled.get();
+        known.unwrap_or_else(|| {
+            let holds = |exponent: i32| self.product_bits(Number::power(exponent)).is_some();
+            let low = (-64..=0).find(|exponent| holds(*exponent)).unwrap_or(0);
+            let high = (0..=64).rev().find(|exponent| holds(*exponent)).unwrap_or(0);
+            self.unscaled.set(Some((low, high)));
+            (low, high)
         })
     }
 

@@ -10,8 +10,6 @@ pub(crate) const ROW_BYTES: usize = 64;
 const ROWS: usize = 16;
 /// Bytes of a tile.
 pub(crate) const TILE_BYTES: usize = ROW_BYTES * ROWS;
-/// Columns of B, C and D: each takes four bytes of a row.
-const COLUMNS: usize = ROW_BYTES / 4;
 
 /// Reorders one row-major B tile of `E`-byte elements, `k = 64 / E` rows of 16, for the tile register.
 ///
@@ -20,15 +18,39 @@ const COLUMNS: usize = ROW_BYTES / 4;
 /// # Panics
 /// If either slice is not as long as the tile, which is 1024 bytes whatever `E` is.
 pub(crate) fn pack_b<const E: usize>(row_major: &[u8], packed: &mut [u8]) {
+    const { assert!(E == 1 || E == 2) }
     assert_eq!(row_major.len(), TILE_BYTES);
     assert_eq!(packed.len(), TILE_BYTES);
-    let group = 4 / E;
-    for (rows, packed_row) in row_major.chunks_exact(group * COLUMNS * E).zip(packed.chunks_exact_mut(ROW_BYTES)) {
-        for (within, row) in rows.chunks_exact(COLUMNS * E).enumerate() {
-            for (element, slot) in row.chunks_exact(E).zip(packed_row.chunks_exact_mut(4)) {
-                slot[within * E..][..E].copy_from_slice(element);
+    // The 4 / E rows of B that share a row of the tile are 64 bytes too.
+    for (rows, packed_row) in row_major.chunks_exact(ROW_BYTES).zip(packed.chunks_exact_mut(ROW_BYTES)) {
+        if E == 2 {
+            interleave_pairs(rows, packed_row);
+        } else {
+            let mut pairs = [0; ROW_BYTES];
+            for (rows, pairs) in rows.chunks_exact(ROW_BYTES / 2).zip(pairs.chunks_exact_mut(ROW_BYTES / 2)) {
+                interleave_bytes(rows, pairs);
             }
+            interleave_pairs(&pairs, packed_row);
         }
+    }
+}
+
+/// Puts each byte of the first half in front of that of the second half.
+fn interleave_bytes(halves: &[u8], interleaved: &mut [u8]) {
+    let (first, second) = halves.split_at(halves.len() / 2);
+    for ((first, second), pair) in first.iter().zip(second).zip(interleaved.chunks_exact_mut(2)) {
+        // One store of both, so that it vectorises.
+        pair.copy_from_slice(&(u16::from(*first) | u16::from(*second) << 8).to_le_bytes());
+    }
+}
+
+/// Puts each two bytes of the first half in front of those of the second half.
+fn interleave_pairs(halves: &[u8], interleaved: &mut [u8]) {
+    let (first, second) = halves.split_at(halves.len() / 2);
+    let elements = first.chunks_exact(2).zip(second.chunks_exact(2));
+    for ((first, second), both) in elements.zip(interleaved.chunks_exact_mut(4)) {
+        both[..2].copy_from_slice(first);
+        both[2..].copy_from_slice(second);
     }
 }
 

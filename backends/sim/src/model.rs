@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use mxprobe_api::{Error, Format, Operation, OperationId, OperationSet, Overflow, Rounding, Subnormals};
+use mxprobe_api::{Decoded, Error, Format, Operation, OperationId, OperationSet, Overflow, Rounding, Subnormals};
 use serde::Serialize;
 
 use crate::{
@@ -607,8 +607,11 @@ impl Adder {
     fn read(name: &str, table: &Table<'_>, sources: &BTreeMap<String, String>) -> Result<Self, Error> {
         if ["c", "acc", "none", "fold", "pairs", "all", "reverse", "every"].contains(&name)
             || name.starts_with(|c: char| c.is_ascii_digit())
+            || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_')
         {
-            return Err(table.place().error(format!("`{name}` means something else in a tree")));
+            return Err(table.place().error(format!(
+                "`{name}` is no name of an adder: a word of trees, or not of letters, digits, - and _"
+            )));
         }
         let mut grid = Vec::new();
         if let Some(fraction_bits) = table.integer("fraction_bits", 0, 400)? {
@@ -768,7 +771,9 @@ impl NanRules {
             return Ok(Self { order: default, operand: None, value: None, invalid: 0 });
         };
         let bits = |table: &Table<'_>, key: &'static str, text: &str| {
-            format.parse_hex(text).map_err(|error| table.place_of(key).error(error))
+            let bits = format.parse_hex(text).map_err(|error| table.place_of(key).error(error))?;
+            let is_nan = matches!(format.decode(bits), Decoded::Nan { .. });
+            is_nan.then_some(bits).ok_or_else(|| table.place_of(key).error(format!("{text} is no NaN of {format}")))
         };
         if let Ok(text) = table.text("nan") {
             let text = text.ok_or_else(|| table.place().error("`nan` is missing: which NaN comes out"))?;

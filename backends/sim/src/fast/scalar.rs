@@ -174,11 +174,13 @@ pub(super) struct Scratch {
 struct Room<W> {
     terms: Vec<Aligned<W>>,
     results: Vec<Number<W>>,
+    /// Of unrounded sums that are NaN.
+    causes: Vec<Causes>,
 }
 
 impl<W: Word> Room<W> {
     fn new(widest: usize, nodes: usize) -> Self {
-        Self { terms: Vec::with_capacity(widest), results: Vec::with_capacity(nodes) }
+        Self { terms: Vec::with_capacity(widest), results: Vec::with_capacity(nodes), causes: Vec::new() }
     }
 }
 
@@ -237,6 +239,7 @@ impl Compiled {
     #[inline]
     fn run<W: Word>(&self, dot: UnpackedDot<'_>, room: &mut Room<W>) -> Option<u64> {
         room.results.clear();
+        room.causes.clear();
         let c = Number {
             kind: dot.c.kind,
             wide: false,
@@ -414,14 +417,15 @@ impl Compiled {
         if let Some(bits) = adder.rules.normalised_fraction_bits
             && magnitude != W::ZERO
         {
-            let drop = magnitude.length() - 1;
-            if drop > bits {
-                let shift = drop - bits;
-                let cut = Aligned { class: Class::All, negative, magnitude, lsb: 0, exponent: 0 };
-                let signed = align(&cut, shift.cast_signed(), adder.rules.normalised_below, W::BITS - 2)?;
+            let leading = lsb + magnitude.length().cast_signed() - 1;
+            let exponent = adder.rules.normalised_exponent_floor.map_or(leading, |floor| floor.max(leading));
+            let unit = exponent - bits.cast_signed();
+            if unit > lsb {
+                let sum = Aligned { class: Class::All, negative, magnitude, lsb, exponent };
+                let signed = align(&sum, unit, adder.rules.normalised_below, W::BITS - 2)?;
                 negative = signed < W::ZERO;
                 magnitude = if negative { -signed } else { signed };
-                lsb += shift.cast_signed();
+                lsb = unit;
             }
         }
         adder.output(terms, negative, magnitude, lsb, exponent)
@@ -430,7 +434,13 @@ impl Compiled {
     /// The result where a NaN or an infinity is among the terms.
     #[cold]
     #[inline(never)]
-    fn special<W: Word>(&self, node: &Node, dot: UnpackedDot<'_>, c: &Number<W>, room: &Room<W>) -> Option<Number<W>> {
+    fn special<W: Word>(
+        &self,
+        node: &Node,
+        dot: UnpackedDot<'_>,
+        c: &Number<W>,
+        room: &mut Room<W>,
+    ) -> Option<Number<W>> {
         let adder = &self.adders[node.adder];
         let scales_products = adder.rules.scale == Scale::Products;
         let mut causes = Causes::default();
@@ -453,11 +463,8 @@ impl Compiled {
                     let factors = factors.into_iter().flatten();
                     let kind = factors.clone().fold(0, |kind, (_, factor)| kind | factor.kind);
                     if kind & NAN != 0 {
-                        for (format, factor) in factors.filter(|(_, factor)| factor.kind & NAN != 0) {
-                            let bits = adder.rules.nan.operand;
-                            let nan = bits.unwrap_or_else(|| adder.quieted(format, factor.kind, factor.significand));
-                            causes.operand.get_or_insert(nan);
-                        }
+                        let nan = factors.clone().find(|(_, factor)| factor.kind & NAN != 0);
+                        causes.operand = causes.operand.or(nan);
                     } else if kind & INFINITE != 0 {
                         if kind & ZERO != 0 {
                             causes.invalid = true;
@@ -475,14 +482,17 @@ impl Compiled {
                         _ => (c, self.c.format),
                     };
                     if number.kind & NAN != 0 {
-                        let nan = adder.rules.nan.value.unwrap_or_else(|| {
-                            if number.wide {
-                                adder.rules.nan.invalid
-                            } else {
-                                adder.quieted(format, number.kind, number.magnitude.low_u64())
-                            }
-                        });
-                        causes.value.get_or_insert(nan);
+                        if number.wide {
+                            // An unrounded sum hands its causes on.
+                            let earlier = room.causes[usize::try_from(number.bits).unwrap_or(0)];
+                            causes.operand = causes.operand.or(earlier.operand);
+                            causes.value = causes.value.or(earlier.value);
+                            causes.invalid |= earlier.invalid;
+                        } else {
+                            let significand = number.magnitude.low_u64();
+                            let nan = Unpacked { significand, exponent: 0, kind: number.kind };
+                            causes.value = causes.value.or(Some((format, nan)));
+                        }
                     } else if number.kind & INFINITE != 0 {
                         infinities[usize::from(number.kind & NEGATIVE != 0)] = true;
                     }
@@ -493,34 +503,25 @@ impl Compiled {
             && let Some(Term::Product(k)) = self.terms.get(node.from)
             && let Some(scales) = scales_of(*k)
         {
-            for (format, scale) in scales {
-                if scale.kind & NAN != 0 {
-                    let bits = adder.rules.nan.value;
-                    let nan = bits.unwrap_or_else(|| adder.quieted(format, scale.kind, scale.significand));
-                    causes.value.get_or_insert(nan);
-                }
-            }
+            let nan = scales.into_iter().find(|(_, scale)| scale.kind & NAN != 0);
+            causes.value = causes.value.or(nan);
         }
         causes.invalid |= infinities == [true, true];
-        let nan = adder.rules.nan.order.iter().find_map(|cause| match cause {
-            NanCause::Operand => causes.operand,
-            NanCause::Value => causes.value,
-            NanCause::Invalid => causes.invalid.then_some(adder.rules.nan.invalid),
-        });
         let blank = Number { kind: 0, wide: true, magnitude: W::ZERO, lsb: 0, exponent: NONE, bits: 0 };
-        if let Some(bits) = nan {
-            return Some(match adder.rules.output {
-                Output::Wide => Number { kind: NAN, ..blank },
-                _ => {
-                    // The exact evaluator calls it a NaN whatever its bits say.
-                    let read = Reader::new(adder.format, false, false).read(bits);
-                    if read.kind & NAN == 0 {
-                        return None;
-                    }
-                    let magnitude = W::from_u64(read.significand);
-                    Number { kind: read.kind, wide: false, magnitude, bits, ..blank }
-                }
-            });
+        if causes.operand.is_some() || causes.value.is_some() || causes.invalid {
+            let Output::Float { .. } = adder.rules.output else {
+                room.causes.push(causes);
+                let bits = u64::try_from(room.causes.len() - 1).unwrap_or(0);
+                return Some(Number { kind: NAN, bits, ..blank });
+            };
+            let bits = adder.nan_bits(&causes);
+            // The exact evaluator calls it a NaN whatever its bits say.
+            let read = Reader::new(adder.format, false, false).read(bits);
+            if read.kind & NAN == 0 {
+                return None;
+            }
+            let magnitude = W::from_u64(read.significand);
+            return Some(Number { kind: read.kind, wide: false, magnitude, bits, ..blank });
         }
         if infinities == [false, false] {
             return None;
@@ -538,11 +539,11 @@ impl Compiled {
     }
 }
 
-/// Why a result is NaN, the first of each cause.
-#[derive(Default)]
+/// Why a result is NaN: the first number of each cause, in its format.
+#[derive(Clone, Copy, Default)]
 struct Causes {
-    operand: Option<u64>,
-    value: Option<u64>,
+    operand: Option<(Format, Unpacked)>,
+    value: Option<(Format, Unpacked)>,
     invalid: bool,
 }
 
@@ -636,6 +637,7 @@ fn align_all<W: Word>(rules: &Adder, terms: &[Aligned<W>], unit: i32, limit: u32
     // The adder's value is the last term that is one.
     let reference = rules.below == Below::OnesComplement
         && terms.iter().rev().find(|term| term.class == Class::Values).is_some_and(|term| term.negative);
+    let counts_signs = rules.below == Below::OnesComplement && terms.iter().any(|term| term.magnitude != W::ZERO);
     let mut total = W::ZERO;
     for term in terms {
         let cut = if term.class == Class::Values { rules.value_cut_bits } else { 0 };
@@ -648,7 +650,7 @@ fn align_all<W: Word>(rules: &Adder, terms: &[Aligned<W>], unit: i32, limit: u32
         }
         let mut aligned = align(term, unit + cut.cast_signed(), rules.below, limit.saturating_sub(cut))?;
         aligned = aligned << cut.min(W::BITS - 1);
-        if rules.below == Below::OnesComplement && term.negative != reference {
+        if counts_signs && term.negative != reference {
             aligned = if reference { aligned + W::ONE } else { aligned - W::ONE };
         }
         total = total + aligned;
@@ -798,12 +800,25 @@ impl Adding {
         }
     }
 
+    fn nan_bits(&self, causes: &Causes) -> u64 {
+        let rules = &self.rules.nan;
+        let of = |(from, nan): (Format, Unpacked), fixed: Option<u64>| {
+            fixed.unwrap_or_else(|| self.quieted(from, nan.kind, nan.significand))
+        };
+        let first = rules.order.iter().find_map(|cause| match cause {
+            NanCause::Operand => causes.operand.map(|nan| of(nan, rules.operand)),
+            NanCause::Value => causes.value.map(|nan| of(nan, rules.value)),
+            NanCause::Invalid => causes.invalid.then_some(rules.invalid),
+        });
+        first.unwrap_or(rules.invalid)
+    }
+
     /// A NaN in the adder's output format: sign and payload kept, payload at the top of the fraction, quiet bit set.
     fn quieted(&self, from: Format, kind: u32, payload: u64) -> u64 {
-        let invalid = self.rules.nan.invalid;
-        let to = if self.format.is_integer() { Format::F32 } else { self.format };
-        let (Some(encoding), Some(_)) = (to.as_float(), from.as_float()) else { return invalid };
-        let Some(quiet) = to.nan().filter(|_| to.infinity(false).is_some()) else { return invalid };
+        let (to, otherwise) = (self.format, self.rules.nan.invalid);
+        let ieee = |format: Format| format.infinity(false).is_some();
+        let Some(encoding) = to.as_float().filter(|_| ieee(to) && ieee(from)) else { return otherwise };
+        let Some(quiet) = to.nan() else { return otherwise };
         let (from, into) = (from.fraction_bits(), encoding.fraction_bits);
         let payload = if into >= from { payload << (into - from) } else { payload >> (from - into) };
         quiet | (payload << encoding.unread_bits) | u64::from(kind & NEGATIVE != 0) << (to.bits() - 1)

@@ -1,0 +1,314 @@
+//! The few vector operations that the kernels are made of, and their portable form.
+
+/// `exponent` of a zero: below every other.
+pub(super) const LOW: i32 = -5000;
+
+/// Vectors of f32 and i32 of one width.
+///
+/// # Safety
+/// Every method may be called only where the processor has the instructions of the implementation. Pointers must be
+/// good for `WIDTH` elements, unless it says otherwise.
+pub(super) trait Lanes: Copy {
+    const WIDTH: usize;
+    type F: Copy;
+    type I: Copy;
+
+    unsafe fn load_f(from: *const f32) -> Self::F;
+    unsafe fn store_f(to: *mut f32, value: Self::F);
+    unsafe fn load_i(from: *const i32) -> Self::I;
+    unsafe fn store_i(to: *mut i32, value: Self::I);
+    unsafe fn splat_f(value: f32) -> Self::F;
+    unsafe fn splat_i(value: i32) -> Self::I;
+    unsafe fn mul(x: Self::F, y: Self::F) -> Self::F;
+    unsafe fn add_f(x: Self::F, y: Self::F) -> Self::F;
+    unsafe fn fma(x: Self::F, y: Self::F, z: Self::F) -> Self::F;
+    unsafe fn add(x: Self::I, y: Self::I) -> Self::I;
+    unsafe fn sub(x: Self::I, y: Self::I) -> Self::I;
+    unsafe fn max(x: Self::I, y: Self::I) -> Self::I;
+    unsafe fn min(x: Self::I, y: Self::I) -> Self::I;
+    unsafe fn min_unsigned(x: Self::I, y: Self::I) -> Self::I;
+    unsafe fn and(x: Self::I, y: Self::I) -> Self::I;
+    unsafe fn or(x: Self::I, y: Self::I) -> Self::I;
+    unsafe fn xor(x: Self::I, y: Self::I) -> Self::I;
+    /// −1 where x > y, else 0.
+    unsafe fn greater(x: Self::I, y: Self::I) -> Self::I;
+    /// x where the mask's lanes are −1, y where they are 0.
+    unsafe fn select(mask: Self::I, x: Self::I, y: Self::I) -> Self::I;
+    unsafe fn bits(x: Self::F) -> Self::I;
+    unsafe fn from_bits(x: Self::I) -> Self::F;
+    /// Toward zero; anything where the value does not fit.
+    unsafe fn truncate(x: Self::F) -> Self::I;
+    /// `2^x` for x from −127, which gives 0, to 127.
+    unsafe fn power(x: Self::I) -> Self::F;
+    /// The exponent of the leading one, at least `least`; `LOW` or less where x is 0. `LEAST` is false where `least`
+    /// cannot matter.
+    unsafe fn exponent<const LEAST: bool>(x: Self::F, least: Self::I) -> Self::I;
+    /// `x · 2^t` toward zero.
+    unsafe fn align(x: Self::F, t: Self::I) -> Self::I;
+    /// `sum · 2^unit` toward zero, and −1 in lanes where it could not be told.
+    unsafe fn round_toward_zero(sum: Self::I, unit: Self::I) -> (Self::F, Self::I);
+    /// `sum · 2^unit` to nearest even as an f16, a zero without sign; and −1 in lanes where it is infinite.
+    unsafe fn round_to_f16(sum: Self::I, unit: Self::I) -> (Self::F, Self::I);
+    /// To nearest even as an f16; and −1 in lanes where it is infinite.
+    unsafe fn narrow_to_f16(x: Self::F) -> (Self::F, Self::I);
+    /// The largest sum of a code of A and one of B over `len` products, by column. A's codes are four equal bytes each,
+    /// B's stand `stride` bytes apart and are good for `NG · WIDTH` bytes.
+    unsafe fn widest<const NG: usize>(a: *const u32, b: *const u8, stride: usize, len: usize) -> [Self::I; NG];
+
+    #[inline(always)]
+    unsafe fn negative_lanes(x: Self::I) -> u64 {
+        let mut lanes = [0i32; 16];
+        // SAFETY: no implementation has more than sixteen lanes; the rest is the caller's contract.
+        unsafe { Self::store_i(lanes.as_mut_ptr(), x) };
+        lanes.iter().enumerate().fold(0, |mask, (lane, value)| mask | u64::from(*value < 0) << lane)
+    }
+}
+
+/// Sixteen lanes in arrays: what the compiler makes of them.
+#[derive(Clone, Copy)]
+pub(super) struct Portable;
+
+const N: usize = 16;
+
+#[inline(always)]
+fn map<T: Copy, U: Copy + Default>(x: [T; N], f: impl Fn(T) -> U) -> [U; N] {
+    let mut out = [U::default(); N];
+    for lane in 0..N {
+        out[lane] = f(x[lane]);
+    }
+    out
+}
+
+#[inline(always)]
+fn map2<T: Copy, S: Copy, U: Copy + Default>(x: [T; N], y: [S; N], f: impl Fn(T, S) -> U) -> [U; N] {
+    let mut out = [U::default(); N];
+    for lane in 0..N {
+        out[lane] = f(x[lane], y[lane]);
+    }
+    out
+}
+
+#[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss)]
+impl Lanes for Portable {
+    const WIDTH: usize = N;
+    type F = [f32; N];
+    type I = [i32; N];
+
+    #[inline(always)]
+    unsafe fn load_f(from: *const f32) -> Self::F {
+        // SAFETY: good for sixteen elements by contract; the array has the alignment of its element.
+        unsafe { from.cast::<[f32; N]>().read() }
+    }
+    #[inline(always)]
+    unsafe fn store_f(to: *mut f32, value: Self::F) {
+        // SAFETY: as in `load_f`.
+        unsafe { to.cast::<[f32; N]>().write(value) }
+    }
+    #[inline(always)]
+    unsafe fn load_i(from: *const i32) -> Self::I {
+        // SAFETY: as in `load_f`.
+        unsafe { from.cast::<[i32; N]>().read() }
+    }
+    #[inline(always)]
+    unsafe fn store_i(to: *mut i32, value: Self::I) {
+        // SAFETY: as in `load_f`.
+        unsafe { to.cast::<[i32; N]>().write(value) }
+    }
+    #[inline(always)]
+    unsafe fn splat_f(value: f32) -> Self::F {
+        [value; N]
+    }
+    #[inline(always)]
+    unsafe fn splat_i(value: i32) -> Self::I {
+        [value; N]
+    }
+    #[inline(always)]
+    unsafe fn mul(x: Self::F, y: Self::F) -> Self::F {
+        map2(x, y, |x, y| x * y)
+    }
+    #[inline(always)]
+    unsafe fn add_f(x: Self::F, y: Self::F) -> Self::F {
+        map2(x, y, |x, y| x + y)
+    }
+    #[inline(always)]
+    unsafe fn fma(x: Self::F, y: Self::F, z: Self::F) -> Self::F {
+        let mut out = [0.0; N];
+        for lane in 0..N {
+            out[lane] = x[lane].mul_add(y[lane], z[lane]);
+        }
+        out
+    }
+    #[inline(always)]
+    unsafe fn add(x: Self::I, y: Self::I) -> Self::I {
+        map2(x, y, i32::wrapping_add)
+    }
+    #[inline(always)]
+    unsafe fn sub(x: Self::I, y: Self::I) -> Self::I {
+        map2(x, y, i32::wrapping_sub)
+    }
+    #[inline(always)]
+    unsafe fn max(x: Self::I, y: Self::I) -> Self::I {
+        map2(x, y, i32::max)
+    }
+    #[inline(always)]
+    unsafe fn min(x: Self::I, y: Self::I) -> Self::I {
+        map2(x, y, i32::min)
+    }
+    #[inline(always)]
+    unsafe fn min_unsigned(x: Self::I, y: Self::I) -> Self::I {
+        map2(x, y, |x, y| x.cast_unsigned().min(y.cast_unsigned()).cast_signed())
+    }
+    #[inline(always)]
+    unsafe fn and(x: Self::I, y: Self::I) -> Self::I {
+        map2(x, y, |x, y| x & y)
+    }
+    #[inline(always)]
+    unsafe fn or(x: Self::I, y: Self::I) -> Self::I {
+        map2(x, y, |x, y| x | y)
+    }
+    #[inline(always)]
+    unsafe fn xor(x: Self::I, y: Self::I) -> Self::I {
+        map2(x, y, |x, y| x ^ y)
+    }
+    #[inline(always)]
+    unsafe fn greater(x: Self::I, y: Self::I) -> Self::I {
+        map2(x, y, |x, y| -i32::from(x > y))
+    }
+    #[inline(always)]
+    unsafe fn select(mask: Self::I, x: Self::I, y: Self::I) -> Self::I {
+        let mut out = [0; N];
+        for lane in 0..N {
+            out[lane] = (mask[lane] & x[lane]) | (!mask[lane] & y[lane]);
+        }
+        out
+    }
+    #[inline(always)]
+    unsafe fn bits(x: Self::F) -> Self::I {
+        map(x, |x| x.to_bits().cast_signed())
+    }
+    #[inline(always)]
+    unsafe fn from_bits(x: Self::I) -> Self::F {
+        map(x, |x| f32::from_bits(x.cast_unsigned()))
+    }
+    #[inline(always)]
+    unsafe fn truncate(x: Self::F) -> Self::I {
+        #[cfg(target_arch = "x86_64")]
+        {
+            use std::arch::x86_64::{_mm_cvttps_epi32, _mm_loadu_ps, _mm_storeu_si128};
+            let mut out = [0; N];
+            for part in (0..N).step_by(4) {
+                // SAFETY: SSE2 belongs to the target; four elements from `part` on are within the arrays.
+                unsafe {
+                    let four = _mm_loadu_ps(x.as_ptr().add(part));
+                    _mm_storeu_si128(out.as_mut_ptr().add(part).cast(), _mm_cvttps_epi32(four));
+                }
+            }
+            out
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        map(x, |x| x as i32)
+    }
+    #[inline(always)]
+    unsafe fn power(x: Self::I) -> Self::F {
+        map(x, |x| f32::from_bits(((x + 127) << 23).cast_unsigned()))
+    }
+    #[inline(always)]
+    unsafe fn exponent<const LEAST: bool>(x: Self::F, least: Self::I) -> Self::I {
+        map2(x, least, |x, least| {
+            let magnitude = (x.to_bits() & 0x7fff_ffff).cast_signed();
+            let exponent = ((magnitude >> 23) - 127).max(least);
+            let zero = -i32::from(magnitude == 0);
+            (zero & LOW) | (!zero & exponent)
+        })
+    }
+    #[inline(always)]
+    unsafe fn align(x: Self::F, t: Self::I) -> Self::I {
+        let half = map(t, |t| t >> 1);
+        let rest = map2(t, half, |t, half| t - half);
+        // SAFETY: nothing is asked of the processor; see `aligning_in_halves`.
+        unsafe { Self::truncate(Self::mul(Self::mul(x, Self::power(half)), Self::power(rest))) }
+    }
+    #[inline(always)]
+    unsafe fn round_toward_zero(sum: Self::I, unit: Self::I) -> (Self::F, Self::I) {
+        let magnitude = map(sum, |sum| sum.wrapping_abs());
+        let nearest = map(magnitude, |magnitude| magnitude as f32);
+        // SAFETY: nothing is asked of the processor.
+        let back = unsafe { Self::truncate(nearest) };
+        let mut out = [0.0; N];
+        let mut unknown = [0; N];
+        for lane in 0..N {
+            // Where to nearest went up, one unit in the last place back. 2^31 − 64 and more round to 2^31, which does
+            // not come back as an integer.
+            let down = -i32::from(back[lane] > magnitude[lane]);
+            let bits = nearest[lane].to_bits().cast_signed() + down;
+            let scaled = bits.wrapping_add(unit[lane] << 23);
+            let some = -i32::from(sum[lane] != 0);
+            let sign = sum[lane] & i32::MIN;
+            unknown[lane] = -i32::from(magnitude[lane] > 0x7fff_ff7f)
+                | (-i32::from(scaled < 0x0080_0000) & some)
+                | (magnitude[lane] >> 31);
+            out[lane] = f32::from_bits(((scaled & some) | sign).cast_unsigned());
+        }
+        (out, unknown)
+    }
+    #[inline(always)]
+    unsafe fn round_to_f16(sum: Self::I, unit: Self::I) -> (Self::F, Self::I) {
+        let magnitude = map(sum, |sum| sum.wrapping_abs());
+        let nearest = map(magnitude, |magnitude| magnitude as f32);
+        // SAFETY: nothing is asked of the processor.
+        let back = unsafe { Self::truncate(nearest) };
+        let mut odd = [0.0; N];
+        let mut unknown = [0; N];
+        for lane in 0..N {
+            // To odd: toward zero, and the lowest bit set if anything was lost.
+            let down = -i32::from(back[lane] > magnitude[lane]);
+            let lost = i32::from(back[lane] != magnitude[lane]);
+            let bits = (nearest[lane].to_bits().cast_signed() + down) | lost;
+            let some = -i32::from(sum[lane] != 0);
+            unknown[lane] = -i32::from(magnitude[lane] > 0x7fff_ff7f) | (magnitude[lane] >> 31);
+            odd[lane] = f32::from_bits((bits.wrapping_add(unit[lane] << 23) & some).cast_unsigned());
+        }
+        // SAFETY: nothing is asked of the processor.
+        let (rounded, infinite) = unsafe { Self::narrow_to_f16(odd) };
+        let mut out = [0.0; N];
+        for lane in 0..N {
+            let sign = if rounded[lane].to_bits() == 0 { 0 } else { sum[lane].cast_unsigned() & 0x8000_0000 };
+            out[lane] = f32::from_bits(rounded[lane].to_bits() | sign);
+        }
+        (out, map2(unknown, infinite, |x, y| x | y))
+    }
+    #[inline(always)]
+    unsafe fn narrow_to_f16(x: Self::F) -> (Self::F, Self::I) {
+        let mut out = [0.0; N];
+        let mut infinite = [0; N];
+        for lane in 0..N {
+            let bits = x[lane].to_bits();
+            let (sign, magnitude) = (bits & 0x8000_0000, bits & 0x7fff_ffff);
+            let normal = (magnitude + 0xfff + (magnitude >> 13 & 1)) & !0x1fff;
+            // The unit in the last place of 0.5 is 2^−24, that of a subnormal f16.
+            let subnormal = ((f32::from_bits(magnitude) + 0.5) - 0.5).to_bits();
+            let small = 0u32.wrapping_sub(u32::from(magnitude < 0x3880_0000));
+            let rounded = (small & subnormal) | (!small & normal);
+            infinite[lane] = -i32::from(rounded >= 0x4780_0000);
+            out[lane] = f32::from_bits(rounded | sign);
+        }
+        (out, infinite)
+    }
+    #[inline(always)]
+    unsafe fn widest<const NG: usize>(a: *const u32, b: *const u8, stride: usize, len: usize) -> [Self::I; NG] {
+        let mut out = [[0; N]; NG];
+        for (group, out) in out.iter_mut().enumerate() {
+            let mut most = [0u8; N];
+            for k in 0..len {
+                // SAFETY: good for `len` codes and `NG · WIDTH` bytes by contract.
+                let (code, codes) =
+                    unsafe { (*a.add(k) as u8, b.add(k * stride + group * N).cast::<[u8; N]>().read()) };
+                for lane in 0..N {
+                    most[lane] = most[lane].max(codes[lane].wrapping_add(code));
+                }
+            }
+            *out = map(most, i32::from);
+        }
+        out
+    }
+}
