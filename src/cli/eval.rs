@@ -5,10 +5,18 @@ use std::{
     ops::Range,
 };
 
-use mxprobe_api::{Device, Elements, Format, Operation, TileBatch, execute};
+use mxprobe_api::{Device, Elements, Format, Operation, OperationId, TileBatch, execute};
+use mxprobe_sim::{Dot, Evaluator};
 use serde::Deserialize;
 
-use super::{Outcome, arguments::Eval, catalog::Found, failure::Failure, output, select};
+use super::{
+    Outcome,
+    arguments::Eval,
+    failure::Failure,
+    output,
+    registry::MODELS,
+    select::{self, Target},
+};
 
 /// A line may not be longer than this.
 const LONGEST_LINE_BYTES: usize = 16 << 20;
@@ -18,7 +26,7 @@ const READ_BYTES: usize = 1 << 18;
 
 /// Answers every line of standard input.
 pub(crate) fn eval(arguments: &Eval) -> Outcome {
-    let (targets, _): (_, Vec<Found>) = select::named(std::slice::from_ref(&arguments.device), &[], false)?;
+    let (targets, _) = select::named(std::slice::from_ref(&arguments.device), &[], false)?;
     let [target] = targets.as_slice() else {
         let mut failure = Failure::usage(format!("`{}` means {} devices", arguments.device, targets.len()));
         for target in &targets {
@@ -27,11 +35,8 @@ pub(crate) fn eval(arguments: &Eval) -> Outcome {
         return Err(failure.help("`eval` computes on one device: name one of them"));
     };
     let id = &select::one_operation(&arguments.op, &target.listed)?.id;
-    let device = target.entry.open(&target.selector).map_err(Failure::no_device)?;
-    let operation = device
-        .operations()
-        .get(id)
-        .ok_or_else(|| Failure::no_device(format!("{} has no operation {id} any more", target.selector)))?;
+    let unit = Unit::open(target, id)?;
+    let operation = unit.operation();
     let mut stdin = io::BufReader::with_capacity(READ_BYTES, io::stdin().lock());
     let mut stdout = io::stdout().lock();
     let mut answers = Vec::new();
@@ -66,7 +71,7 @@ pub(crate) fn eval(arguments: &Eval) -> Outcome {
         begun.extend_from_slice(&chunk[complete..]);
         let too_long = begun.len() > LONGEST_LINE_BYTES;
         stdin.consume(length);
-        dots.answer(device.as_ref(), &mut answers)?;
+        dots.answer(&unit, &mut answers)?;
         stdout.write_all(&answers).and_then(|()| stdout.flush()).map_err(|error| Failure::output(&error))?;
         answers.clear();
         result?;
@@ -205,36 +210,10 @@ impl<'a> Dots<'a> {
     }
 
     /// Computes every dot and appends one line for each.
-    ///
-    /// The dots lie on the diagonals of tiles, so that each has a row of A and a column of B of its own.
-    fn answer(&self, device: &dyn Device, answers: &mut Vec<u8>) -> Result<(), Failure> {
-        if self.count == 0 {
-            return Ok(());
-        }
-        let id = &self.operation.id;
-        let (m, n, k) = id.shape.sizes();
-        let in_tile = m.min(n);
-        let tiles = self.count.div_ceil(in_tile);
-        let mut batch = TileBatch::zeros(self.operation, tiles);
-        let blocks = id.block_scale().map_or(0, |scale| k.div_ceil(scale.block));
-        let of = |dot: usize, length: usize| -> Range<usize> { dot * length..(dot + 1) * length };
-        for dot in 0..self.count {
-            let (tile, lane) = (dot / in_tile, dot % in_tile);
-            set_row(&mut batch.a, (tile * m + lane) * k, &self.a[of(dot, k)]);
-            set_column(&mut batch.b, tile * k * n + lane, n, &self.b[of(dot, k)]);
-            batch.c.set((tile * m + lane) * n + lane, self.c[dot]);
-            if let (Some(scale_a), Some(scale_b)) = (&mut batch.scale_a, &mut batch.scale_b) {
-                set_row(scale_a, (tile * m + lane) * blocks, &self.scale_a[of(dot, blocks)]);
-                set_column(scale_b, tile * blocks * n + lane, n, &self.scale_b[of(dot, blocks)]);
-            }
-        }
-        let d = execute(device, self.operation, &batch)
-            .map_err(|error| Failure::incomplete(error).help("answers to the lines before are written"))?;
-        let digits = id.d.bits().div_ceil(4);
+    fn answer(&self, unit: &Unit, answers: &mut Vec<u8>) -> Result<(), Failure> {
+        let digits = self.operation.id.d.bits().div_ceil(4);
         answers.reserve(self.count * (digits as usize + 12));
-        for dot in 0..self.count {
-            let (tile, lane) = (dot / in_tile, dot % in_tile);
-            let bits = d.get((tile * m + lane) * n + lane);
+        for bits in unit.compute(self)? {
             answers.extend_from_slice(b"{\"d\":\"0x");
             for digit in (0..digits).rev() {
                 answers.push(b"0123456789abcdef"[(bits >> (4 * digit) & 15) as usize]);
@@ -243,6 +222,79 @@ impl<'a> Dots<'a> {
         }
         Ok(())
     }
+}
+
+/// What computes: a device, or, dot by dot, a model.
+enum Unit {
+    Device(Box<dyn Device>, Operation),
+    Model(Evaluator, Operation),
+}
+
+impl Unit {
+    fn open(target: &Target, id: &OperationId) -> Result<Self, Failure> {
+        let device = target.entry.open(&target.selector).map_err(Failure::no_device)?;
+        let missing = || Failure::no_device(format!("{} has no operation {id} any more", target.selector));
+        let operation = device.operations().get(id).ok_or_else(missing)?.clone();
+        if target.entry.name != MODELS {
+            return Ok(Self::Device(device, operation));
+        }
+        // The elements of a model's tile do not depend on each other: no need to compute those that nobody asked for.
+        let name = target.selector.split_once(':').map_or(target.selector.as_str(), |(_, name)| name);
+        let model = mxprobe_sim::load(name).map_err(Failure::usage)?;
+        Ok(Self::Model(Evaluator::new(&model, id).map_err(Failure::usage)?, operation))
+    }
+
+    fn operation(&self) -> &Operation {
+        match self {
+            Self::Device(_, operation) | Self::Model(_, operation) => operation,
+        }
+    }
+
+    fn compute(&self, dots: &Dots) -> Result<Vec<u64>, Failure> {
+        match self {
+            Self::Device(device, operation) => on_diagonals(device.as_ref(), operation, dots),
+            Self::Model(evaluator, operation) => {
+                let k = operation.id.shape.sizes().2;
+                let blocks = operation.id.block_scale().map_or(0, |scale| k.div_ceil(scale.block));
+                let dot = |at: usize| Dot {
+                    a: &dots.a[of(at, k)],
+                    b: &dots.b[of(at, k)],
+                    c: dots.c[at],
+                    scales: (blocks > 0).then(|| (&dots.scale_a[of(at, blocks)], &dots.scale_b[of(at, blocks)])),
+                };
+                Ok((0..dots.count).map(|at| evaluator.dot(dot(at))).collect())
+            }
+        }
+    }
+}
+
+/// The elements of the `at`th dot, where each has `length`.
+fn of(at: usize, length: usize) -> Range<usize> {
+    at * length..(at + 1) * length
+}
+
+/// Computes dots that lie on the diagonals of tiles, so that each has a row of A and a column of B of its own.
+fn on_diagonals(device: &dyn Device, operation: &Operation, dots: &Dots) -> Result<Vec<u64>, Failure> {
+    if dots.count == 0 {
+        return Ok(Vec::new());
+    }
+    let (m, n, k) = operation.id.shape.sizes();
+    let in_tile = m.min(n);
+    let mut batch = TileBatch::zeros(operation, dots.count.div_ceil(in_tile));
+    let blocks = operation.id.block_scale().map_or(0, |scale| k.div_ceil(scale.block));
+    for dot in 0..dots.count {
+        let (tile, lane) = (dot / in_tile, dot % in_tile);
+        set_row(&mut batch.a, (tile * m + lane) * k, &dots.a[of(dot, k)]);
+        set_column(&mut batch.b, tile * k * n + lane, n, &dots.b[of(dot, k)]);
+        batch.c.set((tile * m + lane) * n + lane, dots.c[dot]);
+        if let (Some(scale_a), Some(scale_b)) = (&mut batch.scale_a, &mut batch.scale_b) {
+            set_row(scale_a, (tile * m + lane) * blocks, &dots.scale_a[of(dot, blocks)]);
+            set_column(scale_b, tile * blocks * n + lane, n, &dots.scale_b[of(dot, blocks)]);
+        }
+    }
+    let d = execute(device, operation, &batch)
+        .map_err(|error| Failure::incomplete(error).help("answers to the lines before are written"))?;
+    Ok((0..dots.count).map(|dot| d.get(((dot / in_tile) * m + dot % in_tile) * n + dot % in_tile)).collect())
 }
 
 fn set_row(elements: &mut Elements, at: usize, numbers: &[u64]) {

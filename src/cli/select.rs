@@ -232,7 +232,7 @@ pub(crate) fn operations<'a>(patterns: &[String], listed: &'a ListedDevice) -> V
 
 fn is_meant(pattern: &str, operation: &OperationRecord) -> bool {
     glob::matches(pattern, &operation.id.to_string())
-        || operation.aliases.iter().any(|alias| glob::matches(pattern, alias))
+        || operation.aliases.iter().chain(&operation.instruction).any(|name| glob::matches(pattern, name))
 }
 
 /// Whether a probe is among those that `--probe` names: by a pattern, or by the words before one of its dots.
