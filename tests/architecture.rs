@@ -1,0 +1,103 @@
+//! Which crate may depend on which, and who may name whom.
+#![allow(missing_docs)]
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+};
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn read(path: impl AsRef<Path>) -> String {
+    let path = root().join(path);
+    fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// Our own crates that a manifest's tables of this name depend on.
+fn depends_on(manifest: &str, table: &str) -> Vec<String> {
+    let manifest: toml::Table = read(manifest).parse().unwrap();
+    let table = manifest.get(table).and_then(toml::Value::as_table);
+    table.into_iter().flatten().map(|(name, _)| name.clone()).filter(|name| name.starts_with("mxprobe")).collect()
+}
+
+/// The crates under `backends/`.
+fn backends() -> Vec<String> {
+    let entries = fs::read_dir(root().join("backends")).unwrap().map(|entry| entry.unwrap());
+    let names = entries.filter(|entry| entry.path().join("Cargo.toml").exists());
+    names.map(|entry| entry.file_name().into_string().unwrap()).collect()
+}
+
+fn sources(directory: &Path) -> BTreeMap<PathBuf, String> {
+    let mut found = BTreeMap::new();
+    for entry in fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(sources(&path));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let text = fs::read_to_string(&path).unwrap();
+            found.insert(path.strip_prefix(root()).unwrap().to_owned(), text);
+        }
+    }
+    found
+}
+
+#[test]
+fn the_contract_depends_on_nothing_of_ours() {
+    assert_eq!(depends_on("backends/api/Cargo.toml", "dependencies"), Vec::<String>::new());
+    assert_eq!(depends_on("backends/api/Cargo.toml", "build-dependencies"), Vec::<String>::new());
+}
+
+#[test]
+fn a_backend_depends_on_the_contract_alone() {
+    // The conformance suite may use models: its wrong devices are models with one thing changed.
+    for name in backends().iter().filter(|name| !["api", "conformance"].contains(&name.as_str())) {
+        let found = depends_on(&format!("backends/{name}/Cargo.toml"), "dependencies");
+        assert_eq!(found, ["mxprobe-api"], "backends/{name}");
+    }
+    for name in backends() {
+        let manifest = format!("backends/{name}/Cargo.toml");
+        for table in ["dependencies", "build-dependencies", "dev-dependencies"] {
+            assert!(!depends_on(&manifest, table).contains(&"mxprobe".to_owned()), "backends/{name} uses the tool");
+        }
+    }
+}
+
+#[test]
+fn every_backend_is_a_member_of_the_workspace() {
+    let manifest: toml::Table = read("Cargo.toml").parse().unwrap();
+    let members = manifest["workspace"]["members"].as_array().unwrap();
+    for name in backends() {
+        let path = format!("backends/{name}");
+        assert!(members.iter().any(|member| member.as_str() == Some(&path)), "{path}");
+    }
+}
+
+#[test]
+fn only_the_registry_names_the_backends_of_hardware() {
+    let names: Vec<String> = backends()
+        .into_iter()
+        .filter(|name| !["api", "sim", "conformance"].contains(&name.as_str()))
+        .map(|name| format!("mxprobe_{name}"))
+        .collect();
+    assert!(names.contains(&"mxprobe_cpu".to_owned()), "{names:?}");
+    for (path, text) in sources(&root().join("src")) {
+        for name in &names {
+            let allowed = path == Path::new("src/cli/registry.rs");
+            assert!(allowed || !text.contains(name), "{} names {name}", path.display());
+        }
+    }
+}
+
+#[test]
+fn unsafe_code_stays_where_it_may_be() {
+    assert!(read("backends/api/src/lib.rs").contains("#![forbid(unsafe_code)]"));
+    assert!(!read("backends/sim/src/exact.rs").contains("unsafe"), "the exact evaluator is safe code");
+    let sim = read("backends/sim/src/lib.rs");
+    assert!(sim.contains("#![deny(unsafe_code)]") || sim.contains("#![forbid(unsafe_code)]"));
+    for (path, text) in sources(&root().join("src")) {
+        assert!(!text.contains("unsafe {") && !text.contains("unsafe fn"), "{} has unsafe code", path.display());
+    }
+}

@@ -1,0 +1,146 @@
+//! `eval`: bits in, bits out, one line for each line.
+
+use std::{
+    io::{BufRead, BufReader, Read, Write},
+    process::Stdio,
+};
+
+use super::{model_file, mxprobe, say, say_to};
+
+const AMX: [&str; 5] = ["eval", "--device", "sim:amx", "--op", "TDPBF16PS"];
+
+#[test]
+fn short_vectors_are_padded_with_zeros() {
+    let input = concat!(
+        r#"{"a":[],"b":[],"c":"0x3f800000"}"#,
+        "\n",
+        r#"{"a":["0x3f80","0x4000"],"b":["0x3f80","0x4000"],"c":"0x3f800000"}"#,
+        "\n",
+        r#"{ "c": "0xBF800000", "b": ["0x3F80"], "a": ["0x3f80"] }"#,
+        "\n"
+    );
+    let said = say_to(&AMX, input.as_bytes()).ended(0);
+    assert_eq!(said.out, "{\"d\":\"0x3f800000\"}\n{\"d\":\"0x40c00000\"}\n{\"d\":\"0x00000000\"}\n");
+    assert_eq!(said.err, "");
+}
+
+#[test]
+fn line_ends_of_every_kind_and_empty_lines_are_read() {
+    let dot = r#"{"a":["0x3f80"],"b":["0x4000"],"c":"0x00000000"}"#;
+    for input in [format!("{dot}"), format!("{dot}\r\n"), format!("\n\r\n  \n{dot}\n\n"), format!("{dot}\n")] {
+        let said = say_to(&AMX, input.as_bytes()).ended(0);
+        assert_eq!(said.out, "{\"d\":\"0x40000000\"}\n", "{input:?}");
+    }
+    assert_eq!(say_to(&AMX, b"").ended(0).out, "");
+}
+
+#[test]
+fn many_dots_keep_their_order() {
+    // 2^i for small integers i: each line has an answer of its own.
+    let dots = 20_000_u32;
+    let mut input = String::new();
+    let mut wanted = String::new();
+    for at in 0..dots {
+        let c = (at % 4096) << 12 | 0x3f80_0000;
+        input += &format!("{{\"a\":[\"0x0000\"],\"b\":[\"0x3f80\"],\"c\":\"{c:#010x}\"}}\n");
+        wanted += &format!("{{\"d\":\"{c:#010x}\"}}\n");
+    }
+    assert_eq!(say_to(&AMX, input.as_bytes()).ended(0).out, wanted);
+}
+
+#[test]
+fn each_line_is_answered_before_the_next_one_is_asked() {
+    let mut child = mxprobe(&AMX).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    for c in ["0x3f800000", "0x40000000"] {
+        writeln!(stdin, r#"{{"a":[],"b":[],"c":"{c}"}}"#).unwrap();
+        let mut answer = String::new();
+        stdout.read_line(&mut answer).unwrap();
+        assert_eq!(answer, format!("{{\"d\":\"{c}\"}}\n"));
+    }
+    drop(stdin);
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn a_model_file_is_a_device() {
+    let device = format!("sim:{}", model_file("amx.toml"));
+    let dot = br#"{"a":["0x3f80"],"b":["0x4000"],"c":"0x3f800000"}"#;
+    let said = say_to(&["eval", "--device", &device, "--op", "tdpbf16ps"], dot).ended(0);
+    assert_eq!(said.out, "{\"d\":\"0x40400000\"}\n");
+}
+
+#[test]
+fn integers_and_narrow_formats_have_their_own_width() {
+    let said = say_to(
+        &["eval", "--device", "sim:amx", "--op", "TDPBSSD"],
+        br#"{"a":["0xff","0x02"],"b":["0x03","0x02"],"c":"0x00000000"}"#,
+    )
+    .ended(0);
+    assert_eq!(said.out, "{\"d\":\"0x00000001\"}\n");
+    let said = say_to(
+        &["eval", "--device", "sim:rtx5090", "--op", "mma.m16n8k64.f32.e2m1.e2m1.f32.block16.ue4m3"],
+        concat!(
+            r#"{"a":["0x2"],"b":["0x4"],"c":"0x00000000","scale_a":["0x38"],"scale_b":["0x40"]}"#,
+            "\n",
+            r#"{"a":["0x2"],"b":["0x02"],"c":"0x00000000","scale_a":["0x38"],"scale_b":["0x40"]}"#
+        )
+        .as_bytes(),
+    )
+    .ended(2);
+    assert_eq!(said.out, "{\"d\":\"0x40800000\"}\n");
+    assert!(said.err.starts_with("error: line 2: b[0]: `0x02`"), "{}", said.err);
+}
+
+#[test]
+fn scales_are_wanted_where_the_operation_has_them() {
+    let arguments = ["eval", "--device", "sim:rtx5090", "--op", "mma.m16n8k64.f32.e2m1.e2m1.f32.block16.ue4m3"];
+    let said = say_to(&arguments, br#"{"a":["0x2"],"b":["0x4"],"c":"0x00000000"}"#).ended(2);
+    assert!(said.err.contains("scale_a and scale_b are wanted"), "{}", said.err);
+    let said =
+        say_to(&arguments, br#"{"a":["0x2"],"b":["0x4"],"c":"0x00000000","scale_a":[],"scale_b":["0x40"]}"#).ended(2);
+    assert!(said.err.contains("scale_a has 0 elements"), "{}", said.err);
+}
+
+#[test]
+fn a_reader_that_leaves_is_no_failure() {
+    let mut child = mxprobe(&AMX).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    drop(child.stdout.take());
+    let _ = stdin.write_all(b"{\"a\":[],\"b\":[],\"c\":\"0x3f800000\"}\n");
+    drop(stdin);
+    let mut words = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut words).unwrap();
+    assert_eq!((child.wait().unwrap().code(), words.as_str()), (Some(0), ""));
+}
+
+#[test]
+fn the_cpu_computes_what_its_model_computes() {
+    let listing = say(&["list", "--backend", "cpu"]).ended(0).out;
+    for (instruction, model, op) in [
+        ("TDPBF16PS", "sim:amx", "amx.m16n16k32.f32.bf16.bf16.f32"),
+        ("VDPBF16PS", "sim:avx512", "dot.m1n1k2.f32.bf16.bf16.f32"),
+    ] {
+        if !listing.contains(&format!("    {op}  ")) {
+            eprintln!("not tested: this CPU has no {instruction}");
+            continue;
+        }
+        let mut input = String::new();
+        let mut state = 1_u64;
+        let mut next = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state >> 32
+        };
+        for _ in 0..2_000 {
+            let pair: Vec<u64> = (0..5).map(|_| next()).collect();
+            let half = |bits: u64| format!("\"{:#06x}\"", bits & 0xffff);
+            let (a, b) =
+                (format!("{},{}", half(pair[0]), half(pair[1])), format!("{},{}", half(pair[2]), half(pair[3])));
+            input += &format!("{{\"a\":[{a}],\"b\":[{b}],\"c\":\"{:#010x}\"}}\n", pair[4] & 0xffff_ffff);
+        }
+        let on_cpu = say_to(&["eval", "--device", "cpu:0", "--op", op], input.as_bytes()).ended(0);
+        let by_model = say_to(&["eval", "--device", model, "--op", op], input.as_bytes()).ended(0);
+        assert!(on_cpu.out == by_model.out, "{instruction}");
+    }
+}

@@ -1,0 +1,124 @@
+//! A device that crashes, hangs or gets lost costs one line each.
+
+use std::{
+    process::Stdio,
+    time::{Duration, Instant},
+};
+
+use mxprobe::report::{Outcome, Report};
+
+use super::{Said, mxprobe, say};
+
+/// Three operations of a device that fails.
+fn run(device: &str) -> (Said, Report) {
+    let said = say(&[
+        "run",
+        "--device",
+        device,
+        "--op",
+        "dot.m1n1k4.f??.?16.f16.f??",
+        "--op",
+        "dot.m1n1k4.f32.bf16.*",
+        "--format",
+        "json",
+        "--timeout",
+        "0.5",
+        "--probe",
+        "subnormals",
+    ]);
+    let report = serde_json::from_str(&said.out).unwrap_or_else(|error| panic!("{error}: {}\n{}", said.out, said.err));
+    (said, report)
+}
+
+fn outcomes(report: &Report) -> Vec<(Outcome, String)> {
+    let findings = report.operations.iter().map(|operation| &operation.findings[0]);
+    findings.map(|finding| (finding.outcome, finding.reason.clone().unwrap_or_default())).collect()
+}
+
+#[test]
+fn a_crash_takes_one_operation_with_it() {
+    let (said, report) = run("fault:once");
+    let said = said.ended(4);
+    let outcomes = outcomes(&report);
+    assert_eq!(outcomes[0].0, Outcome::Failed, "{}", said.out);
+    assert!(outcomes[0].1.contains("signal 6 (SIGABRT)"), "{}", outcomes[0].1);
+    assert!(
+        outcomes.len() == 3 && outcomes[1..].iter().all(|(outcome, _)| *outcome == Outcome::Measured),
+        "{}",
+        said.out
+    );
+}
+
+#[test]
+fn a_hang_ends_at_the_time_limit() {
+    let start = Instant::now();
+    let (said, report) = run("fault:hang");
+    said.ended(4);
+    assert!(start.elapsed() < Duration::from_secs(20));
+    for (outcome, reason) in outcomes(&report) {
+        assert_eq!((outcome, reason.as_str()), (Outcome::Failed, "timed out after 0.5 s"));
+    }
+}
+
+#[test]
+fn after_a_lost_device_nothing_more_is_asked_of_it() {
+    let (said, report) = run("fault:lost");
+    said.ended(4);
+    let outcomes = outcomes(&report);
+    assert_eq!(outcomes[0].0, Outcome::Failed);
+    for (outcome, reason) in &outcomes[1..] {
+        assert_eq!((*outcome, reason.as_str()), (Outcome::Skipped, "the device was lost"));
+    }
+}
+
+#[test]
+fn a_device_that_fails_every_time_is_given_up() {
+    let said = say(&["run", "--device", "fault:crash", "--op", "dot.m1n1k4.*", "--format", "json"]).ended(4);
+    let report: Report = serde_json::from_str(&said.out).unwrap();
+    let outcomes = outcomes(&report);
+    assert!(outcomes[..3].iter().all(|(outcome, _)| *outcome == Outcome::Failed), "{}", said.out);
+    assert!(
+        outcomes[3..].iter().all(|(outcome, _)| *outcome == Outcome::Skipped) && outcomes.len() > 3,
+        "{}",
+        said.out
+    );
+}
+
+#[test]
+fn other_devices_are_probed_after_one_that_fails() {
+    let said = say(&["--device", "fault:lost", "--device", "sim:avx512", "--op", "dot.*.bf16.*", "--format", "json"]);
+    let reports: Vec<Report> = serde_json::from_str(&said.ended(4).out).unwrap();
+    let last = &reports[1].operations[0].findings;
+    assert!(last.iter().any(|finding| finding.outcome == Outcome::Measured));
+}
+
+#[test]
+#[cfg(unix)]
+fn an_interrupted_run_writes_what_it_knows() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("report.json");
+    let arguments = ["run", "--device", "fault:hang", "--timeout", "60", "--format", "json", "--out"];
+    let mut command = mxprobe(&arguments);
+    let child = command.arg(&file).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while !file.exists() && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    std::thread::sleep(Duration::from_millis(200));
+    let id = child.id().to_string();
+    assert!(std::process::Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+    let said = Said::from(child.wait_with_output().unwrap()).ended(130);
+    let report: Report = serde_json::from_str(&said.out).unwrap();
+    assert!(report.time.interrupted && report.operations.is_empty());
+    let saved: Report = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
+    assert!(saved.time.interrupted);
+}
+
+#[test]
+fn a_backend_whose_search_dies_is_a_line_in_the_listing() {
+    let said: Said =
+        mxprobe(&["list", "--backend", "fault", "--json"]).env("MXPROBE_EXE", "false").output().unwrap().into();
+    let said = said.ended(0);
+    assert!(said.out.contains("the search for fault devices"), "{}", said.out);
+    assert!(said.out.contains("ended with exit code 1"), "{}", said.out);
+}

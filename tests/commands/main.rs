@@ -1,0 +1,77 @@
+//! The command from the outside: what it prints, where, and its exit codes.
+#![allow(missing_docs)]
+
+mod bad_input;
+mod eval;
+#[cfg(feature = "fault-devices")]
+mod isolation;
+mod listing;
+mod run;
+mod schema;
+
+use std::{
+    io::Write,
+    path::PathBuf,
+    process::{Command, Output, Stdio},
+};
+
+/// The program, with nothing of this process's environment that would change what it does.
+fn mxprobe(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mxprobe"));
+    command.args(arguments).stdin(Stdio::null());
+    for name in ["MXPROBE_DEVICE", "MXPROBE_EXE", "NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE"] {
+        command.env_remove(name);
+    }
+    command
+}
+
+/// What a finished command said.
+struct Said {
+    code: Option<i32>,
+    out: String,
+    err: String,
+}
+
+impl From<Output> for Said {
+    fn from(output: Output) -> Self {
+        Self {
+            code: output.status.code(),
+            out: String::from_utf8(output.stdout).expect("results are UTF-8"),
+            err: String::from_utf8(output.stderr).expect("notes are UTF-8"),
+        }
+    }
+}
+
+impl Said {
+    /// Fails with everything that was said unless the command ended so.
+    #[track_caller]
+    fn ended(self, code: i32) -> Self {
+        assert_eq!(self.code, Some(code), "out:\n{}\nerr:\n{}", self.out, self.err);
+        assert!(!self.err.contains("panicked"), "{}", self.err);
+        self
+    }
+}
+
+fn say(arguments: &[&str]) -> Said {
+    mxprobe(arguments).output().expect("mxprobe starts").into()
+}
+
+fn say_to(arguments: &[&str], input: &[u8]) -> Said {
+    let mut command = mxprobe(arguments);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("mxprobe starts");
+    let mut stdin = child.stdin.take().expect("it is piped");
+    let input = input.to_vec();
+    let writer = std::thread::spawn(move || {
+        let _ = stdin.write_all(&input); // a command that refuses its input leaves early
+    });
+    let said = child.wait_with_output().expect("mxprobe ends").into();
+    writer.join().expect("the writer ends");
+    said
+}
+
+/// The model file of this name in the repository.
+fn model_file(name: &str) -> String {
+    let path: PathBuf = [env!("CARGO_MANIFEST_DIR"), "backends/sim/models", name].iter().collect();
+    path.to_str().expect("the path is UTF-8").to_owned()
+}

@@ -1,0 +1,108 @@
+//! `run`: which devices, where reports go.
+
+use std::fs;
+
+use mxprobe::report::{Kind, Outcome, Report};
+
+use super::{model_file, mxprobe, say};
+
+fn report(text: &str) -> Report {
+    serde_json::from_str(text).expect("one report")
+}
+
+#[test]
+fn a_run_without_a_command_probes_every_device_or_says_that_a_model_stands_in() {
+    let said = say(&["--format", "json", "--probe", "order"]);
+    let reports = mxprobe::report::check::read_reports(&said.ended(0).out).unwrap();
+    assert!(!reports.is_empty());
+    for report in &reports {
+        match report.device.kind {
+            Kind::Hardware => assert_eq!(report.notes, Vec::<String>::new()),
+            Kind::Model => assert!(report.notes[0].starts_with("no matrix unit was found; this is the model of ")),
+            Kind::Software => panic!("{} was not asked for", report.device.selector),
+        }
+    }
+}
+
+#[test]
+fn one_operation_and_one_probe_are_probed() {
+    let said = say(&["run", "--device", "sim:amx", "--op", "TDPBF16PS", "--probe", "order.tree", "--format", "json"]);
+    let report = report(&said.ended(0).out);
+    assert_eq!(report.operations.len(), 1);
+    assert_eq!(report.operations[0].findings.len(), 1);
+    let finding = report.operations[0].finding("order.tree").unwrap();
+    assert_eq!(finding.outcome, Outcome::Measured);
+    assert!(!finding.evidence.is_empty());
+    assert!(!report.time.interrupted);
+}
+
+#[test]
+fn the_table_has_a_line_for_each_finding_and_the_bits_behind_it_on_request() {
+    let arguments = ["run", "--device", "sim:amx", "--op", "TDPBF16PS"];
+    let brief = say(&arguments).ended(0).out;
+    assert!(brief.starts_with("sim:amx  model of Intel AMX"), "{brief}");
+    assert!(brief.contains("nothing was measured on silicon") && brief.contains("order.tree"), "{brief}");
+    assert!(brief.lines().all(|line| line.chars().count() <= 100), "{brief}");
+    let long = say(&[&arguments[..], &["-v"]].concat()).ended(0).out;
+    assert!(long.contains("would return 0x") && long.contains("→  d = 0x"), "{long}");
+}
+
+#[test]
+fn a_model_file_is_probed_under_the_name_that_selected_it() {
+    let device = format!("sim:{}", model_file("avx512.toml"));
+    let said = say(&["run", "--device", &device, "--op", "VDPBF16PS", "--format", "json"]).ended(0);
+    assert_eq!(report(&said.out).device.selector, device);
+}
+
+#[test]
+fn reports_are_written_to_a_file_or_one_a_device_to_a_directory() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("report.json");
+    let devices = ["run", "--device", "sim:amx", "--device", "sim:avx512", "--op", "*.bf16.*"];
+    let out = file.to_str().unwrap();
+    let said = say(&[&devices[..], &["--out", out]].concat()).ended(0);
+    assert!(said.out.contains("sim:amx") && said.out.contains("sim:avx512"), "{}", said.out);
+    let reports: Vec<Report> = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+    assert_eq!(reports.len(), 2);
+    let directory = directory.path().join("reports");
+    fs::create_dir(&directory).unwrap();
+    say(&[&devices[..], &["--out", directory.to_str().unwrap(), "-q"]].concat()).ended(0);
+    let mut names: Vec<_> = fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    names.sort();
+    assert_eq!(names, ["sim-amx.json", "sim-avx512.json"]);
+    let text = fs::read_to_string(directory.join("sim-amx.json")).unwrap();
+    assert_eq!(report(&text).device.selector, "sim:amx");
+}
+
+#[test]
+fn a_saved_report_is_shown_as_the_run_showed_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("report.json");
+    let file = file.to_str().unwrap();
+    let shown = say(&["run", "--device", "sim:amx", "--op", "TDPBF16PS", "--out", file]).ended(0).out;
+    assert_eq!(say(&["report", file]).ended(0).out, shown);
+    let again = say(&["report", file, "--format", "json"]).ended(0).out;
+    assert_eq!(again, fs::read_to_string(file).unwrap());
+}
+
+#[test]
+fn of_the_models_one_is_probed_unless_all_are_asked_for() {
+    let said = say(&["--backend", "sim", "--probe", "self_test"]).ended(0);
+    assert!(said.err.contains("--device sim:all"), "{}", said.err);
+    assert_eq!(say(&["--backend", "sim", "--probe", "self_test", "-q"]).ended(0).err, "");
+}
+
+#[test]
+fn a_backend_without_a_device_is_exit_code_3_with_the_reason() {
+    // No loader is at this path, and no driver either: either is a reason.
+    let said: super::Said = mxprobe(&["--backend", "vulkan"])
+        .env("VK_DRIVER_FILES", "/nonexistent.json")
+        .env("VK_ICD_FILENAMES", "/nonexistent.json")
+        .output()
+        .unwrap()
+        .into();
+    let said = said.ended(3);
+    assert_eq!(said.out, "");
+    assert!(said.err.starts_with("error: no usable device for `--backend vulkan`"), "{}", said.err);
+    assert!(said.err.contains("\n  vulkan: ") && said.err.contains("\nhelp: "), "{}", said.err);
+}
