@@ -34,6 +34,7 @@ pub(super) fn ask(subject: &Subject<'_>, facts: &mut Facts) -> Result<Vec<Findin
     }
     let enough = scale.is_some_and(|scale| scale.gap >= precision.min(14) + 2);
     let (Some(scale), true) = (scale, enough) else { return blocks_under_c(subject, facts) };
+    let scale = scale.above_remnants(subject, &leaves)?;
     if leaves.len() > MANY_LEAVES {
         return by_counts(subject, facts, &leaves, scale);
     }
@@ -86,6 +87,23 @@ impl Scale {
         let precision = subject.id().d.fraction_bits().cast_signed();
         let at_once = (gap - safe + 1).clamp(1, precision.min(8));
         Some(Self { large: small + gap, small, gap, at_once: at_once.unsigned_abs() as usize })
+    }
+}
+
+impl Scale {
+    /// Where M − M leaves a remnant (a one's complement does), s has to be seen beside it: not so far below M.
+    fn above_remnants(self, subject: &Subject<'_>, leaves: &[Leaf]) -> Result<Self, Error> {
+        let last = leaves.len() - 1;
+        let pairs = [(0, 1), (0, last), (1, last), (last - 1, last)];
+        let bare = |(i, j): &(usize, usize)| triple(subject, self, leaves[*i], leaves[*j], &[]);
+        let dots: Vec<Dot> = pairs.iter().filter(|(i, j)| i != j).filter_map(bare).collect();
+        let answers = subject.ask(&dots)?;
+        let remnant = answers.iter().filter_map(|d| subject.d_value(*d)?.leading()).max();
+        let Some(remnant) = remnant else { return Ok(self) };
+        let precision = subject.id().d.fraction_bits().cast_signed();
+        let gap = (self.large - remnant + precision - 4).min(self.gap);
+        let at_once = if gap < self.gap { 1 } else { self.at_once };
+        Ok(Self { small: self.large - gap, gap, at_once, ..self })
     }
 }
 

@@ -67,7 +67,7 @@ impl Sum {
         let mut dot = subject.dot(&terms)?;
         if negative {
             // The sign of a zero product matters to some adders: give it that of the sum.
-            let minus = 1u64 << (subject.id().a.bits() - 1);
+            let minus = subject.id().a.negative_zero().unwrap_or(0);
             dot.a.iter_mut().filter(|bits| **bits == 0).for_each(|bits| *bits = minus);
         }
         Some(dot)
@@ -149,7 +149,7 @@ fn precision(subject: &Subject<'_>, facts: &mut Facts) -> Result<Finding, Error>
     }
     let answers = subject.ask(&dots)?;
     let whole = wanted.iter().zip(&answers).take_while(|((_, value), d)| subject.d_value(**d) == Some(*value)).count();
-    let Some(((bits, value), dot, d)) =
+    let Some(((bits, _), dot, d)) =
         whole.checked_sub(1).map(|at| (wanted[at], &dots[at], answers[at]))
     else {
         let shown = dots.first().map(|dot| subject.evidence("a sum of two bits", dot, answers[0], &[]));
@@ -160,7 +160,9 @@ fn precision(subject: &Subject<'_>, facts: &mut Facts) -> Result<Finding, Error>
         let rivals: Vec<_> = subject.d_bits(wanted[whole].1).map(|d| (format!("{next} bits kept"), d)).into_iter().collect();
         shown.push(subject.evidence(format!("a sum whose lowest bit is {next} places down"), dot, answers[whole], &rivals));
     }
-    let _ = value;
+    if whole == dots.len() && bits < declared {
+        return through_c(subject, facts, shown);
+    }
     // A bit that did not come back may have been lost at alignment: then the grid is what limits.
     let reach = match facts.kept {
         Some(Kept::Bits(kept)) => kept + sum.growth,
@@ -178,6 +180,27 @@ fn precision(subject: &Subject<'_>, facts: &mut Facts) -> Result<Finding, Error>
     facts.result_fraction_bits = Some(bits);
     let statement = format!("the result has {bits} fraction bits, not the {declared} of {}", subject.id().d);
     Ok(Finding::measured(name, bits.into(), statement).with(shown))
+}
+
+/// Products too close in magnitude to make a long sum: how much of c alone comes back.
+fn through_c(subject: &Subject<'_>, facts: &mut Facts, mut shown: Vec<crate::report::Evidence>) -> Result<Finding, Error> {
+    let name = "rounding.fraction_bits";
+    let (c, d) = (subject.id().c, subject.id().d);
+    let bits = c.fraction_bits().min(d.fraction_bits()).cast_signed();
+    let value = |bits: i32| Number::power(0).plus(Number::power(-bits)).unwrap_or(Number::ZERO);
+    let dots: Option<Vec<Dot>> = (1..=bits).map(|bits| subject.dot(&[(Leaf::C, value(bits))])).collect();
+    let Some(dots) = dots else { return Ok(Finding::inconclusive(name, "c cannot hold 1 and a low bit")) };
+    let answers = subject.ask(&dots)?;
+    let whole = (1..=bits).zip(&answers).take_while(|(bits, d)| subject.d_value(**d) == Some(value(*bits))).count();
+    let seen = i32::try_from(whole).unwrap_or(0);
+    if let (Some(dot), Some(d)) = (dots.get(whole.saturating_sub(1)), answers.get(whole.saturating_sub(1))) {
+        shown.push(subject.evidence(format!("c = 1 + 2^-{seen}, every product zero"), dot, *d, &[]));
+    }
+    if seen == d.fraction_bits().cast_signed() {
+        facts.result_fraction_bits = Some(seen);
+        return Ok(Finding::measured(name, seen.into(), format!("the result has all {seen} fraction bits of {d}")).with(shown));
+    }
+    Ok(Finding::inconclusive(name, format!("{seen} fraction bits are seen; no longer sum can be made")).with(shown))
 }
 
 /// Sums of one to three quarters of a last place, positive and negative, above even and odd places.
