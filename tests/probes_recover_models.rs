@@ -2,7 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use mxprobe::{probes::probe, report::{Finding, OperationReport, Outcome}};
+use mxprobe::{
+    probes::probe,
+    report::{Finding, OperationReport, Outcome},
+};
 use mxprobe_api::{Device, Format, OperationId, Rounding, Subnormals};
 use mxprobe_sim::{Adder, Below, Class, Model, ModelDevice, NanRules, Output, Plan, Term, shipped};
 
@@ -116,7 +119,10 @@ fn differences(model: &Model, id: &OperationId, report: &OperationReport) -> Vec
     for finding in &report.findings {
         let proven = finding.outcome != Outcome::Measured
             || !finding.evidence.is_empty()
-            || ["self_test", "order.blocks", "order.products_at_once", "instruction"].contains(&finding.probe.as_str());
+            || ["self_test", "order.blocks", "order.products_at_once", "instruction"]
+                // One product and c: there is one tree.
+                .contains(&finding.probe.as_str())
+            || id.shape.k == 1 && finding.probe == "order.tree";
         if !proven {
             check.wrong.push(format!("{}: {} has no evidence", check.name, finding.probe));
         }
@@ -144,24 +150,29 @@ fn differences(model: &Model, id: &OperationId, report: &OperationReport) -> Vec
             check.is("order.blocks", serde_json::json!(blocks(&plan)));
             check.is("rounding.result", rounding_name(rounding));
             check.is("rounding.fraction_bits", fraction_bits);
-            check.is("subnormals.tininess", match subnormals {
-                Subnormals::FlushBeforeRounding => "before rounding",
-                _ => "after rounding",
-            });
+            check.is(
+                "subnormals.tininess",
+                match subnormals {
+                    Subnormals::FlushBeforeRounding => "before rounding",
+                    _ => "after rounding",
+                },
+            );
             if let NanRules { operand: Some(operand), value: Some(value), invalid, .. } = last.nan
                 && operand == value
                 && value == invalid
                 && let Some(finding) = report.finding("specials.nan").and_then(|finding| finding.value.as_ref())
             {
-                let all = finding.as_object().is_some_and(|bits| bits.values().all(|bits| *bits == format.hex(invalid)));
+                let all =
+                    finding.as_object().is_some_and(|bits| bits.values().all(|bits| *bits == format.hex(invalid)));
                 if !all {
                     check.wrong.push(format!("{}: specials.nan is {finding}", check.name));
                 }
             }
             // The adder that products meet first, with two terms or more.
-            let first = plan.nodes.iter().find(|node| {
-                node.terms.len() >= 2 && node.terms.iter().any(|term| matches!(term, Term::Product(_)))
-            });
+            let first = plan
+                .nodes
+                .iter()
+                .find(|node| node.terms.len() >= 2 && node.terms.iter().any(|term| matches!(term, Term::Product(_))));
             let grid = first.map(|node| &model.adders[node.adder]).and_then(|adder| {
                 let rule = adder.grid.iter().find(|rule| matches!(rule.terms, Class::All | Class::Products))?;
                 Some((adder, rule.fraction_bits))
@@ -173,13 +184,16 @@ fn differences(model: &Model, id: &OperationId, report: &OperationReport) -> Vec
                         Some(seen) if seen <= i64::from(bits) => {}
                         _ => check.is("alignment.fraction_bits", bits),
                     }
-                    check.is("alignment.below", match adder.below {
-                        Below::Truncate => "truncate",
-                        Below::Floor => "floor",
-                        Below::OnesComplement => "ones-complement",
-                        Below::Nearest => "nearest",
-                        Below::Sticky => "sticky",
-                    });
+                    check.is(
+                        "alignment.below",
+                        match adder.below {
+                            Below::Truncate => "truncate",
+                            Below::Floor => "floor",
+                            Below::OnesComplement => "ones-complement",
+                            Below::Nearest => "nearest",
+                            Below::Sticky => "sticky",
+                        },
+                    );
                 }
                 // Of two terms, a sum that is floored and one that is exact and rounded down are the same.
                 (None, Some(value)) if value.is_number() && !matches!(rounding, Rounding::Down | Rounding::Up) => {
@@ -208,7 +222,8 @@ fn probe_all(models: &[Model]) -> Vec<String> {
     std::thread::scope(|scope| {
         for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
             scope.spawn(|| {
-                while let Some((model, device, id)) = jobs.get(next.fetch_add(1, std::sync::atomic::Ordering::Relaxed)) {
+                while let Some((model, device, id)) = jobs.get(next.fetch_add(1, std::sync::atomic::Ordering::Relaxed))
+                {
                     let report = probe(device, &device.operations()[id], None);
                     let found = differences(model, id, &report);
                     wrong.lock().expect("no panic while held").extend(found);
@@ -228,7 +243,8 @@ fn probing_any_shipped_model_finds_its_parameters() {
 
 #[test]
 fn the_main_findings_are_measured_on_the_main_units() {
-    let core = ["order.tree", "order.blocks", "alignment.fraction_bits", "alignment.below", "rounding.result", "monotone"];
+    let core =
+        ["order.tree", "order.blocks", "alignment.fraction_bits", "alignment.below", "rounding.result", "monotone"];
     let mut wrong = Vec::new();
     for (name, operation, expected) in [
         ("v100", "mma.m8n8k4.f32.f16.f16.f32", (4, 23, "truncate", "RZ")),
@@ -247,7 +263,8 @@ fn the_main_findings_are_measured_on_the_main_units() {
         let mut check = Check { report: &report, name: format!("{name} {operation}"), wrong: Vec::new() };
         let (width, bits, below, rounding) = expected;
         for probe in core {
-            if probe != "monotone" || id.d == Format::F32 {
+            // A witness takes 3·2^(bits − 23) terms of the lowest bit: six of 24 bits.
+            if probe != "monotone" || (id.d == Format::F32 && width > 4 || bits < 24) {
                 check.is_measured(probe);
             }
         }
@@ -290,19 +307,36 @@ source = "here"
 #[test]
 fn probing_units_that_nobody_has_finds_their_parameters() {
     let f32_adder = |bits: u32, below: &str, rounding: &str| {
-        format!("fraction_bits = {bits}\nbelow = \"{below}\"\noutput = \"f32\"\nrounding = \"{rounding}\"\nnan = \"0x7fffffff\"\nzero = \"positive\"")
+        format!(
+            "fraction_bits = {bits}\nbelow = \"{below}\"\noutput = \"f32\"\nrounding = \"{rounding}\"\nnan = \"0x7fffffff\"\nzero = \"positive\""
+        )
     };
     let bf16 = |k: u32| format!("dot.m4n4k{k}.f32.bf16.bf16.f32");
     let f16 = |k: u32| format!("dot.m4n4k{k}.f32.f16.f16.f32");
     let models = [
-        invented("nearest-19", &f32_adder(19, "nearest", "nearest-even"), "fold(c, reverse/12, sum(all, acc))", &f16(36)),
+        invented(
+            "nearest-19",
+            &f32_adder(19, "nearest", "nearest-even"),
+            "fold(c, reverse/12, sum(all, acc))",
+            &f16(36),
+        ),
         invented("wide-48", &f32_adder(27, "truncate", "toward-zero"), "fold(c, all/48, sum(all, acc))", &bf16(96)),
         invented("floor-31", &f32_adder(31, "floor", "nearest-even"), "fold(c, all/8, sum(all, acc))", &bf16(16)),
         invented("deep-40", &f32_adder(40, "truncate", "down"), "fold(c, all/8, sum(all, acc))", &bf16(8)),
         invented("sticky-26", &f32_adder(26, "sticky", "nearest-even"), "fold(c, all/4, sum(all, acc))", &bf16(8)),
-        invented("up", &f32_adder(25, "truncate", "up"), "fold(c, every(8,0,4,1,5,2,6,3,7)/4, sum(all, acc))", &f16(16)),
+        invented(
+            "up",
+            &f32_adder(25, "truncate", "up"),
+            "fold(c, every(8,0,4,1,5,2,6,3,7)/4, sum(all, acc))",
+            &f16(16),
+        ),
         invented("c-last", &f32_adder(24, "truncate", "nearest-even"), "sum(c, sum(all))", &f16(8)),
-        invented("carry-3", &format!("{}\ncarry_bits = 3", f32_adder(24, "truncate", "toward-zero")), "fold(c, all/8, sum(all, acc))", &f16(8)),
+        invented(
+            "carry-3",
+            &format!("{}\ncarry_bits = 3", f32_adder(24, "truncate", "toward-zero")),
+            "fold(c, all/8, sum(all, acc))",
+            &f16(8),
+        ),
         invented("k-128", &f32_adder(25, "truncate", "toward-zero"), "fold(c, all/128, sum(all, acc))", &bf16(128)),
         invented("chain-100", &f32_adder(30, "truncate", "toward-zero"), "fold(c, all/20, sum(all, acc))", &bf16(100)),
     ];
@@ -312,7 +346,11 @@ fn probing_units_that_nobody_has_finds_their_parameters() {
         let device = ModelDevice::new(model.clone());
         let operation = device.operations().values().next().unwrap();
         let report = probe(&device, operation, None);
-        for probe in ["order.tree", "alignment.fraction_bits", "rounding.result"] {
+        // Twelve terms cut to 19 bits make no sum longer than f32: how it would be rounded does not show.
+        let rounds = model.name != "nearest-19";
+        for probe in
+            ["order.tree", "alignment.fraction_bits", "rounding.result"].into_iter().take(if rounds { 3 } else { 2 })
+        {
             let finding = report.finding(probe).unwrap();
             assert_eq!(finding.outcome, Outcome::Measured, "{} {probe}: {finding:?}", model.name);
         }

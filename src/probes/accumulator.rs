@@ -13,7 +13,13 @@ pub(super) fn ask(subject: &Subject<'_>, facts: &Facts) -> Result<Vec<Finding>, 
     Ok(vec![range_within(subject, facts)?, range_between(subject, facts)?, floor(subject, facts)?])
 }
 
-fn overflow_finding(subject: &Subject<'_>, name: &str, dot: Option<Dot>, top: i32, place: &str) -> Result<Finding, Error> {
+fn overflow_finding(
+    subject: &Subject<'_>,
+    name: &str,
+    dot: Option<Dot>,
+    top: i32,
+    place: &str,
+) -> Result<Finding, Error> {
     let Some(dot) = dot else {
         return Ok(Finding::unsupported(name, format!("the products do not reach the range of {}", subject.id().d)));
     };
@@ -24,9 +30,15 @@ fn overflow_finding(subject: &Subject<'_>, name: &str, dot: Option<Dot>, top: i3
     rivals.extend(infinity.map(|d| ("the format's range".to_owned(), d)));
     let shown = vec![subject.evidence(format!("2^{top} + 2^{top} − 2^{top}"), &dot, d, &rivals)];
     Ok(if d == whole {
-        Finding::measured(name, "wider".into(), format!("{place} may exceed the range of the result's format")).with(shown)
+        Finding::measured(name, "wider".into(), format!("{place} may exceed the range of the result's format"))
+            .with(shown)
     } else if Some(d) == infinity {
-        Finding::measured(name, "format".into(), format!("{place} beyond the range of the result's format becomes infinity")).with(shown)
+        Finding::measured(
+            name,
+            "format".into(),
+            format!("{place} beyond the range of the result's format becomes infinity"),
+        )
+        .with(shown)
     } else {
         Finding::inconclusive(name, "the sum is neither right nor infinity").with(shown)
     })
@@ -68,7 +80,8 @@ fn floor(subject: &Subject<'_>, facts: &Facts) -> Result<Finding, Error> {
     if facts.flushes_results {
         return Ok(Finding::unsupported(name, "results below the normal range are flushed"));
     }
-    let block = facts.structure.as_ref().and_then(|structure| structure.blocks.iter().find(|block| !block.is_empty()).cloned());
+    let block =
+        facts.structure.as_ref().and_then(|structure| structure.blocks.iter().find(|block| !block.is_empty()).cloned());
     let block = block.unwrap_or_else(|| vec![0]);
     let whole = usize::BITS - 1 - block.len().leading_zeros();
     let lowest = float.min_exponent() - float.fraction_bits.cast_signed();
@@ -95,7 +108,9 @@ fn floor(subject: &Subject<'_>, facts: &Facts) -> Result<Finding, Error> {
         let about = format!("equal products of 2^{} that add up to the smallest result", sums[at]);
         subject.evidence(about, &dots[at], answers[at], &rivals)
     };
-    let limit = |exponent: i32| facts.kept.map_or(exponent, |kept| exponent + if let Kept::Bits(bits) = kept { bits } else { 0 });
+    let limit = |exponent: i32| {
+        facts.kept.map_or(exponent, |kept| exponent + if let Kept::Bits(bits) = kept { bits } else { 0 })
+    };
     if kept == 0 {
         let words = format!("a product of 2^{lowest} is lost although the result could hold it");
         return Ok(Finding::measured(name, serde_json::json!({ "lost_at": lowest }), words).with(vec![show(0)]));

@@ -103,7 +103,8 @@ impl Gaps {
             Kept::Bits(bits) => {
                 let mut shown = self.evidence(subject, bits, &format!("M − M + M·2^-{bits}: kept"));
                 shown.extend(self.evidence(subject, bits + 1, &format!("M − M + M·2^-{}: lost", bits + 1)));
-                let statement = format!("{bits} bits below the largest exponent are kept; what lies further down is lost");
+                let statement =
+                    format!("{bits} bits below the largest exponent are kept; what lies further down is lost");
                 Finding::measured(probe, bits.into(), statement).with(shown)
             }
             Kept::All(bits) => {
@@ -120,10 +121,7 @@ impl Gaps {
         let bare = self.bare.unwrap_or(Number::ZERO);
         let kept = bare.plus(self.large.scaled(-t)).and_then(|value| subject.d_bits(value));
         let lost = subject.d_bits(bare);
-        let rivals = [
-            (format!("{t} bits or more kept"), kept),
-            (format!("at most {} bits kept", t - 1), lost),
-        ];
+        let rivals = [(format!("{t} bits or more kept"), kept), (format!("at most {} bits kept", t - 1), lost)];
         let rivals: Vec<(String, u64)> = rivals.into_iter().filter_map(|(answer, d)| Some((answer, d?))).collect();
         vec![subject.evidence(about, dot, *d, &rivals)]
     }
@@ -161,7 +159,9 @@ fn pairwise(subject: &Subject<'_>, facts: &mut Facts, structure: &Structure) -> 
     Ok(match traces.deepest {
         Some((seen, true)) => {
             facts.kept = Some(Kept::All(seen));
-            let statement = format!("each sum of two is exact, then rounded to {unit} bits: {seen} places down a bit still decides the rounding");
+            let statement = format!(
+                "each sum of two is exact, then rounded to {unit} bits: {seen} places down a bit still decides the rounding"
+            );
             let value = serde_json::json!({ "exact_over": seen, "rounded_to_bits": unit });
             vec![
                 Finding::measured("alignment.fraction_bits", value, statement).with(shown),
@@ -170,7 +170,8 @@ fn pairwise(subject: &Subject<'_>, facts: &mut Facts, structure: &Structure) -> 
         }
         Some((seen, false)) => {
             facts.kept = Some(Kept::Bits(seen));
-            let statement = format!("{seen} bits below the larger term decide each sum of two; what lies further down is lost");
+            let statement =
+                format!("{seen} bits below the larger term decide each sum of two; what lies further down is lost");
             vec![Finding::measured("alignment.fraction_bits", seen.into(), statement).with(shown)]
         }
         None => {
@@ -191,7 +192,12 @@ struct Traces {
 }
 
 impl Traces {
-    fn of(subject: &Subject<'_>, (first, second, later): (Leaf, Leaf, Leaf), large: Number, bits: i32) -> Result<Self, Error> {
+    fn of(
+        subject: &Subject<'_>,
+        (first, second, later): (Leaf, Leaf, Leaf),
+        large: Number,
+        bits: i32,
+    ) -> Result<Self, Error> {
         let top = large.leading().unwrap_or(0);
         // Family 4 is a tie at an even place plus one bit: rounded to nearest, the bit decides.
         let mut dots = Vec::new();
@@ -200,7 +206,13 @@ impl Traces {
             let depth = bits + 1 + extra;
             let bit = Number::power(top - depth);
             let tie = (extra <= 60).then(|| Number::new((1i128 << extra.min(60)) + 1, top - depth));
-            let families = [(0, 1, Some(bit)), (1, 1, Some(bit.negated())), (2, -1, Some(bit)), (3, -1, Some(bit.negated())), (4, 1, tie)];
+            let families = [
+                (0, 1, Some(bit)),
+                (1, 1, Some(bit.negated())),
+                (2, -1, Some(bit)),
+                (3, -1, Some(bit.negated())),
+                (4, 1, tie),
+            ];
             for (family, sign, value) in families {
                 let Some(value) = value else { continue };
                 let terms = [(first, large.times(sign)), (second, value), (later, large.times(-sign))];
@@ -213,10 +225,12 @@ impl Traces {
         let answers = subject.ask(&dots)?;
         let mut traces = Self { seen: [false; 4], deepest: None, evidence: Vec::new() };
         for family in 0..5 {
-            let of_family = || keys.iter().zip(&answers).enumerate().filter(move |(_, ((other, _), _))| *other == family);
+            let of_family =
+                || keys.iter().zip(&answers).enumerate().filter(move |(_, ((other, _), _))| *other == family);
             let is_seen = |d: u64| subject.d_value(d).is_some_and(|value| !value.is_zero());
             let asked = of_family().map(|(_, ((_, depth), _))| *depth).max();
-            let Some((at, ((_, depth), d))) = of_family().filter(|(_, (_, d))| is_seen(**d)).max_by_key(|(_, ((_, depth), _))| *depth)
+            let Some((at, ((_, depth), d))) =
+                of_family().filter(|(_, (_, d))| is_seen(**d)).max_by_key(|(_, ((_, depth), _))| *depth)
             else {
                 continue;
             };
@@ -241,7 +255,9 @@ fn of_c(subject: &Subject<'_>, large: Leaf, opposite: Leaf, bits: i32) -> Result
     let kept = gaps.kept();
     let mut finding = gaps.finding(subject, "alignment.c_fraction_bits", kept);
     finding.statement = match kept {
-        Kept::All(over) => format!("c keeps all its bits over a gap of {over}: it joins after the products have cancelled"),
+        Kept::All(over) => {
+            format!("c keeps all its bits over a gap of {over}: it joins after the products have cancelled")
+        }
         Kept::Bits(of_c) if of_c == bits => format!("c is cut as a product is: {of_c} bits are kept"),
         Kept::Bits(of_c) => format!("c keeps {of_c} bits below the largest exponent"),
     };
@@ -252,9 +268,12 @@ fn of_c(subject: &Subject<'_>, large: Leaf, opposite: Leaf, bits: i32) -> Result
 const RULES: [(&str, fn(i32, bool) -> i32); 6] = [
     ("truncate", |quarters, _| quarters / 4),
     ("floor", |quarters, _| quarters.div_euclid(4)),
-    ("ones-complement", |quarters, c_is_negative| {
-        if c_is_negative { -(-quarters).div_euclid(4) } else { quarters.div_euclid(4) }
-    }),
+    (
+        "ones-complement",
+        |quarters, c_is_negative| {
+            if c_is_negative { -(-quarters).div_euclid(4) } else { quarters.div_euclid(4) }
+        },
+    ),
     ("nearest", |quarters, _| {
         let (whole, rest) = (quarters.div_euclid(4), quarters.rem_euclid(4));
         whole + i32::from(rest > 2 || (rest == 2 && whole % 2 != 0))
@@ -327,7 +346,8 @@ fn below(
         Number::new(i128::from(rule(quarter, c_is_negative)), top + unit)
     };
     let fits = |rule: fn(i32, bool) -> i32| {
-        seen.iter().all(|(negative, quarter, found)| *quarter == 0 || *found == Some(predicted(rule, *negative, *quarter)))
+        seen.iter()
+            .all(|(negative, quarter, found)| *quarter == 0 || *found == Some(predicted(rule, *negative, *quarter)))
     };
     let matching: Vec<&str> = RULES.iter().filter(|(_, rule)| fits(*rule)).map(|(name, _)| *name).collect();
     let mut shown = Vec::new();
@@ -359,9 +379,13 @@ fn below(
         _ => "rounded up, toward +∞",
     };
     Ok(match matching[..] {
-        [rule] => Finding::measured("alignment.below", rule.into(), format!("bits below the grid are {}", words(rule))).with(shown),
-        _ => Finding::inconclusive("alignment.below", "the answers fit none of truncation, floor, ceiling, one's complement, nearest, sticky")
+        [rule] => Finding::measured("alignment.below", rule.into(), format!("bits below the grid are {}", words(rule)))
             .with(shown),
+        _ => Finding::inconclusive(
+            "alignment.below",
+            "the answers fit none of truncation, floor, ceiling, one's complement, nearest, sticky",
+        )
+        .with(shown),
     })
 }
 
@@ -392,12 +416,20 @@ fn narrow(subject: &Subject<'_>, facts: &mut Facts, structure: &Structure) -> Re
     let mut shown = Vec::new();
     for at in [kept.wrapping_sub(1), kept] {
         if let (Some(dot), Some((bits, reached, missed))) = (dots.get(at), deepest.get(at)) {
-            let rivals = [(format!("{bits} bits or more kept"), *reached), (format!("fewer than {bits} bits kept"), *missed)];
-            shown.push(subject.evidence(format!("products {bits} bits below c that add up to its last place"), dot, answers[at], &rivals));
+            let rivals =
+                [(format!("{bits} bits or more kept"), *reached), (format!("fewer than {bits} bits kept"), *missed)];
+            shown.push(subject.evidence(
+                format!("products {bits} bits below c that add up to its last place"),
+                dot,
+                answers[at],
+                &rivals,
+            ));
         }
     }
     if kept == 0 {
-        return Ok(vec![Finding::inconclusive("alignment.fraction_bits", "not even the last place of c is reached").with(shown)]);
+        return Ok(vec![
+            Finding::inconclusive("alignment.fraction_bits", "not even the last place of c is reached").with(shown),
+        ]);
     }
     let (bits, _, _) = deepest[kept - 1];
     if kept < deepest.len() {
@@ -413,4 +445,3 @@ fn narrow(subject: &Subject<'_>, facts: &mut Facts, structure: &Structure) -> Re
         Finding::inconclusive("alignment.below", "no product lies below the grid"),
     ])
 }
-

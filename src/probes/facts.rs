@@ -58,7 +58,8 @@ impl Structure {
             let fused = !matches!(node, Tree::Node { joint: Joint::Pair, .. });
             (fused, leaves.len(), leaves.contains(&Leaf::C))
         };
-        let mut site = tree.nodes().into_iter().max_by_key(|node| size(node)).map(Tree::direct_leaves).unwrap_or_default();
+        let mut site =
+            tree.nodes().into_iter().max_by_key(|node| size(node)).map(Tree::direct_leaves).unwrap_or_default();
         site.sort_by_key(|leaf| *leaf != Leaf::C);
         Self { blocks: tree.blocks(), site, tree: Some(tree) }
     }

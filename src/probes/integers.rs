@@ -57,7 +57,12 @@ fn exact(subject: &Subject<'_>) -> Result<Finding, Error> {
     let rivals = if wrong.is_some() { vec![("the exact sum".to_owned(), expected)] } else { Vec::new() };
     let shown = vec![subject.evidence("extreme operands at every k", &dots[at], answers[at], &rivals)];
     Ok(match wrong {
-        None => Finding::measured("integers.exact", true.into(), format!("exact on {} sums of extreme operands", dots.len())).with(shown),
+        None => Finding::measured(
+            "integers.exact",
+            true.into(),
+            format!("exact on {} sums of extreme operands", dots.len()),
+        )
+        .with(shown),
         Some(_) => Finding::measured("integers.exact", false.into(), "a sum within range is wrong".into()).with(shown),
     })
 }
@@ -86,7 +91,8 @@ fn overflow(subject: &Subject<'_>) -> Result<Finding, Error> {
         }
     }
     let answers = subject.ask(&dots)?;
-    let fits = |rule: fn(Format, i128) -> u64| dots.iter().zip(&answers).all(|(dot, d)| *d == rule(id.d, sum(subject, dot)));
+    let fits =
+        |rule: fn(Format, i128) -> u64| dots.iter().zip(&answers).all(|(dot, d)| *d == rule(id.d, sum(subject, dot)));
     let shown: Vec<_> = dots
         .iter()
         .zip(&answers)
@@ -131,7 +137,8 @@ fn staged(subject: &Subject<'_>) -> Result<Finding, Error> {
         .iter()
         .zip(&answers)
         .map(|(dot, d)| {
-            let rivals = [("the exact sum, saturated once".to_owned(), whole), ("saturated after a step".to_owned(), staged)];
+            let rivals =
+                [("the exact sum, saturated once".to_owned(), whole), ("saturated after a step".to_owned(), staged)];
             subject.evidence("the largest c, +1 and −1", dot, *d, &rivals)
         })
         .collect();

@@ -38,7 +38,10 @@ pub const PROBES: &[(&str, &str)] = &[
     ("subnormals.a", "Are subnormals of A read, or taken as zero (DAZ)?"),
     ("subnormals.b", "Are subnormals of B read, or taken as zero (DAZ)?"),
     ("subnormals.c", "Are subnormals of C read and returned?"),
-    ("order.tree", "Which terms are added at once, and in what order are blocks and c joined? Nested lists of k and c."),
+    (
+        "order.tree",
+        "Which terms are added at once, and in what order are blocks and c joined? Nested lists of k and c.",
+    ),
     ("order.blocks", "Which products join c's running sum together, step by step?"),
     ("order.products_at_once", "How many products does the widest single addition take?"),
     ("alignment.fraction_bits", "How many bits below the largest exponent survive when terms are aligned?"),
@@ -58,7 +61,10 @@ pub const PROBES: &[(&str, &str)] = &[
     ("monotone", "Can a larger c give a smaller result?"),
     ("accumulator.range_within_block", "May a sum exceed the result's range within a block?"),
     ("accumulator.range_between_blocks", "May a sum exceed the result's range between blocks?"),
-    ("accumulator.smallest_products", "Are products kept that are smaller than the smallest result, where their sum is not?"),
+    (
+        "accumulator.smallest_products",
+        "Are products kept that are smaller than the smallest result, where their sum is not?",
+    ),
     ("subnormals.d", "Are subnormal results kept, or flushed to zero (FTZ)?"),
     ("subnormals.tininess", "Where results are flushed: is a result tiny by its exact value, or once it is rounded?"),
     ("specials.nan", "Which bits does a NaN result have, and whose payload?"),
@@ -148,7 +154,11 @@ fn instruction(device: &dyn Device, operation: &Operation) -> Finding {
             let found = matrix_instructions(&text);
             let words = found.iter().map(|(name, count)| format!("{count} × {name}")).collect::<Vec<_>>().join(", ");
             if found.is_empty() {
-                return Finding::measured(name, serde_json::json!({}), "the driver's code has no matrix instruction".into());
+                return Finding::measured(
+                    name,
+                    serde_json::json!({}),
+                    "the driver's code has no matrix instruction".into(),
+                );
             }
             let value: std::collections::BTreeMap<_, _> = found.into_iter().collect();
             Finding::measured(name, serde_json::json!(value), words)

@@ -29,7 +29,8 @@ pub(super) fn ask(subject: &Subject<'_>, facts: &mut Facts) -> Result<Vec<Findin
     let scale = Scale::of(subject);
     let precision = subject.id().d.fraction_bits().cast_signed() + 1;
     if leaves.len() == 2 {
-        let tree = Tree::Node { joint: super::tree::Joint::Pair, children: leaves.into_iter().map(Tree::Leaf).collect() };
+        let tree =
+            Tree::Node { joint: super::tree::Joint::Pair, children: leaves.into_iter().map(Tree::Leaf).collect() };
         return Ok(findings(subject, facts, tree, Vec::new()));
     }
     let enough = scale.is_some_and(|scale| scale.gap >= precision.min(14) + 2);
@@ -143,9 +144,10 @@ fn fill(
             dots.push(bare);
             keys.push((i, j, Vec::new()));
             for chunk in others.chunks(scale.at_once) {
-                let small: Vec<(Leaf, i32)> =
-                    chunk.iter().zip(0..).map(|(x, shift)| (leaves[*x], shift)).collect();
-                let Some(dot) = triple(subject, scale, leaves[i], leaves[j], &small) else { return Ok(Asked::Unbuildable) };
+                let small: Vec<(Leaf, i32)> = chunk.iter().zip(0..).map(|(x, shift)| (leaves[*x], shift)).collect();
+                let Some(dot) = triple(subject, scale, leaves[i], leaves[j], &small) else {
+                    return Ok(Asked::Unbuildable);
+                };
                 dots.push(dot);
                 keys.push((i, j, chunk.to_vec()));
             }
@@ -159,7 +161,8 @@ fn fill(
             bare = value;
             continue;
         }
-        let survivors = value.zip(bare).and_then(|(value, bare)| value - bare).and_then(|sum| subset(sum, scale, chunk.len()));
+        let survivors =
+            value.zip(bare).and_then(|(value, bare)| value - bare).and_then(|sum| subset(sum, scale, chunk.len()));
         let Some(survivors) = survivors else {
             let shown = subject.evidence("M, −M and small values: neither kept nor lost", dot, *d, &[]);
             return Ok(Asked::Odd(Box::new(shown)));
@@ -172,7 +175,10 @@ fn fill(
             let none = subject.d_bits(bare.unwrap_or(Number::ZERO)).unwrap_or(0);
             let all: i128 = (1 << chunk.len()) - 1;
             let kept = bare.and_then(|bare| bare.plus(Number::new(all, scale.small)));
-            let rivals = [("every small value lost", Some(none)), ("every small value kept", kept.and_then(|kept| subject.d_bits(kept)))];
+            let rivals = [
+                ("every small value lost", Some(none)),
+                ("every small value kept", kept.and_then(|kept| subject.d_bits(kept))),
+            ];
             let rivals: Vec<(String, u64)> =
                 rivals.into_iter().filter_map(|(answer, d)| Some((answer.to_owned(), d?))).collect();
             let about = format!("M at {}, −M at {}, small values at {}", show(leaves[*i]), show(leaves[*j]), {
@@ -191,7 +197,8 @@ fn by_counts(subject: &Subject<'_>, facts: &mut Facts, leaves: &[Leaf], scale: S
     let mut counts = Counts::new(n);
     let mut evidence = Vec::new();
     let small: Vec<(Leaf, i32)> = leaves.iter().map(|leaf| (*leaf, 0)).collect();
-    let Some(template) = subject.dot(&small.iter().map(|(leaf, _)| (*leaf, Number::power(scale.small))).collect::<Vec<_>>())
+    let Some(template) =
+        subject.dot(&small.iter().map(|(leaf, _)| (*leaf, Number::power(scale.small))).collect::<Vec<_>>())
     else {
         return blocks_under_c(subject, facts);
     };
@@ -215,7 +222,8 @@ fn by_counts(subject: &Subject<'_>, facts: &mut Facts, leaves: &[Leaf], scale: S
         for (((i, j), dot), d) in chunk.iter().zip(&dots).zip(&answers) {
             let kept = subject.d_value(*d).map(|value| value.scaled(-scale.small)).and_then(whole);
             let Some(kept) = kept.filter(|kept| *kept <= n - 2) else {
-                let shown = subject.evidence("M, −M and equal small values: no whole number of them is kept", dot, *d, &[]);
+                let shown =
+                    subject.evidence("M, −M and equal small values: no whole number of them is kept", dot, *d, &[]);
                 let reason = "leaves neither survive nor are lost when two others cancel";
                 return Ok(vec![Finding::inconclusive("order.tree", reason).with(vec![shown])]);
             };
@@ -278,7 +286,10 @@ fn findings(subject: &Subject<'_>, facts: &mut Facts, tree: Tree, evidence: Vec<
             format!("c is added last, to the sum of the {k} products")
         }
         1 => format!("c meets all {k} products in one step"),
-        steps if width == 1 => format!("c first, then {steps} products one after another{}", if consecutive { ", k ascending" } else { "" }),
+        steps if width == 1 => format!(
+            "c first, then {steps} products one after another{}",
+            if consecutive { ", k ascending" } else { "" }
+        ),
         steps => format!(
             "c first, then {steps} blocks of {width} products one after another{}",
             if consecutive { ", consecutive k ascending" } else { "" }
@@ -290,7 +301,11 @@ fn findings(subject: &Subject<'_>, facts: &mut Facts, tree: Tree, evidence: Vec<
         Finding::measured(
             "order.blocks",
             serde_json::json!(blocks),
-            format!("{} of up to {width} products: {}", if blocks.len() == 1 { "one step".into() } else { format!("{} steps", blocks.len()) }, show_blocks(&blocks)),
+            format!(
+                "{} of up to {width} products: {}",
+                if blocks.len() == 1 { "one step".into() } else { format!("{} steps", blocks.len()) },
+                show_blocks(&blocks)
+            ),
         ),
         Finding::measured(
             "order.products_at_once",
@@ -321,7 +336,8 @@ fn show_blocks(blocks: &[Vec<usize>]) -> String {
 /// Where the products' formats are too narrow for one product to swamp another: two products of half a unit in the last
 /// place of c raise c by that unit if, and only if, they are added before c's sum is rounded.
 fn blocks_under_c(subject: &Subject<'_>, facts: &mut Facts) -> Result<Vec<Finding>, Error> {
-    let tree_reason = "products of these formats, or of one scale block, are too close in magnitude for one to swamp another";
+    let tree_reason =
+        "products of these formats, or of one scale block, are too close in magnitude for one to swamp another";
     let k = subject.k();
     let (_, high) = subject.exponents(Leaf::Product(0));
     let precision = subject.id().d.fraction_bits().cast_signed();
@@ -356,7 +372,10 @@ fn blocks_under_c(subject: &Subject<'_>, facts: &mut Facts) -> Result<Vec<Findin
     let tree = Finding::inconclusive("order.tree", tree_reason);
     if let Some(odd) = answers.iter().position(|d| *d != apart && *d != together) {
         let shown = subject.evidence("c and two products of half its last place", &dots[odd], answers[odd], &[]);
-        return Ok(vec![tree, Finding::inconclusive("order.blocks", "a sum is neither c nor the next value").with(vec![shown])]);
+        return Ok(vec![
+            tree,
+            Finding::inconclusive("order.blocks", "a sum is neither c nor the next value").with(vec![shown]),
+        ]);
     }
     if blocks.len() == k && k > 1 {
         let reason = "no two products of half c's last place are seen to meet before c's sum is rounded";
@@ -376,6 +395,10 @@ fn blocks_under_c(subject: &Subject<'_>, facts: &mut Facts) -> Result<Vec<Findin
     Ok(vec![
         tree,
         Finding::measured("order.blocks", serde_json::json!(blocks), statement).with(vec![shown]),
-        Finding::measured("order.products_at_once", width.into(), format!("{width} products are added before c's sum is rounded")),
+        Finding::measured(
+            "order.products_at_once",
+            width.into(),
+            format!("{width} products are added before c's sum is rounded"),
+        ),
     ])
 }

@@ -77,14 +77,19 @@ pub(super) fn ask(subject: &Subject<'_>) -> Result<Vec<Finding>, Error> {
     let shown = vec![subject.evidence("the dot that was repeated", &dot, reference, &[])];
     let odd = first.iter().position(|d| d != reference);
     let uniform = match odd {
-        None => Finding::measured("position", true.into(), format!("the same dot gives the same bits at all {} positions", m * n)),
+        None => Finding::measured(
+            "position",
+            true.into(),
+            format!("the same dot gives the same bits at all {} positions", m * n),
+        ),
         Some(at) => {
             let (row, column) = (at % (m * n) / n, at % n);
             let words = format!("row {row}, column {column} gives {} instead", id.d.hex(first.get(at)));
             Finding::measured("position", false.into(), words)
         }
     };
-    let mut of_others = positions.iter().enumerate().map(|(tile, (row, column))| beside.get((tile * m + row) * n + column));
+    let mut of_others =
+        positions.iter().enumerate().map(|(tile, (row, column))| beside.get((tile * m + row) * n + column));
     let independent = if of_others.all(|d| d == reference) {
         Finding::measured("independence", true.into(), "other rows and columns do not matter".into())
     } else {

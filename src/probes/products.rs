@@ -10,7 +10,10 @@ use super::{
 };
 
 pub(super) fn ask(subject: &Subject<'_>, facts: &Facts) -> Result<Vec<Finding>, Error> {
-    let mut findings = vec![operand_bits(subject, "products.bits_read_a", true)?, operand_bits(subject, "products.bits_read_b", false)?];
+    let mut findings = vec![
+        operand_bits(subject, "products.bits_read_a", true)?,
+        operand_bits(subject, "products.bits_read_b", false)?,
+    ];
     findings.push(exact(subject, facts)?);
     findings.push(exponent(subject, facts)?);
     findings.push(overflow(subject, facts)?);
@@ -52,15 +55,23 @@ fn operand_bits(subject: &Subject<'_>, name: &str, of_a: bool) -> Result<Finding
     let limited = reads < float.fraction_bits;
     let by_result = limited && reads >= id.d.fraction_bits();
     if by_result {
-        return Ok(Finding::inconclusive(name, format!("d shows {reads} fraction bits and cannot show more")).with(shown));
+        return Ok(
+            Finding::inconclusive(name, format!("d shows {reads} fraction bits and cannot show more")).with(shown)
+        );
     }
     let mut statement = format!("{reads} fraction bits are read");
     let mut value = serde_json::json!(reads);
     if float.unread_bits > 0 {
         let last = answers[answers.len() - 1];
         let up = Number::power(0).plus(Number::power(-i32::try_from(read).unwrap_or(0)));
-        let rivals: Vec<_> = up.and_then(|up| subject.d_bits(up)).map(|d| ("rounded".to_owned(), d)).into_iter().collect();
-        shown.push(subject.evidence("1 and every bit of the register below the format", &dots[dots.len() - 1], last, &rivals));
+        let rivals: Vec<_> =
+            up.and_then(|up| subject.d_bits(up)).map(|d| ("rounded".to_owned(), d)).into_iter().collect();
+        shown.push(subject.evidence(
+            "1 and every bit of the register below the format",
+            &dots[dots.len() - 1],
+            last,
+            &rivals,
+        ));
         let how = if last == one { "cut" } else { "rounded" };
         statement = format!("{reads} fraction bits of the {in_register} in the register are read; the rest is {how}");
         value = serde_json::json!({ "bits": reads, "rest": how });
@@ -161,18 +172,27 @@ fn exact(subject: &Subject<'_>, facts: &Facts) -> Result<Finding, Error> {
 
 fn rounded_here(subject: &Subject<'_>, name: &str, facts: &Facts, product: Number, d: u64) -> Finding {
     let Some(leading) = product.leading() else { return Finding::inconclusive(name, "the product is zero") };
-    let cut_to = (0..60).find(|bits| {
+    let cut_to = (0..60).rev().find(|bits| {
         [Rounding::TowardZero, Rounding::NearestEven]
             .into_iter()
             .any(|rounding| subject.d_bits(product.rounded(leading - bits, rounding)) == Some(d))
     });
     let limit = facts.kept.map(Kept::at_least);
     match cut_to {
-        Some(bits) if limit.is_some_and(|limit| bits >= limit.min(bits + 1)) || facts.result_fraction_bits.is_some_and(|all| bits >= all) => {
-            let words = format!("a product comes back with {bits} fraction bits: alignment or the result cuts it, not the multiplier");
+        Some(bits)
+            if limit.is_some_and(|limit| bits >= limit)
+                || facts.result_fraction_bits.is_some_and(|all| bits >= all) =>
+        {
+            let words = format!(
+                "a product comes back with {bits} fraction bits: alignment or the result cuts it, not the multiplier"
+            );
             Finding::measured(name, "exact to the grid".into(), words)
         }
-        Some(bits) => Finding::measured(name, format!("{bits} fraction bits").into(), format!("products keep {bits} fraction bits")),
+        Some(bits) => Finding::measured(
+            name,
+            format!("{bits} fraction bits").into(),
+            format!("products keep {bits} fraction bits"),
+        ),
         None => Finding::inconclusive(name, "the product is wrong"),
     }
 }
@@ -229,7 +249,12 @@ fn exponent(subject: &Subject<'_>, facts: &Facts) -> Result<Finding, Error> {
     .into_iter()
     .filter_map(|(answer, d)| Some((answer.to_owned(), d?)))
     .collect();
-    let shown = vec![subject.evidence("1.5·1.5·M less the same, and the lowest bit kept beside M", &dots[1], answers[1], &rivals)];
+    let shown = vec![subject.evidence(
+        "1.5·1.5·M less the same, and the lowest bit kept beside M",
+        &dots[1],
+        answers[1],
+        &rivals,
+    )];
     Ok(match (survives(1), survives(2)) {
         (true, _) => Finding::measured(
             name,
@@ -260,7 +285,10 @@ fn overflow(subject: &Subject<'_>, facts: &Facts) -> Result<Finding, Error> {
     let Some(float) = id.d.as_float() else { return Ok(Finding::unsupported(name, "integers")) };
     let top = float.max_exponent();
     let Some((a, b)) = subject.product_bits(Number::power(top + 1)) else {
-        return Ok(Finding::unsupported(name, format!("no product of {} and {} leaves the range of {}", id.a, id.b, id.d)));
+        return Ok(Finding::unsupported(
+            name,
+            format!("no product of {} and {} leaves the range of {}", id.a, id.b, id.d),
+        ));
     };
     let Some(structure) = &facts.structure else { return Ok(Finding::inconclusive(name, "the order is not known")) };
     let products = structure.site_products();
@@ -272,7 +300,9 @@ fn overflow(subject: &Subject<'_>, facts: &Facts) -> Result<Finding, Error> {
             None => return Ok(Finding::inconclusive(name, "no two terms meet first")),
         },
     };
-    let Leaf::Product(k) = second else { return Ok(Finding::inconclusive(name, "no product meets another term first")) };
+    let Leaf::Product(k) = second else {
+        return Ok(Finding::inconclusive(name, "no product meets another term first"));
+    };
     let Some(mut dot) = subject.dot(&[(first, Number::power(top).negated())]) else {
         return Ok(Finding::inconclusive(name, "the opposite term cannot be placed"));
     };
@@ -283,9 +313,19 @@ fn overflow(subject: &Subject<'_>, facts: &Facts) -> Result<Finding, Error> {
     rivals.extend(id.d.infinity(false).map(|infinity| ("a product overflows to infinity".to_owned(), infinity)));
     let shown = vec![subject.evidence(format!("2^{} − 2^{top}", top + 1), &dot, d, &rivals)];
     Ok(if d == whole {
-        Finding::measured(name, false.into(), "a product beyond the range of d does no harm if the sum is within".into()).with(shown)
+        Finding::measured(
+            name,
+            false.into(),
+            "a product beyond the range of d does no harm if the sum is within".into(),
+        )
+        .with(shown)
     } else if Some(d) == id.d.infinity(false) {
-        Finding::measured(name, true.into(), "a product beyond the range of d becomes infinity before it is added".into()).with(shown)
+        Finding::measured(
+            name,
+            true.into(),
+            "a product beyond the range of d becomes infinity before it is added".into(),
+        )
+        .with(shown)
     } else {
         Finding::inconclusive(name, "the result is neither the sum nor infinity").with(shown)
     })

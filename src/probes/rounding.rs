@@ -50,7 +50,14 @@ impl Sum {
     }
 
     /// The sum of the equal terms, `extra` (added to c, or put on a leaf of its own), and `small`.
-    fn dot(&self, subject: &Subject<'_>, negative: bool, extra: Number, small: Number, last: Option<(Leaf, Number)>) -> Option<Dot> {
+    fn dot(
+        &self,
+        subject: &Subject<'_>,
+        negative: bool,
+        extra: Number,
+        small: Number,
+        last: Option<(Leaf, Number)>,
+    ) -> Option<Dot> {
         let sign = if negative { -1 } else { 1 };
         let term = Number::power(self.exponent).times(sign);
         let mut terms: Vec<(Leaf, Number)> = self.leaves.iter().take(self.copies()).map(|leaf| (*leaf, term)).collect();
@@ -84,6 +91,16 @@ fn place(subject: &Subject<'_>, facts: &Facts, fraction_bits: i32, below: i32) -
     let kept = facts.kept.unwrap_or(Kept::All(0));
     let site = facts.structure.as_ref().map(|structure| structure.site.clone()).unwrap_or_default();
     let beside_c = vec![Leaf::C, product_for_c(subject, facts)];
+    // Where fewer bits are kept than the result has, a block after the sum would cut it once more: only the last one's
+    // products will do.
+    let last: Vec<Leaf> = facts
+        .structure
+        .as_ref()
+        .and_then(|structure| structure.tree.as_ref())
+        .map(super::Tree::direct_leaves)
+        .unwrap_or_default();
+    let cuts = matches!(kept, Kept::Bits(bits) if bits < subject.id().d.fraction_bits().cast_signed());
+    let sites = if cuts { vec![last, site] } else { vec![beside_c.clone(), site] };
     let (low, high) = subject.exponents(beside_c[1]);
     for growth in 0..=6 {
         if let Kept::Bits(bits) = kept
@@ -91,7 +108,7 @@ fn place(subject: &Subject<'_>, facts: &Facts, fraction_bits: i32, below: i32) -
         {
             continue;
         }
-        for leaves in [&beside_c, &site] {
+        for leaves in &sites {
             let sum = |exponent| Sum { leaves: leaves.clone(), exponent, growth };
             // The smallest term has to fit a product, the equal ones too where they are products.
             let lowest = low + fraction_bits + below - growth;
@@ -120,7 +137,10 @@ pub(super) fn ask(subject: &Subject<'_>, facts: &mut Facts) -> Result<Vec<Findin
     let sum = place(subject, facts, fraction_bits, 2).map(|sum| (sum, 2));
     let sum = sum.or_else(|| place(subject, facts, fraction_bits, 1).map(|sum| (sum, 1)));
     let Some((sum, below)) = sum else {
-        findings.push(Finding::inconclusive("rounding.result", "no bit that survives alignment falls below the result's last place"));
+        findings.push(Finding::inconclusive(
+            "rounding.result",
+            "no bit that survives alignment falls below the result's last place",
+        ));
         return Ok(findings);
     };
     let (finding, direction) = direction(subject, "rounding.result", &sum, fraction_bits, below, None)?;
@@ -149,16 +169,22 @@ fn precision(subject: &Subject<'_>, facts: &mut Facts) -> Result<Finding, Error>
     }
     let answers = subject.ask(&dots)?;
     let whole = wanted.iter().zip(&answers).take_while(|((_, value), d)| subject.d_value(**d) == Some(*value)).count();
-    let Some(((bits, _), dot, d)) =
-        whole.checked_sub(1).map(|at| (wanted[at], &dots[at], answers[at]))
-    else {
+    let Some(((bits, _), dot, d)) = whole.checked_sub(1).map(|at| (wanted[at], &dots[at], answers[at])) else {
         let shown = dots.first().map(|dot| subject.evidence("a sum of two bits", dot, answers[0], &[]));
-        return Ok(Finding::inconclusive(name, "not even a sum of two bits comes back").with(shown.into_iter().collect()));
+        return Ok(
+            Finding::inconclusive(name, "not even a sum of two bits comes back").with(shown.into_iter().collect())
+        );
     };
     let mut shown = vec![subject.evidence(format!("a sum whose lowest bit is {bits} places down: whole"), dot, d, &[])];
     if let (Some((next, _)), Some(dot)) = (wanted.get(whole), dots.get(whole)) {
-        let rivals: Vec<_> = subject.d_bits(wanted[whole].1).map(|d| (format!("{next} bits kept"), d)).into_iter().collect();
-        shown.push(subject.evidence(format!("a sum whose lowest bit is {next} places down"), dot, answers[whole], &rivals));
+        let rivals: Vec<_> =
+            subject.d_bits(wanted[whole].1).map(|d| (format!("{next} bits kept"), d)).into_iter().collect();
+        shown.push(subject.evidence(
+            format!("a sum whose lowest bit is {next} places down"),
+            dot,
+            answers[whole],
+            &rivals,
+        ));
     }
     if whole == dots.len() && bits < declared {
         return through_c(subject, facts, shown);
@@ -183,7 +209,11 @@ fn precision(subject: &Subject<'_>, facts: &mut Facts) -> Result<Finding, Error>
 }
 
 /// Products too close in magnitude to make a long sum: how much of c alone comes back.
-fn through_c(subject: &Subject<'_>, facts: &mut Facts, mut shown: Vec<crate::report::Evidence>) -> Result<Finding, Error> {
+fn through_c(
+    subject: &Subject<'_>,
+    facts: &mut Facts,
+    mut shown: Vec<crate::report::Evidence>,
+) -> Result<Finding, Error> {
     let name = "rounding.fraction_bits";
     let (c, d) = (subject.id().c, subject.id().d);
     let bits = c.fraction_bits().min(d.fraction_bits()).cast_signed();
@@ -198,7 +228,9 @@ fn through_c(subject: &Subject<'_>, facts: &mut Facts, mut shown: Vec<crate::rep
     }
     if seen == d.fraction_bits().cast_signed() {
         facts.result_fraction_bits = Some(seen);
-        return Ok(Finding::measured(name, seen.into(), format!("the result has all {seen} fraction bits of {d}")).with(shown));
+        return Ok(
+            Finding::measured(name, seen.into(), format!("the result has all {seen} fraction bits of {d}")).with(shown)
+        );
     }
     Ok(Finding::inconclusive(name, format!("{seen} fraction bits are seen; no longer sum can be made")).with(shown))
 }
@@ -263,15 +295,19 @@ fn direction(
             let more = (*value - large(*negative)).unwrap_or(Number::ZERO);
             subject.d_value(*d).is_some() && subject.d_value(*d) == bare_value(*negative).plus(more)
         });
-    let shown = dots.iter().zip(&answers).zip(&cases).filter(|(_, (_, negative, _))| !negative || below < 2).map(|((dot, d), (value, negative, about))| {
-        let rivals: Vec<(String, u64)> = DIRECTIONS
-            .iter()
-            .filter(|(name, _)| !matching.iter().any(|(match_name, _)| match_name == name))
-            .filter_map(|(name, rounding)| Some(((*name).to_owned(), subject.d_bits(predicted(*value, *negative, *rounding)?)?)))
-            .filter(|(_, predicted)| predicted != d)
-            .collect();
-        subject.evidence(about.clone(), dot, *d, &rivals)
-    });
+    let shown = dots.iter().zip(&answers).zip(&cases).filter(|(_, (_, negative, _))| !negative || below < 2).map(
+        |((dot, d), (value, negative, about))| {
+            let rivals: Vec<(String, u64)> = DIRECTIONS
+                .iter()
+                .filter(|(name, _)| !matching.iter().any(|(match_name, _)| match_name == name))
+                .filter_map(|(name, rounding)| {
+                    Some(((*name).to_owned(), subject.d_bits(predicted(*value, *negative, *rounding)?)?))
+                })
+                .filter(|(_, predicted)| predicted != d)
+                .collect();
+            subject.evidence(about.clone(), dot, *d, &rivals)
+        },
+    );
     let shown: Vec<_> = shown.collect();
     Ok(match matching[..] {
         [(direction, rounding)] if !cases.is_empty() => {
@@ -301,7 +337,8 @@ fn once(subject: &Subject<'_>, facts: &Facts, fraction_bits: i32) -> Result<Find
     };
     let d = subject.ask(std::slice::from_ref(&dot))?[0];
     let large = Number::power(sum.top());
-    let (Some(twice), Some(up)) = (subject.d_bits(large), large.plus(Number::power(unit)).and_then(|value| subject.d_bits(value)))
+    let (Some(twice), Some(up)) =
+        (subject.d_bits(large), large.plus(Number::power(unit)).and_then(|value| subject.d_bits(value)))
     else {
         return Ok(Finding::inconclusive(name, "d does not hold the rounded values"));
     };
@@ -310,7 +347,8 @@ fn once(subject: &Subject<'_>, facts: &Facts, fraction_bits: i32) -> Result<Find
     Ok(if d == up {
         Finding::measured(name, true.into(), "the result is rounded once, from the whole sum".into()).with(shown)
     } else if d == twice {
-        Finding::measured(name, false.into(), "the sum is rounded or cut to a wider format first, then again".into()).with(shown)
+        Finding::measured(name, false.into(), "the sum is rounded or cut to a wider format first, then again".into())
+            .with(shown)
     } else {
         Finding::inconclusive(name, "the result is neither of the two").with(shown)
     })
@@ -319,7 +357,8 @@ fn once(subject: &Subject<'_>, facts: &Facts, fraction_bits: i32) -> Result<Find
 fn between_blocks(subject: &Subject<'_>, facts: &Facts, fraction_bits: i32) -> Result<Finding, Error> {
     let name = "rounding.between_blocks";
     let Some(structure) = &facts.structure else { return Ok(Finding::inconclusive(name, "the order is not known")) };
-    let Some(later) = structure.blocks.get(1).and_then(|block| block.first()).filter(|_| structure.tree.is_some()) else {
+    let Some(later) = structure.blocks.get(1).and_then(|block| block.first()).filter(|_| structure.tree.is_some())
+    else {
         return Ok(Finding::unsupported(name, "there is one block"));
     };
     let first_block: Vec<Leaf> = structure.blocks[0].iter().map(|k| Leaf::Product(*k)).collect();

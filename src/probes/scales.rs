@@ -6,7 +6,11 @@ use super::{Finding, Subject, number::Number, subject::Dot};
 
 pub(super) fn ask(subject: &Subject<'_>) -> Result<Vec<Finding>, Error> {
     let Some(scale) = subject.id().block_scale() else { return Ok(Vec::new()) };
-    Ok(vec![value(subject, scale.format)?, cover(subject, scale.format, scale.block)?, specials(subject, scale.format)?])
+    Ok(vec![
+        value(subject, scale.format)?,
+        cover(subject, scale.format, scale.block)?,
+        specials(subject, scale.format)?,
+    ])
 }
 
 fn one(subject: &Subject<'_>, k: usize) -> Dot {
@@ -18,14 +22,19 @@ fn one(subject: &Subject<'_>, k: usize) -> Dot {
 /// Every code of the scale, on A and on B, beside a product of 1.
 fn value(subject: &Subject<'_>, format: Format) -> Result<Finding, Error> {
     let name = "scales.value";
-    let codes: Vec<u64> = (0..=format.mask()).filter(|bits| matches!(format.decode(*bits), Decoded::Finite { .. })).collect();
+    let codes: Vec<u64> =
+        (0..=format.mask()).filter(|bits| matches!(format.decode(*bits), Decoded::Finite { .. })).collect();
     let mut dots = Vec::new();
     let mut wanted = Vec::new();
     for code in codes {
         for of_a in [true, false] {
             let mut dot = one(subject, 0);
             let Some((a, b)) = &mut dot.scales else { continue };
-            if of_a { a[0] = code } else { b[0] = code }
+            if of_a {
+                a[0] = code
+            } else {
+                b[0] = code
+            }
             let Some(bits) = Number::decode(format, code).and_then(|value| subject.d_bits(value)) else { continue };
             wanted.push(bits);
             dots.push(dot);
@@ -34,7 +43,11 @@ fn value(subject: &Subject<'_>, format: Format) -> Result<Finding, Error> {
     let answers = subject.ask(&dots)?;
     let wrong = wanted.iter().zip(&answers).position(|(wanted, d)| wanted != d);
     let at = wrong.unwrap_or(dots.len() / 2);
-    let rivals = if wrong.is_some() { vec![("scaled exactly".to_owned(), wanted[at])] } else { vec![("not scaled".to_owned(), subject.id().d.one())] };
+    let rivals = if wrong.is_some() {
+        vec![("scaled exactly".to_owned(), wanted[at])]
+    } else {
+        vec![("not scaled".to_owned(), subject.id().d.one())]
+    };
     let shown = vec![subject.evidence("a product of 1 and a scale", &dots[at], answers[at], &rivals)];
     Ok(if wrong.is_none() {
         let words = format!("each of the {} codes tried multiplies a product exactly, on A and on B", dots.len());
@@ -71,7 +84,8 @@ fn cover(subject: &Subject<'_>, format: Format, block: usize) -> Result<Finding,
     let wrong = keys.iter().zip(&answers).position(|(key, d)| !right(*key, *d));
     let at = wrong.unwrap_or(0);
     let rivals = [("this k is not scaled".to_owned(), one)];
-    let shown = vec![subject.evidence("a product of 1 at one k, a scale of 2 on one block", &dots[at], answers[at], &rivals)];
+    let shown =
+        vec![subject.evidence("a product of 1 at one k, a scale of 2 on one block", &dots[at], answers[at], &rivals)];
     Ok(match wrong {
         None => Finding::measured(name, block.into(), format!("one scale covers {block} consecutive k")).with(shown),
         Some(at) => {
@@ -85,7 +99,10 @@ fn specials(subject: &Subject<'_>, format: Format) -> Result<Finding, Error> {
     let name = "scales.specials";
     let mut dots = Vec::new();
     let mut abouts = Vec::new();
-    for (about, code) in [("a zero scale", (0..=format.mask()).find(|bits| matches!(format.decode(*bits), Decoded::Zero { .. }))), ("a NaN scale", format.nan())] {
+    for (about, code) in [
+        ("a zero scale", (0..=format.mask()).find(|bits| matches!(format.decode(*bits), Decoded::Zero { .. }))),
+        ("a NaN scale", format.nan()),
+    ] {
         let Some(code) = code else { continue };
         let mut dot = one(subject, 0);
         if let Some((a, _)) = &mut dot.scales {
@@ -96,8 +113,15 @@ fn specials(subject: &Subject<'_>, format: Format) -> Result<Finding, Error> {
     }
     let answers = subject.ask(&dots)?;
     let hex = |d: u64| subject.id().d.hex(d);
-    let shown = dots.iter().zip(&answers).zip(&abouts).map(|((dot, d), about)| subject.evidence(*about, dot, *d, &[])).collect();
-    let parts: Vec<String> = abouts.iter().zip(&answers).map(|(about, d)| format!("{about} gives {}", hex(*d))).collect();
-    let values: std::collections::BTreeMap<_, _> = abouts.iter().zip(&answers).map(|(about, d)| (*about, hex(*d))).collect();
+    let shown = dots
+        .iter()
+        .zip(&answers)
+        .zip(&abouts)
+        .map(|((dot, d), about)| subject.evidence(*about, dot, *d, &[]))
+        .collect();
+    let parts: Vec<String> =
+        abouts.iter().zip(&answers).map(|(about, d)| format!("{about} gives {}", hex(*d))).collect();
+    let values: std::collections::BTreeMap<_, _> =
+        abouts.iter().zip(&answers).map(|(about, d)| (*about, hex(*d))).collect();
     Ok(Finding::measured(name, serde_json::json!(values), parts.join(", ")).with(shown))
 }

@@ -194,10 +194,13 @@ fn nan_finding(subject: &Subject<'_>, cases: &[Case], answers: &[u64]) -> Findin
     for ((evidence, d), case) in shown.iter_mut().zip(answers).zip(cases) {
         let quieted = matches!(format.decode(*d), Decoded::Nan { .. });
         let canonical = format.nan().filter(|nan| nan != d && quieted);
-        evidence.rivals.extend(canonical.map(|nan| crate::report::Rival { answer: "the default NaN".into(), d: format.hex(nan) }));
+        evidence
+            .rivals
+            .extend(canonical.map(|nan| crate::report::Rival { answer: "the default NaN".into(), d: format.hex(nan) }));
         let _ = case;
     }
-    if let Some((case, d)) = cases.iter().zip(answers).find(|(_, d)| !matches!(format.decode(**d), Decoded::Nan { .. })) {
+    if let Some((case, d)) = cases.iter().zip(answers).find(|(_, d)| !matches!(format.decode(**d), Decoded::Nan { .. }))
+    {
         let words = format!("{} gives {}, which is no NaN", case.about, format.hex(*d));
         return Finding::measured(name, serde_json::json!({ "not_nan": case.key, "bits": values }), words).with(shown);
     }
@@ -206,7 +209,13 @@ fn nan_finding(subject: &Subject<'_>, cases: &[Case], answers: &[u64]) -> Findin
     } else {
         let of = |key: &str| cases.iter().position(|case| case.key == key).map(|at| format.hex(answers[at]));
         let mut parts = Vec::new();
-        for (key, about) in [("a", "NaN in A gives"), ("c", "in C"), ("infinity_times_zero", "Inf·0"), ("infinity_minus_infinity", "Inf − Inf"), ("a_and_c", "in A and C")] {
+        for (key, about) in [
+            ("a", "NaN in A gives"),
+            ("c", "in C"),
+            ("infinity_times_zero", "Inf·0"),
+            ("infinity_minus_infinity", "Inf − Inf"),
+            ("a_and_c", "in A and C"),
+        ] {
             parts.extend(of(key).map(|bits| format!("{about} {bits}")));
         }
         parts.join(", ")

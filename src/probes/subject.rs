@@ -6,7 +6,8 @@ use std::{
 };
 
 use mxprobe_api::{
-    Decoded, Device, Elements, Error, Format, Operation, OperationId, Overflow, Rounding, Subnormals, TileBatch, execute,
+    Decoded, Device, Elements, Error, Format, Operation, OperationId, Overflow, Rounding, Subnormals, TileBatch,
+    execute,
 };
 
 use super::number::Number;

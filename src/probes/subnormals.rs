@@ -46,17 +46,22 @@ fn operand(subject: &Subject<'_>, name: &str, narrow: Format, wide: Format, of_a
     let d = subject.ask(std::slice::from_ref(&dot))?[0];
     let product = Number::power(smallest + factor);
     let Some(whole) = subject.d_bits(product) else {
-        return Ok(Finding::inconclusive(name, format!("no {wide} makes a product of the smallest {narrow} that d holds")));
+        return Ok(Finding::inconclusive(
+            name,
+            format!("no {wide} makes a product of the smallest {narrow} that d holds"),
+        ));
     };
     let rivals = [("kept".to_owned(), whole), ("read as zero".to_owned(), 0)];
     let operand = if of_a { "A" } else { "B" };
-    let shown = vec![subject.evidence(format!("the smallest subnormal of {operand} times 2^{factor}"), &dot, d, &rivals)];
+    let shown =
+        vec![subject.evidence(format!("the smallest subnormal of {operand} times 2^{factor}"), &dot, d, &rivals)];
     Ok(match subject.d_value(d) {
         Some(value) if value == product => {
             Finding::measured(name, "kept".into(), format!("subnormals of {operand} are read")).with(shown)
         }
         Some(value) if value.is_zero() => {
-            Finding::measured(name, "zero".into(), format!("subnormals of {operand} are read as zero (DAZ)")).with(shown)
+            Finding::measured(name, "zero".into(), format!("subnormals of {operand} are read as zero (DAZ)"))
+                .with(shown)
         }
         _ => Finding::inconclusive(name, "the product is neither right nor zero").with(shown),
     })
@@ -92,8 +97,12 @@ fn of_c(subject: &Subject<'_>) -> Result<Finding, Error> {
     Ok(if answers == [positive, negative] {
         Finding::measured(name, "kept".into(), "subnormals of C are read and returned".into()).with(shown)
     } else if is_zero(answers[0]) && is_zero(answers[1]) {
-        Finding::measured(name, "zero".into(), "a subnormal C gives zero: it is read as zero, or the result is flushed".into())
-            .with(shown)
+        Finding::measured(
+            name,
+            "zero".into(),
+            "a subnormal C gives zero: it is read as zero, or the result is flushed".into(),
+        )
+        .with(shown)
     } else {
         Finding::inconclusive(name, "a subnormal c comes back neither whole nor as zero").with(shown)
     })
@@ -133,7 +142,9 @@ pub(super) fn ask_results(subject: &Subject<'_>, facts: &mut Facts) -> Result<Ve
     let zero_sign = 1u64 << (id.d.bits() - 1);
     let mut findings = Vec::new();
     if answers[0] == kept_bits {
-        findings.push(Finding::measured(name, "kept".into(), "subnormal results are kept (gradual underflow)".into()).with(shown));
+        findings.push(
+            Finding::measured(name, "kept".into(), "subnormal results are kept (gradual underflow)".into()).with(shown),
+        );
         findings.push(Finding::unsupported("subnormals.tininess", "subnormal results are not flushed"));
         return Ok(findings);
     }
@@ -186,10 +197,16 @@ fn tininess(subject: &Subject<'_>, low: i32, fraction_bits: i32) -> Result<Findi
     let rivals = [("tiny after rounding only".to_owned(), normal), ("tiny before rounding".to_owned(), 0)];
     let shown = vec![
         subject.evidence("the smallest normal value less half a subnormal place", &dots[2 * at], surely, &[]),
-        subject.evidence("the smallest normal value less a quarter of a subnormal place", &dots[2 * at + 1], maybe, &rivals),
+        subject.evidence(
+            "the smallest normal value less a quarter of a subnormal place",
+            &dots[2 * at + 1],
+            maybe,
+            &rivals,
+        ),
     ];
     Ok(if maybe == normal {
-        Finding::measured(name, "after rounding".into(), "a result is tiny by its value after rounding".into()).with(shown)
+        Finding::measured(name, "after rounding".into(), "a result is tiny by its value after rounding".into())
+            .with(shown)
     } else if is_zero(maybe) {
         Finding::measured(name, "before rounding".into(), "a result is tiny by its exact value".into()).with(shown)
     } else {

@@ -14,7 +14,11 @@ pub(super) fn ask(subject: &Subject<'_>, facts: &Facts) -> Result<Vec<Finding>, 
         let reason = "the order of the additions is not known";
         return Ok(["normalisation", "carry", "monotone"].map(|name| Finding::inconclusive(name, reason)).into());
     };
-    Ok(vec![normalisation(subject, facts, structure)?, carry(subject, facts, structure)?, monotone(subject, facts, structure)?])
+    Ok(vec![
+        normalisation(subject, facts, structure)?,
+        carry(subject, facts, structure)?,
+        monotone(subject, facts, structure)?,
+    ])
 }
 
 /// c just below a power of two, one last place of c that carries it over, and terms of the lowest bit kept: if the sum is
@@ -22,7 +26,10 @@ pub(super) fn ask(subject: &Subject<'_>, facts: &Facts) -> Result<Vec<Finding>, 
 fn normalisation(subject: &Subject<'_>, facts: &Facts, structure: &Structure) -> Result<Finding, Error> {
     let name = "normalisation";
     if structure.site.len() < 4 {
-        return Ok(Finding::unsupported(name, "no more than two terms and c are added at once: a rounded sum is normalised each time"));
+        return Ok(Finding::unsupported(
+            name,
+            "no more than two terms and c are added at once: a rounded sum is normalised each time",
+        ));
     }
     let (Some(Kept::Bits(bits)), Some(result_bits)) = (facts.kept, facts.result_fraction_bits) else {
         return Ok(Finding::unsupported(name, "no bit is lost at alignment, so it does not show"));
@@ -35,7 +42,10 @@ fn normalisation(subject: &Subject<'_>, facts: &Facts, structure: &Structure) ->
     let (large, rest): (Leaf, &[Leaf]) =
         if structure.site_has_c() { (Leaf::C, &products[..]) } else { (products[0], &products[1..]) };
     if needed >= count || needed == i32::MAX {
-        let reason = format!("{needed} terms of the lowest bit would be needed, and one for the carry; {} are there", rest.len());
+        let reason = format!(
+            "{needed} terms of the lowest bit would be needed, and one for the carry; {} are there",
+            rest.len()
+        );
         return Ok(Finding::inconclusive(name, reason));
     }
     let significand = subject.id().c.fraction_bits().cast_signed().min(bits);
@@ -43,7 +53,10 @@ fn normalisation(subject: &Subject<'_>, facts: &Facts, structure: &Structure) ->
     let exponent = (low + bits).max(0).min(high);
     let c = Number::power(exponent + 1).plus(Number::power(exponent - significand).negated());
     let (Some(c), true) = (c, large == Leaf::C) else {
-        return Ok(Finding::inconclusive(name, "c is not among the terms, and no product is just below a power of two"));
+        return Ok(Finding::inconclusive(
+            name,
+            "c is not among the terms, and no product is just below a power of two",
+        ));
     };
     let unit = Number::power(exponent - bits);
     let mut terms = vec![(large, c), (rest[0], Number::power(exponent - significand))];
@@ -62,7 +75,8 @@ fn normalisation(subject: &Subject<'_>, facts: &Facts, structure: &Structure) ->
     let about = format!("c just below 2^{}, its last place, and {needed} terms of the lowest bit kept", exponent + 1);
     let shown = vec![subject.evidence(about, &dot, d, &rivals)];
     Ok(if d == whole {
-        Finding::measured(name, "once".into(), "the sum is normalised once, after all its terms are added".into()).with(shown)
+        Finding::measured(name, "once".into(), "the sum is normalised once, after all its terms are added".into())
+            .with(shown)
     } else if d == bare {
         Finding::measured(name, "each".into(), "the sum is normalised after each addition".into()).with(shown)
     } else {
@@ -123,11 +137,14 @@ fn carry(subject: &Subject<'_>, facts: &Facts, structure: &Structure) -> Result<
     let show = |at: usize| {
         let wrapped = |bits: i32| {
             let modulus = Number::power(bits + 2);
-            (exact[at] - modulus).and_then(|value| subject.d_bits(value.rounded(value.leading()? - result_bits, Rounding::TowardZero)))
+            (exact[at] - modulus)
+                .and_then(|value| subject.d_bits(value.rounded(value.leading()? - result_bits, Rounding::TowardZero)))
         };
         let needed = exact[at].leading().unwrap_or(0);
-        let rivals: Vec<_> =
-            wrapped(needed - 1).map(|d| (format!("{} bits above the largest exponent: the sum wraps", needed - 1), d)).into_iter().collect();
+        let rivals: Vec<_> = wrapped(needed - 1)
+            .map(|d| (format!("{} bits above the largest exponent: the sum wraps", needed - 1), d))
+            .into_iter()
+            .collect();
         let with_c = if structure.site_has_c() { " and c" } else { "" };
         subject.evidence(format!("{} of the largest products{with_c}", at + 1), &dots[at], answers[at], &rivals)
     };
@@ -135,7 +152,8 @@ fn carry(subject: &Subject<'_>, facts: &Facts, structure: &Structure) -> Result<
     if right == exact.len() {
         let bits = exact[last].leading().unwrap_or(0);
         let words = format!("enough: the largest sum reaches {bits} bits above the largest exponent and is right");
-        return Ok(Finding::measured(name, serde_json::json!({ "enough": true, "reached": bits }), words).with(vec![show(last)]));
+        return Ok(Finding::measured(name, serde_json::json!({ "enough": true, "reached": bits }), words)
+            .with(vec![show(last)]));
     }
     let shown = vec![show(right)];
     if right == 0 {
@@ -161,7 +179,8 @@ fn monotone(subject: &Subject<'_>, facts: &Facts, structure: &Structure) -> Resu
             continue;
         }
         // Every count up to a wide block's, then powers of two.
-        let counts = (1..=products.len()).filter(|count| *count <= 24 || count.is_power_of_two() || *count == products.len());
+        let counts =
+            (1..=products.len()).filter(|count| *count <= 24 || count.is_power_of_two() || *count == products.len());
         for count in counts {
             for sign in [1, -1] {
                 let smaller = Number::power(exponent).plus(Number::power(exponent - 1 - c_fraction).negated());

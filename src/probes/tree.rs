@@ -116,9 +116,8 @@ impl Losses {
                 for (i, j) in left.iter().flat_map(|i| right.iter().map(move |j| (*i, *j))) {
                     for x in (0..self.n).filter(|x| *x != i && *x != j) {
                         let in_a_child = |child: usize| members[child].contains(&x);
-                        let lost = in_a_child(first)
-                            || in_a_child(second)
-                            || (*joint == Joint::Fused && inside.contains(&x));
+                        let lost =
+                            in_a_child(first) || in_a_child(second) || (*joint == Joint::Fused && inside.contains(&x));
                         if lost != self.get(i, j, x) {
                             return Err((leaves[i], leaves[j], leaves[x]));
                         }
@@ -316,7 +315,8 @@ fn names(leaves: &[Leaf], separator: &str) -> String {
             at += 1;
             continue;
         };
-        let follows = |from: usize, step: i64, leaf: &Leaf| matches!(leaf, Leaf::Product(k) if to_i64(*k) == to_i64(from) + step);
+        let follows =
+            |from: usize, step: i64, leaf: &Leaf| matches!(leaf, Leaf::Product(k) if to_i64(*k) == to_i64(from) + step);
         let step = match leaves.get(at + 1) {
             Some(Leaf::Product(second)) => to_i64(*second) - to_i64(first),
             _ => 0,
