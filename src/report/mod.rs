@@ -1,10 +1,17 @@
 //! What a run learnt: the types of the JSON report, from which every view is made.
 
+pub mod check;
+mod provenance;
+mod table;
+
 use std::collections::BTreeMap;
 
 use mxprobe_api::{DeviceInfo, DeviceKind, OperationId, Refusal};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+pub use provenance::{Host, Time, Tool, build_version, now};
+pub use table::{Style, grouped, render};
 
 /// The schema version a report carries: a reader ignores unknown keys of the same major version.
 pub const SCHEMA: &str = "mxprobe-report/1.0";
@@ -22,18 +29,15 @@ pub struct Report {
     pub host: Host,
     /// The device.
     pub device: DeviceRecord,
+    /// What a reader has to know before the findings: that a model stood in for a device.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
     /// What was listed or looked for and could not be used.
     pub refusals: Vec<RefusalRecord>,
     /// What was learnt, one entry an operation.
     pub operations: Vec<OperationReport>,
 }
 
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct Tool {}
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct Time {}
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct Host {}
 /// What stands behind a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]

@@ -1,0 +1,80 @@
+//! `explain`: what a probe, a model or a field of the report means.
+
+use std::fmt::Write as _;
+
+use mxprobe::{probes::PROBES, report};
+use serde_json::Value;
+
+use super::{
+    Outcome,
+    arguments::{Explain, Screen},
+    failure::Failure,
+    output,
+    registry::MODELS,
+    select,
+};
+
+/// Explains a name.
+pub(crate) fn explain(arguments: &Explain, screen: Screen) -> Outcome {
+    let _ = screen;
+    let Some(name) = arguments.name.as_deref() else { return list_probes("*") };
+    if PROBES.iter().any(|(probe, _)| is_meant(name, probe)) {
+        return list_probes(name);
+    }
+    if let Some(text) = model(name)? {
+        return output::print(text.as_bytes());
+    }
+    let fields = fields(name);
+    if !fields.is_empty() {
+        return output::print(fields.as_bytes());
+    }
+    Err(Failure::usage(format!("there is nothing called `{name}`: no probe, no model, no field of the report")).help(
+        "`mxprobe explain` lists the probes, `mxprobe list --backend sim` the models, `mxprobe schema` the fields",
+    ))
+}
+
+fn is_meant(pattern: &str, probe: &str) -> bool {
+    select::is_wanted(&[pattern.to_owned()], probe)
+}
+
+fn list_probes(pattern: &str) -> Outcome {
+    let mut text = String::new();
+    let chosen = || PROBES.iter().filter(|(name, _)| is_meant(pattern, name));
+    let width = chosen().map(|(name, _)| name.len()).max().unwrap_or(0);
+    for (name, asks) in chosen() {
+        let _ = writeln!(text, "{name:width$}  {asks}");
+    }
+    output::print(text.as_bytes())
+}
+
+/// A model in words. `None` if there is no model of this name; an error if it is a model file with a mistake.
+fn model(name: &str) -> Result<Option<String>, Failure> {
+    let prefix = format!("{MODELS}:");
+    let bare = name.strip_prefix(&prefix);
+    match mxprobe_sim::load(bare.unwrap_or(name)) {
+        Ok(model) => Ok(Some(model.explain())),
+        Err(error) if bare.is_some() || name.contains('/') || name.ends_with(".toml") => Err(Failure::usage(error)),
+        Err(_) => Ok(None),
+    }
+}
+
+/// What the schemas say of the fields of a name.
+fn fields(name: &str) -> String {
+    let mut text = String::new();
+    for schema in [report::schema(), report::list_schema()] {
+        let empty = serde_json::Map::new();
+        let parts = schema.get("$defs").and_then(Value::as_object).unwrap_or(&empty);
+        let title = schema.get("title").and_then(Value::as_str).unwrap_or("Report");
+        let whole = std::iter::once((title, &schema));
+        for (part, schema) in whole.chain(parts.iter().map(|(part, schema)| (part.as_str(), schema))) {
+            let description = schema.pointer(&format!("/properties/{name}/description")).and_then(Value::as_str);
+            if let Some(description) = description {
+                let line = format!("{part}.{name}  {}\n", description.replace('\n', " "));
+                if !text.contains(&line) {
+                    text += &line;
+                }
+            }
+        }
+    }
+    text
+}

@@ -1,0 +1,93 @@
+//! How a command fails: one line, its causes, one line of help, and an exit code.
+
+use std::{
+    fmt::Display,
+    io::{self, Write},
+    process::ExitCode,
+};
+
+use anstyle::{AnsiColor, Style};
+
+/// The question was answered "no".
+pub(crate) const NO: u8 = 1;
+/// Wrong usage, or input and output failed.
+pub(crate) const USAGE: u8 = 2;
+/// No usable device.
+pub(crate) const NO_DEVICE: u8 = 3;
+/// Finished, but something failed or timed out.
+pub(crate) const INCOMPLETE: u8 = 4;
+/// Interrupted.
+pub(crate) const INTERRUPTED: u8 = 130;
+
+/// Why a command ends early.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    code: u8,
+    message: String,
+    causes: Vec<String>,
+    help: Option<String>,
+}
+
+impl Failure {
+    /// Wrong usage, or input and output failed.
+    pub(crate) fn usage(message: impl Display) -> Self {
+        Self::new(USAGE, message)
+    }
+
+    /// The question was answered "no".
+    pub(crate) fn no(message: impl Display) -> Self {
+        Self::new(NO, message)
+    }
+
+    /// No usable device.
+    pub(crate) fn no_device(message: impl Display) -> Self {
+        Self::new(NO_DEVICE, message)
+    }
+
+    /// The device failed.
+    pub(crate) fn incomplete(message: impl Display) -> Self {
+        Self::new(INCOMPLETE, message)
+    }
+
+    fn new(code: u8, message: impl Display) -> Self {
+        Self { code, message: message.to_string(), causes: Vec::new(), help: None }
+    }
+
+    /// Standard output could not be written. A reader that left early is no failure.
+    pub(crate) fn output(error: &io::Error) -> Self {
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            return Self { code: 0, message: String::new(), causes: Vec::new(), help: None };
+        }
+        Self::usage(format!("standard output cannot be written: {error}"))
+    }
+
+    /// The same with one more cause below the first line.
+    pub(crate) fn cause(mut self, cause: impl Display) -> Self {
+        self.causes.push(cause.to_string());
+        self
+    }
+
+    /// The same with a fact and an action.
+    pub(crate) fn help(mut self, help: impl Display) -> Self {
+        self.help = Some(help.to_string());
+        self
+    }
+
+    /// Says it on standard error.
+    pub(crate) fn report(&self) -> ExitCode {
+        let mut text = String::new();
+        if !self.message.is_empty() {
+            let (red, bold) = (AnsiColor::Red.on_default().bold(), Style::new().bold());
+            text += &format!("{red}error:{red:#} {}\n", self.message);
+            for cause in &self.causes {
+                text += &format!("  {cause}\n");
+            }
+            if let Some(help) = &self.help {
+                text += &format!("{bold}help:{bold:#} {help}\n");
+            }
+        }
+        // Nobody can be told that standard error is closed.
+        let _ = anstream::stderr().write_all(text.as_bytes());
+        ExitCode::from(self.code)
+    }
+}

@@ -1,0 +1,122 @@
+//! `list`: devices, operations, and what cannot be used and why.
+
+use std::fmt::Write as _;
+
+use anstyle::{AnsiColor, Style};
+
+use mxprobe::report::{Kind, LIST_SCHEMA, ListedDevice, Listing, Tool, grouped};
+
+use super::{
+    Outcome,
+    arguments::{List, Screen},
+    catalog::{self, Found},
+    output, select,
+};
+
+/// Lists devices.
+pub(crate) fn list(arguments: &List, screen: Screen) -> Outcome {
+    let isolate = !arguments.devices.no_isolation;
+    let mut found = if arguments.devices.device.is_empty() {
+        catalog::discover(&select::entries(&arguments.devices.backend)?, isolate)
+    } else {
+        let (targets, mut found) = select::named(&arguments.devices.device, &arguments.devices.backend, isolate)?;
+        for found in &mut found {
+            let chosen = targets.iter().filter(|target| target.entry.name == found.backend);
+            found.devices = chosen.map(|target| target.listed.clone()).collect();
+        }
+        found
+    };
+    if arguments.json {
+        let refusals = found.iter_mut().flat_map(|found| found.refusals.drain(..)).collect();
+        return output::print_json(&Listing {
+            schema: LIST_SCHEMA.into(),
+            tool: Tool::this(std::env::args().skip(1).collect()),
+            refusals,
+            devices: found.into_iter().flat_map(|found| found.devices).collect(),
+        });
+    }
+    output::print(table(&found, screen, !arguments.devices.device.is_empty()).as_bytes())
+}
+
+fn table(found: &[Found], screen: Screen, chosen: bool) -> String {
+    let paint = |style: Style, text: &str| {
+        if screen.style.color { format!("{style}{text}{style:#}") } else { text.to_owned() }
+    };
+    let bold = Style::new().bold();
+    let dim = Style::new().dimmed();
+    let yellow = AnsiColor::Yellow.on_default();
+    let mut text = String::new();
+    let all = || found.iter().flat_map(|found| &found.devices);
+    let width = all().map(|device| device.device.selector.chars().count()).max().unwrap_or(0);
+    for listed in all() {
+        let device = &listed.device;
+        let selector = format!("{:width$}", device.selector);
+        let _ = writeln!(text, "{}  {}", paint(bold, &selector), summary(listed));
+        if screen.verbose {
+            if let Some(driver) = &device.driver {
+                let _ = writeln!(text, "    driver {} {}; API {}", driver.name, driver.version, driver.api_version);
+            }
+            let _ = writeln!(text, "    fingerprint {}", device.fingerprint);
+            if !device.aliases.is_empty() {
+                let _ = writeln!(text, "    also {}", device.aliases.join(", "));
+            }
+            for (key, value) in &device.properties {
+                let _ = writeln!(text, "    {}", paint(dim, &format!("{key}: {value}")));
+            }
+        }
+        if device.kind != Kind::Model || screen.verbose || chosen {
+            for operation in &listed.operations {
+                let mut line = operation.id.to_string();
+                for word in operation.instruction.iter().chain(operation.aliases.iter().filter(|_| screen.verbose)) {
+                    line.push_str("  ");
+                    line.push_str(word);
+                }
+                let _ = writeln!(text, "    {line}");
+            }
+        }
+        for (what, refusal) in grouped(&listed.refusals) {
+            let _ = writeln!(text, "    {}", paint(yellow, &format!("not used: {what}: {}", refusal.reason)));
+            if let Some(help) = refusal.help.as_ref().filter(|_| screen.verbose) {
+                let _ = writeln!(text, "        {help}");
+            }
+        }
+    }
+    for found in found {
+        for (what, refusal) in grouped(&found.refusals) {
+            let line = format!("not used: {}: {what}: {}", found.backend, refusal.reason);
+            let _ = writeln!(text, "{}", paint(yellow, &line));
+            if let Some(help) = &refusal.help {
+                let _ = writeln!(text, "    {help}");
+            }
+        }
+    }
+    let _ = writeln!(text, "{}", paint(dim, &tried(found)));
+    text
+}
+
+fn summary(listed: &ListedDevice) -> String {
+    let kind = match listed.device.kind {
+        Kind::Hardware => "",
+        Kind::Software => "software, ",
+        Kind::Model => "",
+    };
+    let count = listed.operations.len();
+    format!("{} ({kind}{count} operation{})", listed.device.name, if count == 1 { "" } else { "s" })
+}
+
+/// Which backends were tried, and what came of it.
+pub(crate) fn tried(found: &[Found]) -> String {
+    let words: Vec<String> = found
+        .iter()
+        .map(|found| {
+            let noun = if found.backend == super::registry::MODELS { "model" } else { "device" };
+            let result = match found.devices.len() {
+                0 => format!("no {noun}"),
+                1 => format!("1 {noun}"),
+                count => format!("{count} {noun}s"),
+            };
+            format!("{} ({result})", found.backend)
+        })
+        .collect();
+    format!("tried {}", words.join(", "))
+}

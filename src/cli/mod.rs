@@ -1,0 +1,65 @@
+//! The command: arguments, the one registry of backends, hints, exit codes.
+
+mod arguments;
+mod catalog;
+mod eval;
+mod executable;
+mod explain;
+mod failure;
+#[cfg(feature = "fault-devices")]
+mod fault;
+mod glob;
+mod input;
+mod isolation;
+mod list;
+mod output;
+mod registry;
+mod run;
+mod select;
+mod validate;
+mod view;
+mod worker;
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser};
+
+use arguments::{Command, CommandLine};
+use failure::Failure;
+
+/// What a command that came to its end says: an exit code.
+type Outcome = Result<u8, Failure>;
+
+/// Runs the command that the arguments ask for.
+pub(crate) fn main() -> ExitCode {
+    let line = CommandLine::parse();
+    line.screen.color.write_global();
+    match dispatch(line) {
+        Ok(code) => ExitCode::from(code),
+        Err(failure) => failure.report(),
+    }
+}
+
+fn dispatch(line: CommandLine) -> Outcome {
+    let screen = line.screen.screen();
+    let Some(command) = line.command else { return run::run(&line.run, screen) };
+    if line.run != arguments::Run::default() && !matches!(command, Command::Worker) {
+        return Err(Failure::usage("options of `run` and of devices stand after the command, not before it")
+            .help("for example `mxprobe list --backend sim`; `mxprobe help COMMAND` shows what a command takes"));
+    }
+    match command {
+        Command::Run(arguments) => run::run(&arguments, screen),
+        Command::List(arguments) => list::list(&arguments, screen),
+        Command::Eval(arguments) => eval::eval(&arguments),
+        Command::Report(arguments) => view::view(&arguments, screen),
+        Command::Explain(arguments) => explain::explain(&arguments, screen),
+        Command::Schema(arguments) => validate::schema(&arguments),
+        Command::Validate(arguments) => validate::validate(&arguments, screen),
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut CommandLine::command(), "mxprobe", &mut script);
+            output::print(&script)
+        }
+        Command::Worker => worker::serve(),
+    }
+}

@@ -1,0 +1,68 @@
+//! Results to standard output, notes to standard error, files renamed into place.
+
+use std::{
+    fmt::Display,
+    fs,
+    io::{self, Write},
+    path::Path,
+};
+
+use serde::Serialize;
+
+use super::{Outcome, failure::Failure};
+
+/// Writes results.
+pub(crate) fn print(bytes: &[u8]) -> Outcome {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(bytes).and_then(|()| stdout.flush()).map_err(|error| Failure::output(&error))?;
+    Ok(0)
+}
+
+/// Writes JSON for programs that people can read.
+pub(crate) fn print_json(value: &impl Serialize) -> Outcome {
+    print(json(value).as_bytes())
+}
+
+/// JSON with a line end. The types of reports and schemas cannot fail to serialise.
+pub(crate) fn json(value: &impl Serialize) -> String {
+    let mut text = serde_json::to_string_pretty(value).expect("a report is JSON");
+    text.push('\n');
+    text
+}
+
+/// Says something beside the results.
+pub(crate) fn note(words: impl Display) {
+    // Nobody can be told that standard error is closed.
+    let _ = writeln!(anstream::stderr(), "{words}");
+}
+
+/// Replaces a file in one step: a reader sees the old text or the new one, never a part.
+pub(crate) fn replace(path: &Path, text: &str) -> Result<(), Failure> {
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let write = || -> io::Result<()> {
+        if fs::metadata(path).is_ok_and(|existing| !existing.is_file()) {
+            return fs::write(path, text); // a pipe or /dev/null: there is nothing to rename over
+        }
+        let mut file = tempfile::Builder::new().prefix(".mxprobe-").tempfile_in(directory)?;
+        file.write_all(text.as_bytes())?;
+        readable_by_all(file.as_file())?;
+        file.persist(path).map_err(|error| error.error)?;
+        Ok(())
+    };
+    write().map_err(|error| {
+        Failure::usage(format!("`{}` cannot be written: {error}", path.display()))
+            .help("`--out` takes a file, or a directory that exists, where this user may write")
+    })
+}
+
+/// Temporary files are private; a report is an ordinary file.
+#[cfg(unix)]
+fn readable_by_all(file: &fs::File) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    file.set_permissions(fs::Permissions::from_mode(0o644))
+}
+
+#[cfg(not(unix))]
+fn readable_by_all(_: &fs::File) -> io::Result<()> {
+    Ok(())
+}

@@ -1,0 +1,40 @@
+//! `schema` and `validate`.
+
+use mxprobe::report::{check, list_schema, schema as report_schema};
+
+use super::{
+    Outcome,
+    arguments::{Schema, SchemaOf, Screen, Validate},
+    failure::Failure,
+    input, output,
+};
+
+/// Prints a JSON Schema.
+pub(crate) fn schema(arguments: &Schema) -> Outcome {
+    output::print_json(&match arguments.of {
+        SchemaOf::Report => report_schema(),
+        SchemaOf::List => list_schema(),
+    })
+}
+
+/// Checks a saved report: 0 if it is valid, 1 if it is not.
+pub(crate) fn validate(arguments: &Validate, screen: Screen) -> Outcome {
+    let text = input::read(&arguments.file)?;
+    let name = arguments.file.display();
+    match check::check(&text) {
+        Ok(summary) => {
+            if !screen.quiet {
+                output::print(format!("{name}: valid: {summary}\n").as_bytes())?;
+            }
+            Ok(0)
+        }
+        Err(problems) => {
+            let mut lines = String::new();
+            for problem in &problems {
+                lines += &format!("{name}: {problem}\n");
+            }
+            output::print(lines.as_bytes())?;
+            Err(Failure::no(format!("`{name}` is not valid")))
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! The other end of an isolated device: one request on standard input, one line of JSON an answer on standard output.
+
+use std::{
+    io::{self, Read, Write},
+    sync::atomic::{AtomicBool, Ordering},
+};
+
+use mxprobe::{probes, report::OperationReport};
+use mxprobe_api::{Device, DeviceInfo, Elements, Error, Operation, OperationId, OperationSet, Refusal, TileBatch};
+use serde::{Deserialize, Serialize};
+
+use super::{Outcome, catalog, failure::Failure, registry::Entry, select};
+
+/// What a worker is asked.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Request {
+    /// Which devices a backend finds.
+    Discover(String),
+    /// The probes of some operations of one device, in this order.
+    Probe {
+        /// The backend.
+        backend: String,
+        /// The device's exact selector.
+        device: String,
+        /// The operations.
+        operations: Vec<OperationId>,
+        /// Which probes; all, if none is named.
+        wanted: Vec<String>,
+    },
+}
+
+/// What it answers.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Answer {
+    /// To `Discover`.
+    Found(catalog::Found),
+    /// To `Probe`: the next operation.
+    Probed {
+        /// What was learnt.
+        report: Box<OperationReport>,
+        /// The device was lost; no other operation will follow.
+        device_lost: bool,
+    },
+    /// The device could not be opened.
+    Refused(String),
+}
+
+/// Answers one request and ends.
+pub(crate) fn serve() -> Outcome {
+    let mut text = String::new();
+    io::stdin().read_to_string(&mut text).map_err(|error| Failure::usage(format!("no request: {error}")))?;
+    let request = serde_json::from_str(&text).map_err(|error| Failure::usage(format!("no request: {error}")))?;
+    let unknown = |name: &str| Failure::usage(format!("there is no backend `{name}`"));
+    match request {
+        Request::Discover(name) => {
+            let entry = Entry::named(&name).ok_or_else(|| unknown(&name))?;
+            answer(&Answer::Found(catalog::here(entry)))
+        }
+        Request::Probe { backend, device, operations, wanted } => {
+            let entry = Entry::named(&backend).ok_or_else(|| unknown(&backend))?;
+            match entry.open(&device) {
+                Ok(device) => probe_each(device, &operations, &wanted, answer),
+                Err(error) => answer(&Answer::Refused(error.to_string())),
+            }
+        }
+    }?;
+    Ok(0)
+}
+
+/// Probes operations in their order until the device is lost or nobody listens.
+pub(crate) fn probe_each(
+    device: Box<dyn Device>,
+    operations: &[OperationId],
+    wanted: &[String],
+    mut answer: impl FnMut(&Answer) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let is_wanted = |name: &str| select::is_wanted(wanted, name);
+    let is_wanted: Option<&dyn Fn(&str) -> bool> = if wanted.is_empty() { None } else { Some(&is_wanted) };
+    let device = Watched { inner: device, lost: AtomicBool::new(false) };
+    for id in operations {
+        let Some(operation) = device.operations().get(id) else {
+            let selector = &device.info().selector;
+            return answer(&Answer::Refused(format!("{selector} has no operation {id} any more")));
+        };
+        let report = Box::new(probes::probe(&device, operation, is_wanted));
+        let device_lost = device.lost.load(Ordering::Relaxed);
+        answer(&Answer::Probed { report, device_lost })?;
+        if device_lost {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn answer(answer: &Answer) -> Result<(), Failure> {
+    let mut line = serde_json::to_vec(answer).expect("an answer is JSON");
+    line.push(b'\n');
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(&line).and_then(|()| stdout.flush()).map_err(|error| Failure::output(&error))
+}
+
+/// A device that remembers that it was lost.
+struct Watched {
+    inner: Box<dyn Device>,
+    lost: AtomicBool,
+}
+
+impl Device for Watched {
+    fn info(&self) -> &DeviceInfo {
+        self.inner.info()
+    }
+
+    fn operations(&self) -> &OperationSet {
+        self.inner.operations()
+    }
+
+    fn refusals(&self) -> &[Refusal] {
+        self.inner.refusals()
+    }
+
+    fn execute(&self, operation: &Operation, batch: &TileBatch) -> Result<Elements, Error> {
+        let result = self.inner.execute(operation, batch);
+        if result.as_ref().is_err_and(Error::is_device_lost) {
+            self.lost.store(true, Ordering::Relaxed);
+        }
+        result
+    }
+
+    fn disassembly(&self, operation: &Operation) -> Result<Option<String>, Error> {
+        self.inner.disassembly(operation)
+    }
+
+    fn kernel_hash(&self, operation: &Operation) -> Option<String> {
+        self.inner.kernel_hash(operation)
+    }
+}

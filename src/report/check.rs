@@ -1,0 +1,219 @@
+//! Reads saved reports and says what is wrong with them, and where.
+
+use std::{collections::BTreeSet, fmt};
+
+use mxprobe_api::{Format, OperationId};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::{Evidence, Finding, LIST_SCHEMA, Listing, OperationReport, Outcome, Report, SCHEMA};
+
+/// What is wrong, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// The path in the JSON, as in `operations[0].findings[2].value`; empty for the whole.
+    pub path: String,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { path, reason } = self;
+        if path.is_empty() { write!(f, "{reason}") } else { write!(f, "{path}: {reason}") }
+    }
+}
+
+impl std::error::Error for Problem {}
+
+fn problem(path: impl Into<String>, reason: impl Into<String>) -> Problem {
+    Problem { path: path.into(), reason: reason.into() }
+}
+
+/// Reads one report, or an array of them. Keys that are not known are ignored.
+///
+/// # Errors
+/// The first thing that makes it no report of this major version.
+pub fn read_reports(text: &str) -> Result<Vec<Report>, Problem> {
+    match parse(text)? {
+        Value::Array(values) => values
+            .into_iter()
+            .enumerate()
+            .map(|(at, value)| read(value, SCHEMA).map_err(|found| within(&format!("[{at}]"), found)))
+            .collect(),
+        value => Ok(vec![read(value, SCHEMA)?]),
+    }
+}
+
+/// Checks a report, an array of reports or a listing beyond what its schema can say: that every number has the width
+/// of its format, that a finding has a value exactly where it was measured, and a reason where it was not, and that
+/// no operation and no probe stands twice. Says what it is, in a few words.
+///
+/// # Errors
+/// Everything that is wrong, in the order of the text.
+pub fn check(text: &str) -> Result<String, Vec<Problem>> {
+    let value = parse(text).map_err(|found| vec![found])?;
+    if let Some(LIST) = value.get("schema").and_then(Value::as_str).and_then(|schema| schema.split('/').next()) {
+        let listing: Listing = read(value, LIST_SCHEMA).map_err(|found| vec![found])?;
+        return Ok(format!("a listing of {}", count(listing.devices.len(), "device")));
+    }
+    let reports = read_reports(text).map_err(|found| vec![found])?;
+    let bundle = value.is_array();
+    let mut problems = Vec::new();
+    for (at, report) in reports.iter().enumerate() {
+        let found = check_report(report);
+        let prefix = if bundle { format!("[{at}]") } else { String::new() };
+        problems.extend(found.into_iter().map(|found| within(&prefix, found)));
+    }
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    let operations: usize = reports.iter().map(|report| report.operations.len()).sum();
+    Ok(match reports.as_slice() {
+        [one] => format!("a report of {} with {}", one.device.selector, count(operations, "operation")),
+        several => format!("{} with {}", count(several.len(), "report"), count(operations, "operation")),
+    })
+}
+
+const LIST: &str = "mxprobe-list";
+
+fn count(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
+fn within(prefix: &str, mut found: Problem) -> Problem {
+    let dot = if prefix.is_empty() || found.path.is_empty() || found.path.starts_with('[') { "" } else { "." };
+    found.path = format!("{prefix}{dot}{}", found.path);
+    found
+}
+
+fn parse(text: &str) -> Result<Value, Problem> {
+    serde_json::from_str(text).map_err(|error| problem("", format!("not JSON: {error}")))
+}
+
+/// Reads a document after its version: another major version is not looked at any further.
+fn read<T: DeserializeOwned>(value: Value, wanted: &str) -> Result<T, Problem> {
+    let Some(found) = value.get("schema").and_then(Value::as_str) else {
+        return Err(problem("schema", format!("it is missing; this program writes and reads `{wanted}`")));
+    };
+    let parts = |text: &str| -> Option<(String, u32)> {
+        let (name, version) = text.split_once('/')?;
+        let (major, minor) = version.split_once('.')?;
+        minor.parse::<u32>().ok()?;
+        Some((name.to_owned(), major.parse().ok()?))
+    };
+    let (name, major) = parts(wanted).expect("ours is well formed");
+    match parts(found) {
+        Some((found, _)) if found != name => {
+            return Err(problem("schema", format!("`{found}` where `{wanted}` is wanted")));
+        }
+        None => return Err(problem("schema", format!("`{found}` is no schema version such as `{wanted}`"))),
+        Some((_, found)) if found != major => {
+            return Err(problem(
+                "schema",
+                format!(
+                    "this is version {found} of {name}, and this mxprobe ({}) reads version {major} only: use the \
+                     mxprobe that wrote it, or make the report again",
+                    env!("CARGO_PKG_VERSION")
+                ),
+            ));
+        }
+        Some(_) => {}
+    }
+    serde_path_to_error::deserialize(value).map_err(|error| {
+        let path = error.path().to_string();
+        problem(if path == "." { String::new() } else { path }, error.inner().to_string())
+    })
+}
+
+fn check_report(report: &Report) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    let device = &report.device;
+    if device.selector.split(':').next() != Some(device.backend.as_str()) {
+        let reason = format!("`{}` is no selector of the backend `{}`", device.selector, device.backend);
+        problems.push(problem("device.selector", reason));
+    }
+    if report.time.start.parse::<jiff::Timestamp>().is_err() {
+        problems.push(problem("time.start", format!("`{}` is no time as in RFC 3339", report.time.start)));
+    }
+    let mut ids = BTreeSet::new();
+    for (at, operation) in report.operations.iter().enumerate() {
+        let path = format!("operations[{at}]");
+        if !ids.insert(&operation.operation.id) {
+            problems.push(problem(format!("{path}.id"), format!("`{}` stands here twice", operation.operation.id)));
+        }
+        check_operation(operation, &path, &mut problems);
+    }
+    problems
+}
+
+fn check_operation(operation: &OperationReport, path: &str, problems: &mut Vec<Problem>) {
+    let mut probes = BTreeSet::new();
+    for (at, finding) in operation.findings.iter().enumerate() {
+        let path = format!("{path}.findings[{at}]");
+        if !probes.insert(&finding.probe) {
+            problems.push(problem(format!("{path}.probe"), format!("`{}` stands here twice", finding.probe)));
+        }
+        check_finding(finding, &path, problems);
+        for (at, evidence) in finding.evidence.iter().enumerate() {
+            check_evidence(evidence, &operation.operation.id, &format!("{path}.evidence[{at}]"), problems);
+        }
+    }
+}
+
+fn check_finding(finding: &Finding, path: &str, problems: &mut Vec<Problem>) {
+    let measured = finding.outcome == Outcome::Measured;
+    let mut wrong = |field: &str, reason: &str| problems.push(problem(format!("{path}.{field}"), reason));
+    match (measured, &finding.value) {
+        (true, None) => wrong("value", "it is missing, and the outcome is `measured`"),
+        (false, Some(_)) => wrong("value", "it is here, and the outcome is not `measured`"),
+        _ => {}
+    }
+    match (measured, &finding.reason) {
+        (false, None) => wrong("reason", "it is missing, and the outcome is not `measured`"),
+        (false, Some(reason)) if reason.is_empty() => wrong("reason", "it is empty"),
+        _ => {}
+    }
+    if measured && finding.statement.is_empty() {
+        wrong("statement", "it is empty, and the outcome is `measured`");
+    }
+}
+
+fn check_evidence(evidence: &Evidence, id: &OperationId, path: &str, problems: &mut Vec<Problem>) {
+    let mut number = |field: String, format: Format, text: &str| {
+        if let Err(error) = format.parse_hex(text) {
+            problems.push(problem(format!("{path}.{field}"), error.to_string()));
+        }
+    };
+    for (field, format, numbers) in [("a", id.a, &evidence.a), ("b", id.b, &evidence.b)] {
+        for (at, text) in numbers.iter().enumerate() {
+            number(format!("{field}[{at}]"), format, text);
+        }
+    }
+    number("c".into(), id.c, &evidence.c);
+    number("d".into(), id.d, &evidence.d);
+    for (at, rival) in evidence.rivals.iter().enumerate() {
+        number(format!("rivals[{at}].d"), id.d, &rival.d);
+    }
+    let scale = id.block_scale();
+    for (field, scales) in [("scale_a", &evidence.scale_a), ("scale_b", &evidence.scale_b)] {
+        if let (Some(scale), Some(scales)) = (scale, scales) {
+            for (at, text) in scales.iter().enumerate() {
+                number(format!("{field}[{at}]"), scale.format, text);
+            }
+        }
+    }
+    let k = id.shape.sizes().2;
+    for (field, numbers) in [("a", &evidence.a), ("b", &evidence.b)] {
+        if numbers.len() != k {
+            let reason = format!("it has {} elements, and k of {id} is {k}", numbers.len());
+            problems.push(problem(format!("{path}.{field}"), reason));
+        }
+    }
+    for (field, scales) in [("scale_a", &evidence.scale_a), ("scale_b", &evidence.scale_b)] {
+        if scales.is_some() != scale.is_some() {
+            let reason = if scale.is_some() { "it is missing" } else { "the operation has no block scales" };
+            problems.push(problem(format!("{path}.{field}"), reason));
+        }
+    }
+}
