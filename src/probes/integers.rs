@@ -48,6 +48,8 @@ fn exact(subject: &Subject<'_>) -> Result<Finding, Error> {
             }
         }
     }
+    let (low, high) = (value(id.d, id.d.largest(true)), value(id.d, id.d.largest(false)));
+    dots.retain(|dot| (low..=high).contains(&sum(subject, dot)));
     let answers = subject.ask(&dots)?;
     let wrong = dots.iter().zip(&answers).position(|(dot, d)| *d != wrapped(id.d, sum(subject, dot)));
     let at = wrong.unwrap_or(dots.len() - 1);

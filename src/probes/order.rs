@@ -12,7 +12,7 @@ use super::{
     facts::{Facts, Structure},
     number::Number,
     subject::Dot,
-    tree::{Losses, Tree},
+    tree::{Counts, Losses, Tree},
 };
 use crate::report::Evidence;
 
@@ -20,6 +20,9 @@ use crate::report::Evidence;
 const GAP_BITS: i32 = 45;
 /// A gap from which on several values of s are told apart in one dot.
 const SAFE_GAP_BITS: i32 = 38;
+
+/// From so many leaves on, survivors are counted, one dot for each pair of leaves, not told apart.
+const MANY_LEAVES: usize = 72;
 
 pub(super) fn ask(subject: &Subject<'_>, facts: &mut Facts) -> Result<Vec<Finding>, Error> {
     let leaves = subject.leaves();
@@ -32,13 +35,19 @@ pub(super) fn ask(subject: &Subject<'_>, facts: &mut Facts) -> Result<Vec<Findin
     }
     let enough = scale.is_some_and(|scale| scale.gap >= precision.min(14) + 2);
     let (Some(scale), true) = (scale, enough) else { return blocks_under_c(subject, facts) };
+    let scale = scale.above_remnants(subject, &leaves)?;
+    if leaves.len() > MANY_LEAVES {
+        return by_counts(subject, facts, &leaves, scale);
+    }
     let mut losses = Losses::new(leaves.len());
     let mut evidence = Vec::new();
-    if let Some(wrong) = fill(subject, &leaves, scale, &mut losses, &mut evidence)? {
-        return Ok(vec![
-            Finding::inconclusive("order.tree", "a leaf neither survives nor is lost when two others cancel")
-                .with(vec![wrong]),
-        ]);
+    match fill(subject, &leaves, scale, &mut losses, &mut evidence)? {
+        Asked::All => {}
+        Asked::Unbuildable => return blocks_under_c(subject, facts),
+        Asked::Odd(shown) => {
+            let reason = "a leaf neither survives nor is lost when two others cancel";
+            return Ok(vec![Finding::inconclusive("order.tree", reason).with(vec![*shown])]);
+        }
     }
     match losses.tree(&leaves) {
         Ok(tree) => Ok(findings(subject, facts, tree, evidence)),
@@ -82,6 +91,23 @@ impl Scale {
     }
 }
 
+impl Scale {
+    /// Where M − M leaves a remnant (a one's complement does), s has to be seen beside it: not so far below M.
+    fn above_remnants(self, subject: &Subject<'_>, leaves: &[Leaf]) -> Result<Self, Error> {
+        let last = leaves.len() - 1;
+        let pairs = [(0, 1), (0, last), (1, last), (last - 1, last)];
+        let bare = |(i, j): &(usize, usize)| triple(subject, self, leaves[*i], leaves[*j], &[]);
+        let dots: Vec<Dot> = pairs.iter().filter(|(i, j)| i != j).filter_map(bare).collect();
+        let answers = subject.ask(&dots)?;
+        let remnant = answers.iter().filter_map(|d| subject.d_value(*d)?.leading()).max();
+        let Some(remnant) = remnant else { return Ok(self) };
+        let precision = subject.id().d.fraction_bits().cast_signed();
+        let gap = (self.large - remnant + precision - 4).min(self.gap);
+        let at_once = if gap < self.gap { 1 } else { self.at_once };
+        Ok(Self { small: self.large - gap, gap, at_once, ..self })
+    }
+}
+
 /// M at i, −M at j and s·2^shift at others.
 fn triple(subject: &Subject<'_>, scale: Scale, i: Leaf, j: Leaf, small: &[(Leaf, i32)]) -> Option<Dot> {
     let large = Number::power(scale.large);
@@ -90,26 +116,38 @@ fn triple(subject: &Subject<'_>, scale: Scale, i: Leaf, j: Leaf, small: &[(Leaf,
     subject.dot(&leaves)
 }
 
-/// Asks all triples. Returns evidence if an answer is neither "lost" nor "survives".
+/// How asking all triples ended.
+enum Asked {
+    /// Every loss is known.
+    All,
+    /// An answer is neither "lost" nor "survives".
+    Odd(Box<Evidence>),
+    /// Leaves that share a block scale cannot lie so far apart.
+    Unbuildable,
+}
+
+/// Asks all triples.
 fn fill(
     subject: &Subject<'_>,
     leaves: &[Leaf],
     scale: Scale,
     losses: &mut Losses,
     evidence: &mut Vec<Evidence>,
-) -> Result<Option<Evidence>, Error> {
+) -> Result<Asked, Error> {
     let n = leaves.len();
     let mut dots = Vec::new();
     let mut keys = Vec::new();
     for i in 0..n {
         for j in i + 1..n {
             let others: Vec<usize> = (0..n).filter(|x| *x != i && *x != j).collect();
-            let Some(bare) = triple(subject, scale, leaves[i], leaves[j], &[]) else { continue };
+            let Some(bare) = triple(subject, scale, leaves[i], leaves[j], &[]) else { return Ok(Asked::Unbuildable) };
             dots.push(bare);
             keys.push((i, j, Vec::new()));
             for chunk in others.chunks(scale.at_once) {
                 let small: Vec<(Leaf, i32)> = chunk.iter().zip(0..).map(|(x, shift)| (leaves[*x], shift)).collect();
-                let Some(dot) = triple(subject, scale, leaves[i], leaves[j], &small) else { continue };
+                let Some(dot) = triple(subject, scale, leaves[i], leaves[j], &small) else {
+                    return Ok(Asked::Unbuildable);
+                };
                 dots.push(dot);
                 keys.push((i, j, chunk.to_vec()));
             }
@@ -126,7 +164,8 @@ fn fill(
         let survivors =
             value.zip(bare).and_then(|(value, bare)| value - bare).and_then(|sum| subset(sum, scale, chunk.len()));
         let Some(survivors) = survivors else {
-            return Ok(Some(subject.evidence("M, −M and small values: neither kept nor lost", dot, *d, &[])));
+            let shown = subject.evidence("M, −M and small values: neither kept nor lost", dot, *d, &[]);
+            return Ok(Asked::Odd(Box::new(shown)));
         };
         for (place, x) in chunk.iter().enumerate() {
             losses.set(*i, *j, *x, survivors >> place & 1 == 0);
@@ -149,7 +188,66 @@ fn fill(
             evidence.push(subject.evidence(about, dot, *d, &rivals));
         }
     }
-    Ok(None)
+    Ok(Asked::All)
+}
+
+/// M at i, −M at j, the same small value everywhere else: how many survive, for every pair.
+fn by_counts(subject: &Subject<'_>, facts: &mut Facts, leaves: &[Leaf], scale: Scale) -> Result<Vec<Finding>, Error> {
+    let n = leaves.len();
+    let mut counts = Counts::new(n);
+    let mut evidence = Vec::new();
+    let small: Vec<(Leaf, i32)> = leaves.iter().map(|leaf| (*leaf, 0)).collect();
+    let Some(template) =
+        subject.dot(&small.iter().map(|(leaf, _)| (*leaf, Number::power(scale.small))).collect::<Vec<_>>())
+    else {
+        return blocks_under_c(subject, facts);
+    };
+    let pairs: Vec<(usize, usize)> = (0..n).flat_map(|i| (i + 1..n).map(move |j| (i, j))).collect();
+    // So many dots at a time that they take some tens of megabytes.
+    for chunk in pairs.chunks(((1 << 21) / n).max(1)) {
+        let mut dots = Vec::with_capacity(chunk.len());
+        for (i, j) in chunk {
+            let mut dot = template.clone();
+            for (leaf, sign) in [(leaves[*i], 1), (leaves[*j], -1)] {
+                let value = Number::power(scale.large).times(sign);
+                match (leaf, subject.product_bits(value), subject.c_bits(value)) {
+                    (Leaf::Product(k), Some(bits), _) => (dot.a[k], dot.b[k]) = bits,
+                    (Leaf::C, _, Some(bits)) => dot.c = bits,
+                    _ => return blocks_under_c(subject, facts),
+                }
+            }
+            dots.push(dot);
+        }
+        let answers = subject.ask(&dots)?;
+        for (((i, j), dot), d) in chunk.iter().zip(&dots).zip(&answers) {
+            let kept = subject.d_value(*d).map(|value| value.scaled(-scale.small)).and_then(whole);
+            let Some(kept) = kept.filter(|kept| *kept <= n - 2) else {
+                let shown =
+                    subject.evidence("M, −M and equal small values: no whole number of them is kept", dot, *d, &[]);
+                let reason = "leaves neither survive nor are lost when two others cancel";
+                return Ok(vec![Finding::inconclusive("order.tree", reason).with(vec![shown])]);
+            };
+            counts.set(*i, *j, n - 2 - kept);
+            if (*i, *j) == (0, 1) {
+                let about = format!("M at p0, −M at p1, small values elsewhere: {kept} are kept");
+                evidence.push(subject.evidence(about, dot, *d, &[]));
+            }
+        }
+    }
+    match counts.tree(leaves) {
+        Ok(tree) => Ok(findings(subject, facts, tree, evidence)),
+        Err((i, j)) => {
+            let reason = format!("no tree explains how many leaves are lost to {} and {}", show(i), show(j));
+            Ok(vec![Finding::inconclusive("order.tree", reason)])
+        }
+    }
+}
+
+/// A number that is a whole, not negative one.
+fn whole(number: Number) -> Option<usize> {
+    let (negative, magnitude, exponent) = number.parts();
+    let fits = exponent >= 0 && exponent < 64 && (!negative || magnitude == 0);
+    fits.then(|| usize::try_from(magnitude << exponent).ok()).flatten()
 }
 
 fn show(leaf: Leaf) -> String {
@@ -159,17 +257,20 @@ fn show(leaf: Leaf) -> String {
     }
 }
 
-/// Which of the values s, 2s, 4s, … make up a sum.
-fn subset(sum: Number, scale: Scale, count: usize) -> Option<u64> {
-    if sum.is_zero() {
+/// Which of the values s, 2s, 4s, … are in a difference. What lies above them is what M left behind: a result that is
+/// rounded to odd, or a one's complement.
+fn subset(difference: Number, scale: Scale, count: usize) -> Option<u64> {
+    if difference.is_zero() {
         return Some(0);
     }
-    let (negative, magnitude, exponent) = sum.scaled(-scale.small).parts();
-    if negative || exponent < 0 || magnitude.leading_zeros() <= exponent.unsigned_abs() {
+    let scaled = difference.scaled(-scale.small);
+    let (negative, magnitude, exponent) = scaled.parts();
+    if exponent < 0 {
         return None;
     }
-    let bits = u64::try_from(magnitude << exponent).ok()?;
-    (bits >> count == 0).then_some(bits)
+    let low = if exponent >= 64 { 0 } else { (magnitude << exponent.min(63)) & ((1 << count) - 1) };
+    let low = if negative && low != 0 { (1 << count) - low } else { low };
+    u64::try_from(low).ok()
 }
 
 fn findings(subject: &Subject<'_>, facts: &mut Facts, tree: Tree, evidence: Vec<Evidence>) -> Vec<Finding> {
@@ -235,7 +336,8 @@ fn show_blocks(blocks: &[Vec<usize>]) -> String {
 /// Where the products' formats are too narrow for one product to swamp another: two products of half a unit in the last
 /// place of c raise c by that unit if, and only if, they are added before c's sum is rounded.
 fn blocks_under_c(subject: &Subject<'_>, facts: &mut Facts) -> Result<Vec<Finding>, Error> {
-    let tree_reason = "products of these formats are too close in magnitude for one to swamp another";
+    let tree_reason =
+        "products of these formats, or of one scale block, are too close in magnitude for one to swamp another";
     let k = subject.k();
     let (_, high) = subject.exponents(Leaf::Product(0));
     let precision = subject.id().d.fraction_bits().cast_signed();

@@ -172,7 +172,7 @@ fn exact(subject: &Subject<'_>, facts: &Facts) -> Result<Finding, Error> {
 
 fn rounded_here(subject: &Subject<'_>, name: &str, facts: &Facts, product: Number, d: u64) -> Finding {
     let Some(leading) = product.leading() else { return Finding::inconclusive(name, "the product is zero") };
-    let cut_to = (0..60).find(|bits| {
+    let cut_to = (0..60).rev().find(|bits| {
         [Rounding::TowardZero, Rounding::NearestEven]
             .into_iter()
             .any(|rounding| subject.d_bits(product.rounded(leading - bits, rounding)) == Some(d))
@@ -180,7 +180,7 @@ fn rounded_here(subject: &Subject<'_>, name: &str, facts: &Facts, product: Numbe
     let limit = facts.kept.map(Kept::at_least);
     match cut_to {
         Some(bits)
-            if limit.is_some_and(|limit| bits >= limit.min(bits + 1))
+            if limit.is_some_and(|limit| bits >= limit)
                 || facts.result_fraction_bits.is_some_and(|all| bits >= all) =>
         {
             let words = format!(

@@ -74,7 +74,7 @@ impl Sum {
         let mut dot = subject.dot(&terms)?;
         if negative {
             // The sign of a zero product matters to some adders: give it that of the sum.
-            let minus = 1u64 << (subject.id().a.bits() - 1);
+            let minus = subject.id().a.negative_zero().unwrap_or(0);
             dot.a.iter_mut().filter(|bits| **bits == 0).for_each(|bits| *bits = minus);
         }
         Some(dot)
@@ -91,6 +91,16 @@ fn place(subject: &Subject<'_>, facts: &Facts, fraction_bits: i32, below: i32) -
     let kept = facts.kept.unwrap_or(Kept::All(0));
     let site = facts.structure.as_ref().map(|structure| structure.site.clone()).unwrap_or_default();
     let beside_c = vec![Leaf::C, product_for_c(subject, facts)];
+    // Where fewer bits are kept than the result has, a block after the sum would cut it once more: only the last one's
+    // products will do.
+    let last: Vec<Leaf> = facts
+        .structure
+        .as_ref()
+        .and_then(|structure| structure.tree.as_ref())
+        .map(super::Tree::direct_leaves)
+        .unwrap_or_default();
+    let cuts = matches!(kept, Kept::Bits(bits) if bits < subject.id().d.fraction_bits().cast_signed());
+    let sites = if cuts { vec![last, site] } else { vec![beside_c.clone(), site] };
     let (low, high) = subject.exponents(beside_c[1]);
     for growth in 0..=6 {
         if let Kept::Bits(bits) = kept
@@ -98,7 +108,7 @@ fn place(subject: &Subject<'_>, facts: &Facts, fraction_bits: i32, below: i32) -
         {
             continue;
         }
-        for leaves in [&beside_c, &site] {
+        for leaves in &sites {
             let sum = |exponent| Sum { leaves: leaves.clone(), exponent, growth };
             // The smallest term has to fit a product, the equal ones too where they are products.
             let lowest = low + fraction_bits + below - growth;
@@ -159,7 +169,7 @@ fn precision(subject: &Subject<'_>, facts: &mut Facts) -> Result<Finding, Error>
     }
     let answers = subject.ask(&dots)?;
     let whole = wanted.iter().zip(&answers).take_while(|((_, value), d)| subject.d_value(**d) == Some(*value)).count();
-    let Some(((bits, value), dot, d)) = whole.checked_sub(1).map(|at| (wanted[at], &dots[at], answers[at])) else {
+    let Some(((bits, _), dot, d)) = whole.checked_sub(1).map(|at| (wanted[at], &dots[at], answers[at])) else {
         let shown = dots.first().map(|dot| subject.evidence("a sum of two bits", dot, answers[0], &[]));
         return Ok(
             Finding::inconclusive(name, "not even a sum of two bits comes back").with(shown.into_iter().collect())
@@ -176,7 +186,9 @@ fn precision(subject: &Subject<'_>, facts: &mut Facts) -> Result<Finding, Error>
             &rivals,
         ));
     }
-    let _ = value;
+    if whole == dots.len() && bits < declared {
+        return through_c(subject, facts, shown);
+    }
     // A bit that did not come back may have been lost at alignment: then the grid is what limits.
     let reach = match facts.kept {
         Some(Kept::Bits(kept)) => kept + sum.growth,
@@ -194,6 +206,33 @@ fn precision(subject: &Subject<'_>, facts: &mut Facts) -> Result<Finding, Error>
     facts.result_fraction_bits = Some(bits);
     let statement = format!("the result has {bits} fraction bits, not the {declared} of {}", subject.id().d);
     Ok(Finding::measured(name, bits.into(), statement).with(shown))
+}
+
+/// Products too close in magnitude to make a long sum: how much of c alone comes back.
+fn through_c(
+    subject: &Subject<'_>,
+    facts: &mut Facts,
+    mut shown: Vec<crate::report::Evidence>,
+) -> Result<Finding, Error> {
+    let name = "rounding.fraction_bits";
+    let (c, d) = (subject.id().c, subject.id().d);
+    let bits = c.fraction_bits().min(d.fraction_bits()).cast_signed();
+    let value = |bits: i32| Number::power(0).plus(Number::power(-bits)).unwrap_or(Number::ZERO);
+    let dots: Option<Vec<Dot>> = (1..=bits).map(|bits| subject.dot(&[(Leaf::C, value(bits))])).collect();
+    let Some(dots) = dots else { return Ok(Finding::inconclusive(name, "c cannot hold 1 and a low bit")) };
+    let answers = subject.ask(&dots)?;
+    let whole = (1..=bits).zip(&answers).take_while(|(bits, d)| subject.d_value(**d) == Some(value(*bits))).count();
+    let seen = i32::try_from(whole).unwrap_or(0);
+    if let (Some(dot), Some(d)) = (dots.get(whole.saturating_sub(1)), answers.get(whole.saturating_sub(1))) {
+        shown.push(subject.evidence(format!("c = 1 + 2^-{seen}, every product zero"), dot, *d, &[]));
+    }
+    if seen == d.fraction_bits().cast_signed() {
+        facts.result_fraction_bits = Some(seen);
+        return Ok(
+            Finding::measured(name, seen.into(), format!("the result has all {seen} fraction bits of {d}")).with(shown)
+        );
+    }
+    Ok(Finding::inconclusive(name, format!("{seen} fraction bits are seen; no longer sum can be made")).with(shown))
 }
 
 /// Sums of one to three quarters of a last place, positive and negative, above even and odd places.

@@ -149,7 +149,7 @@ fn largest_product(subject: &Subject<'_>) -> Option<((u64, u64), i32)> {
 
 fn zero_cases(subject: &Subject<'_>) -> Vec<Case> {
     let id = subject.id();
-    let (minus_a, minus_c) = (sign_of(id.a), sign_of(id.c));
+    let (minus_a, minus_c) = (id.a.negative_zero().unwrap_or(0), id.c.negative_zero().unwrap_or(0));
     let base = subject.zeros();
     let all_negative = |c: u64| {
         let mut dot = base.clone();

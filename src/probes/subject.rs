@@ -45,8 +45,8 @@ pub struct Subject<'a> {
     unscaled: Cell<Option<(i32, i32)>>,
 }
 
-/// Dots a batch holds at the most, so that a batch stays within some tens of megabytes.
-const DOTS_PER_BATCH: usize = 1 << 15;
+/// Elements of A that a batch holds at the most, so that it stays within some tens of megabytes.
+const ELEMENTS_PER_BATCH: usize = 1 << 22;
 
 impl<'a> Subject<'a> {
     /// An operation to ask.
@@ -271,7 +271,9 @@ impl<'a> Subject<'a> {
     /// What the device reports.
     pub fn ask(&self, dots: &[Dot]) -> Result<Vec<u64>, Error> {
         let mut answers = Vec::with_capacity(dots.len());
-        for dots in dots.chunks(DOTS_PER_BATCH) {
+        let (m, n, k) = self.id().shape.sizes();
+        let tiles = (ELEMENTS_PER_BATCH / (m * k).max(k * n)).max(1);
+        for dots in dots.chunks(tiles * m.min(n)) {
             self.ask_batch(dots, &mut answers)?;
         }
         self.asked.set(self.asked.get() + dots.len() as u64);

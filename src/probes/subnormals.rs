@@ -163,7 +163,12 @@ pub(super) fn ask_results(subject: &Subject<'_>, facts: &mut Facts) -> Result<Ve
     };
     let value = if ask_negative && signed { "flushed to signed zero" } else { "flushed to zero" };
     findings.push(Finding::measured(name, value.into(), words.into()).with(shown));
-    findings.push(tininess(subject, low, fraction_bits)?);
+    let decided = facts.kept.is_none_or(|kept| kept.at_least() > fraction_bits + 1);
+    findings.push(if decided {
+        tininess(subject, low, fraction_bits)?
+    } else {
+        Finding::inconclusive("subnormals.tininess", "the bit that would decide is lost at alignment")
+    });
     Ok(findings)
 }
 

@@ -178,7 +178,10 @@ fn monotone(subject: &Subject<'_>, facts: &Facts, structure: &Structure) -> Resu
         if exponent - depth > high {
             continue;
         }
-        for count in 1..=products.len() {
+        // Every count up to a wide block's, then powers of two.
+        let counts =
+            (1..=products.len()).filter(|count| *count <= 24 || count.is_power_of_two() || *count == products.len());
+        for count in counts {
             for sign in [1, -1] {
                 let smaller = Number::power(exponent).plus(Number::power(exponent - 1 - c_fraction).negated());
                 let below = if sign == 1 { smaller } else { Some(Number::power(exponent).negated()) };

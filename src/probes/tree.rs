@@ -129,6 +129,58 @@ impl Losses {
     }
 }
 
+/// For every pair of leaves that hold M and −M: how many others are lost.
+pub(super) struct Counts {
+    n: usize,
+    lost: Vec<u32>,
+}
+
+impl Counts {
+    pub(super) fn new(n: usize) -> Self {
+        Self { n, lost: vec![0; n * n] }
+    }
+
+    pub(super) fn set(&mut self, i: usize, j: usize, lost: usize) {
+        let lost = u32::try_from(lost).unwrap_or(u32::MAX);
+        self.lost[i * self.n + j] = lost;
+        self.lost[j * self.n + i] = lost;
+    }
+
+    /// The tree in which everything below the joint of two leaves is lost to them, or a pair that no such tree explains.
+    pub(super) fn tree(&self, leaves: &[Leaf]) -> Result<Tree, (Leaf, Leaf)> {
+        self.build(&(0..self.n).collect::<Vec<_>>(), leaves)
+    }
+
+    fn build(&self, set: &[usize], leaves: &[Leaf]) -> Result<Tree, (Leaf, Leaf)> {
+        if let [only] = set {
+            return Ok(Tree::Leaf(leaves[*only]));
+        }
+        let all = u32::try_from(set.len() - 2).unwrap_or(u32::MAX);
+        let mut parts: Vec<Vec<usize>> = Vec::new();
+        for member in set {
+            let joined_earlier = |part: &&mut Vec<usize>| self.lost[part[0] * self.n + member] < all;
+            match parts.iter_mut().find(joined_earlier) {
+                Some(part) => part.push(*member),
+                None => parts.push(vec![*member]),
+            }
+        }
+        if parts.len() == 1 {
+            return Err((leaves[set[0]], leaves[set[1]]));
+        }
+        for (at, part) in parts.iter().enumerate() {
+            for (i, j) in part.iter().flat_map(|i| parts[at + 1..].iter().flatten().map(move |j| (*i, *j))) {
+                if self.lost[i * self.n + j] != all {
+                    return Err((leaves[i], leaves[j]));
+                }
+            }
+        }
+        let joint = if parts.len() == 2 { Joint::Pair } else { Joint::Fused };
+        let mut children = parts.iter().map(|part| self.build(part, leaves)).collect::<Result<Vec<_>, _>>()?;
+        children.sort_by_key(|child| (matches!(child, Tree::Node { .. }), child.first_leaf()));
+        Ok(Tree::Node { joint, children })
+    }
+}
+
 impl Tree {
     /// The leaves below, in no particular order.
     #[must_use]

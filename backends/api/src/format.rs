@@ -402,6 +402,14 @@ impl Format {
         Some(float.with_sign(negative, field))
     }
 
+    /// The bits of −0, or `None` where the format has none.
+    #[must_use]
+    pub fn negative_zero(self) -> Option<u64> {
+        let float = self.as_float().filter(|float| float.is_signed())?;
+        let bits = float.with_sign(true, 0);
+        (self.decode(bits) == Decoded::Zero { negative: true }).then_some(bits)
+    }
+
     /// The bits of a quiet NaN without payload, or `None` where the format has none.
     #[must_use]
     pub fn nan(self) -> Option<u64> {

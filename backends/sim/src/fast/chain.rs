@@ -1,9 +1,16 @@
 //! Which plans are fused chains, and how their operands are packed for the kernel.
 
-use mxprobe_api::{Elements, Format, OperationId, Rounding, Specials, Subnormals};
+use mxprobe_api::{Elements, Format, OperationId, Rounding, Subnormals};
 
-use super::simd::{Chain, Join, NARROW_PANEL, PackedA, PackedB, WIDE_PANEL};
+use super::{
+    Path,
+    drive::{Kernel, Source},
+    operand::{Operand, bits_of},
+    simd::{self, Chain, Join, NARROW_PANEL, PackedA, PackedB, WIDE_PANEL},
+    tree::store_floats,
+};
 use crate::{
+    gemm::Matrices,
     model::{Adder, Below, Class, Exponent, Output, Scale, Unit, ZeroSign},
     tree::{Plan, Term},
 };
@@ -20,210 +27,6 @@ pub(super) struct ChainPlan {
     d: Format,
     /// Consecutive k that share a scale, and the bias of its exponent.
     scale: Option<(usize, i32)>,
-}
-
-/// How the bits of a factor are taken apart, by shifts that the compiler can do on many at once.
-#[derive(Clone, Copy, Debug)]
-struct Operand {
-    unread_bits: u32,
-    fraction_bits: u32,
-    magnitude_bits: u32,
-    bias: i32,
-    /// Magnitudes from here on are NaN or infinite.
-    special: u32,
-    /// The one code that is NaN, sign included.
-    nan: u32,
-    flush: bool,
-    /// Whether each block has its own base exponent.
-    dynamic: bool,
-    base: i32,
-}
-
-/// The exponents below the base that a code can tell.
-const DEPTH: i32 = 63;
-
-impl Operand {
-    fn new(format: Format, flush: bool) -> Option<Self> {
-        let encoding = format.as_float()?;
-        let magnitude_bits = encoding.exponent_bits + encoding.fraction_bits;
-        let ones = (1u32 << magnitude_bits.min(31)) - 1;
-        let special = match encoding.specials {
-            Specials::Ieee => ones & !((1 << encoding.fraction_bits) - 1),
-            Specials::AllOnesNan => ones,
-            Specials::NegativeZeroNan | Specials::None => u32::MAX,
-            Specials::UnsignedAllOnesNan | Specials::PowerOfTwo => return None,
-        };
-        let nan = if encoding.specials == Specials::NegativeZeroNan { ones + 1 } else { u32::MAX };
-        let largest = format.largest(false) >> encoding.unread_bits >> encoding.fraction_bits;
-        let base = i32::try_from(largest).ok()? - encoding.bias;
-        let dynamic = encoding.exponent_bits > 5;
-        (encoding.exponent_bits <= 8 && encoding.fraction_bits <= 11).then_some(Self {
-            unread_bits: encoding.unread_bits,
-            fraction_bits: encoding.fraction_bits,
-            magnitude_bits,
-            bias: encoding.bias,
-            special,
-            nan,
-            flush,
-            dynamic,
-            base,
-        })
-    }
-
-    /// The magnitude's bits, or 0 for what is no number or counts as 0; the sign in its place in an f32; and whether it
-    /// is no number.
-    #[inline(always)]
-    fn split(&self, bits: u32) -> (u32, u32, bool) {
-        let bits = bits >> self.unread_bits;
-        let magnitude = bits & ((1 << self.magnitude_bits) - 1);
-        let sign = (bits >> self.magnitude_bits & 1) << 31;
-        let special = (magnitude >= self.special) | (bits == self.nan);
-        let none = special | (self.flush & (magnitude >> self.fraction_bits == 0));
-        (if none { 0 } else { magnitude }, sign, special)
-    }
-
-    /// The exponent field, 1 for a subnormal, 0 for a zero.
-    #[inline(always)]
-    fn field(&self, magnitude: u32) -> i32 {
-        let field = (magnitude >> self.fraction_bits).max(1).cast_signed();
-        if magnitude == 0 { 0 } else { field }
-    }
-
-    /// What a raw value is multiplied by so that exponent `base` becomes 0.
-    #[inline(always)]
-    #[allow(clippy::cast_sign_loss)]
-    fn factor(&self, base: i32) -> f32 {
-        let exponent = 127 - self.bias - base;
-        // 2^−127 is subnormal.
-        if exponent < -126 { f32::from_bits(0x0040_0000) } else { f32::from_bits(((exponent + 127) as u32) << 23) }
-    }
-
-    /// The value relative to `2^base`, and its code.
-    #[inline(always)]
-    fn pack(&self, bits: u32, base: i32, factor: f32) -> (f32, u8, bool) {
-        let (magnitude, sign, special) = self.split(bits);
-        // The fields moved to those of an f32; a subnormal becomes one of f32, and the product is normal again.
-        let raw = f32::from_bits(magnitude << (23 - self.fraction_bits) | sign);
-        let relative = self.field(magnitude) - self.bias - base;
-        let code = if magnitude == 0 { 0 } else { 127 + relative.max(-DEPTH) };
-        // At most 127.
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-        (raw * factor, code as u8, special)
-    }
-}
-
-/// The plan as a chain, if it is one that the kernel computes.
-pub(super) fn chain_of(adders: &[Adder], unit: &Unit, plan: &Plan, id: &OperationId) -> Option<ChainPlan> {
-    let (last, join) = match plan.nodes.split_last()? {
-        (last, rest) if !rest.is_empty() && !last.terms.iter().any(|term| matches!(term, Term::Product(_))) => {
-            let adds_c = last.terms.len() == 2
-                && last.terms.contains(&Term::C)
-                && last.terms.contains(&Term::Node(rest.len() - 1));
-            (adds_c.then_some(&adders[last.adder])?, Join::AddC)
-        }
-        (last, _) => (&adders[last.adder], Join::Nothing),
-    };
-    let blocks = if join == Join::AddC { &plan.nodes[..plan.nodes.len() - 1] } else { &plan.nodes[..] };
-    let adder = &adders[blocks[0].adder];
-    let mut order = Vec::new();
-    let mut len = None;
-    for (index, node) in blocks.iter().enumerate() {
-        let products: Vec<usize> = node.terms.iter().filter_map(product).collect();
-        let mut rest = node.terms.iter().filter(|term| product(term).is_none());
-        let before = match (rest.next(), rest.next()) {
-            (Some(term), None) => Some(*term),
-            (None, _) => None,
-            _ => return None,
-        };
-        let wanted = match (index, join) {
-            (0, Join::Nothing) => matches!(before, Some(Term::C)),
-            (0, Join::AddC) => matches!(before, None | Some(Term::PositiveZero)),
-            (index, _) => before == Some(Term::Node(index - 1)),
-        };
-        if !wanted || node.adder != blocks[0].adder || *len.get_or_insert(products.len()) != products.len() {
-            return None;
-        }
-        order.extend(products);
-    }
-    let len = len.filter(|len| *len > 0)?;
-    let k = id.shape.sizes().2;
-    let mut sorted = order.clone();
-    sorted.sort_unstable();
-    if sorted != (0..k).collect::<Vec<_>>() {
-        return None;
-    }
-
-    let [rule] = &adder.grid[..] else { return None };
-    let is_plain = rule.terms == Class::All
-        && rule.exponent == Exponent::Operands
-        && adder.below == Below::Truncate
-        && adder.value_cut_bits == 0
-        && adder.ignored_values.is_none()
-        && adder.carry_bits.is_none()
-        && adder.normalised_fraction_bits.is_none()
-        && adder.scale == Scale::Products
-        && !adder.product_overflow
-        && adder.zero == ZeroSign::Positive
-        && !unit.flush.c;
-    let (half, mask) = match adder.output {
-        Output::Float {
-            format: Format::F32,
-            fraction_bits,
-            rounding: Rounding::TowardZero,
-            subnormals: Subnormals::Keep,
-            ..
-        } => (false, -1 << (23 - fraction_bits)),
-        Output::Float {
-            format: Format::F16,
-            fraction_bits: 10,
-            rounding: Rounding::NearestEven,
-            subnormals: Subnormals::Keep,
-            ..
-        } => (true, -1),
-        _ => return None,
-    };
-    let c_is_known = id.c == Format::F32 || id.c == Format::F16;
-    if !is_plain || !c_is_known || !(1..=25).contains(&rule.fraction_bits) {
-        return None;
-    }
-    if join == Join::AddC {
-        // A native addition; c and the chain's result are of its format.
-        let is_native = last.grid.is_empty()
-            && last.output == adder_output_to_nearest(if half { Format::F16 } else { Format::F32 }, last)?
-            && id.c == id.d;
-        if !is_native || mask != -1 {
-            return None;
-        }
-    }
-    let (a, b) = (Operand::new(id.a, unit.flush.a)?, Operand::new(id.b, unit.flush.b)?);
-    let scale = match id.block_scale() {
-        None => None,
-        Some(scale) if scale.format == Format::UE8M0 && scale.block.is_multiple_of(len) => Some((scale.block, 127)),
-        Some(_) => return None,
-    };
-    // A permutation must not take a product out of its scale's block.
-    if scale.is_some() && order != sorted {
-        return None;
-    }
-    let wide = a.dynamic || b.dynamic || scale.is_some() || (!half && id.c != Format::F32);
-    // Without a floor, products of wide formats may lie deeper than the kernel's arithmetic.
-    let floor = rule.exponent_floor.filter(|floor| *floor >= -150);
-    let floor = if wide { floor? } else { floor.unwrap_or(-150) };
-    let least = |format: Format| format.as_float().map_or(0, |encoding| encoding.min_exponent());
-    let chain = Chain {
-        len,
-        part: Chain::largest_part(rule.fraction_bits),
-        fraction_bits: rule.fraction_bits,
-        floor,
-        blocks: blocks.len(),
-        join,
-        mask,
-        least: (least(id.c), least(id.d)),
-        half,
-        wide,
-        base: a.base + b.base,
-    };
-    Some(ChainPlan { chain, order, a, b, c: id.c, d: id.d, scale })
 }
 
 fn product(term: &Term) -> Option<usize> {
@@ -248,24 +51,125 @@ fn adder_output_to_nearest(format: Format, adder: &Adder) -> Option<Output> {
     }
 }
 
-/// `len` elements from `start` on, as bits.
-fn bits_of(elements: &Elements, start: usize, into: &mut [u32]) {
-    let size = elements.format().storage_bytes();
-    let bytes = &elements.bytes()[start * size..][..into.len() * size];
-    match size {
-        1 => into.iter_mut().zip(bytes).for_each(|(slot, byte)| *slot = u32::from(*byte)),
-        2 => into
-            .iter_mut()
-            .zip(bytes.chunks_exact(2))
-            .for_each(|(slot, pair)| *slot = u32::from(u16::from_le_bytes([pair[0], pair[1]]))),
-        _ => into
-            .iter_mut()
-            .zip(bytes.chunks_exact(4))
-            .for_each(|(slot, four)| *slot = u32::from_le_bytes([four[0], four[1], four[2], four[3]])),
-    }
-}
-
 impl ChainPlan {
+    /// The plan as a chain, if it is one that the kernel computes.
+    pub(super) fn of(adders: &[Adder], unit: &Unit, plan: &Plan, id: &OperationId) -> Option<Self> {
+        let (last, join) = match plan.nodes.split_last()? {
+            (last, rest) if !rest.is_empty() && !last.terms.iter().any(|term| matches!(term, Term::Product(_))) => {
+                let adds_c = last.terms.len() == 2
+                    && last.terms.contains(&Term::C)
+                    && last.terms.contains(&Term::Node(rest.len() - 1));
+                (adds_c.then_some(&adders[last.adder])?, Join::AddC)
+            }
+            (last, _) => (&adders[last.adder], Join::Nothing),
+        };
+        let blocks = if join == Join::AddC { &plan.nodes[..plan.nodes.len() - 1] } else { &plan.nodes[..] };
+        let adder = &adders[blocks[0].adder];
+        let mut order = Vec::new();
+        let mut len = None;
+        for (index, node) in blocks.iter().enumerate() {
+            let products: Vec<usize> = node.terms.iter().filter_map(product).collect();
+            let mut rest = node.terms.iter().filter(|term| product(term).is_none());
+            let before = match (rest.next(), rest.next()) {
+                (Some(term), None) => Some(*term),
+                (None, _) => None,
+                _ => return None,
+            };
+            let wanted = match (index, join) {
+                (0, Join::Nothing) => matches!(before, Some(Term::C)),
+                (0, Join::AddC) => matches!(before, None | Some(Term::PositiveZero)),
+                (index, _) => before == Some(Term::Node(index - 1)),
+            };
+            if !wanted || node.adder != blocks[0].adder || *len.get_or_insert(products.len()) != products.len() {
+                return None;
+            }
+            order.extend(products);
+        }
+        let len = len.filter(|len| *len > 0)?;
+        let k = id.shape.sizes().2;
+        let mut sorted = order.clone();
+        sorted.sort_unstable();
+        if sorted != (0..k).collect::<Vec<_>>() {
+            return None;
+        }
+
+        let [rule] = &adder.grid[..] else { return None };
+        let is_plain = rule.terms == Class::All
+            && rule.exponent == Exponent::Operands
+            && adder.below == Below::Truncate
+            && adder.value_cut_bits == 0
+            && adder.ignored_values.is_none()
+            && adder.carry_bits.is_none()
+            && adder.normalised_fraction_bits.is_none()
+            && adder.scale == Scale::Products
+            && !adder.product_overflow
+            && adder.zero == ZeroSign::Positive
+            && !unit.flush.c;
+        let (half, mask) = match adder.output {
+            Output::Float {
+                format: Format::F32,
+                fraction_bits,
+                rounding: Rounding::TowardZero,
+                subnormals: Subnormals::Keep,
+                ..
+            } => (false, -1 << (23 - fraction_bits)),
+            Output::Float {
+                format: Format::F16,
+                fraction_bits: 10,
+                rounding: Rounding::NearestEven,
+                subnormals: Subnormals::Keep,
+                ..
+            } => (true, -1),
+            _ => return None,
+        };
+        let c_is_known = id.c == Format::F32 || id.c == Format::F16;
+        if !is_plain || !c_is_known || !(1..=25).contains(&rule.fraction_bits) {
+            return None;
+        }
+        if join == Join::AddC {
+            // A native addition; c and the chain's result are of its format.
+            let is_native = last.grid.is_empty()
+                && last.output == adder_output_to_nearest(if half { Format::F16 } else { Format::F32 }, last)?
+                && id.c == id.d;
+            if !is_native || mask != -1 {
+                return None;
+            }
+        }
+        // The sign of a zero product does not matter.
+        let (a, b) = (Operand::new(id.a, unit.flush.a, false)?, Operand::new(id.b, unit.flush.b, false)?);
+        if id.a.fraction_bits() + id.b.fraction_bits() > 22 {
+            return None;
+        }
+        let scale = match id.block_scale() {
+            None => None,
+            Some(scale) if scale.format == Format::UE8M0 && scale.block.is_multiple_of(len) => Some((scale.block, 127)),
+            Some(_) => return None,
+        };
+        // A permutation must not take a product out of its scale's block.
+        if scale.is_some() && order != sorted {
+            return None;
+        }
+        let wide = a.dynamic || b.dynamic || scale.is_some() || (!half && id.c != Format::F32);
+        // Without a floor, products of wide formats may lie deeper than the kernel's arithmetic.
+        let floor = rule.exponent_floor.filter(|floor| *floor >= -150);
+        let floor = if wide { floor? } else { floor.unwrap_or(-150) };
+        let least = |format: Format| format.as_float().map_or(0, |encoding| encoding.min_exponent());
+        let chain = Chain {
+            len,
+            part: Chain::largest_part(rule.fraction_bits),
+            fraction_bits: rule.fraction_bits,
+            floor,
+            blocks: blocks.len(),
+            join,
+            mask,
+            least: (least(id.c), least(id.d)),
+            half,
+            wide,
+            base: a.base + b.base,
+        };
+        Some(Self { chain, order, a, b, c: id.c, d: id.d, scale })
+    }
+
     /// The exponent of a block's scale, or `None` where it is NaN.
     fn scale_exponent(&self, scales: Option<&Elements>, at: usize) -> Option<i32> {
         match (scales, self.scale) {
@@ -277,114 +181,8 @@ impl ChainPlan {
         }
     }
 
-    /// Rows `first..first + rows` of A, k a row of `from`, padded to `steps` operations; and which rows hold something
-    /// that is no number.
-    pub(super) fn pack_a(
-        &self,
-        from: &Elements,
-        scales: Option<&Elements>,
-        k: usize,
-        first: usize,
-        rows: usize,
-        steps: usize,
-        into: &mut PackedA,
-    ) -> Vec<bool> {
-        let len = self.chain.len;
-        let step = self.order.len();
-        into.k = steps * step;
-        into.blocks = if self.chain.wide { into.k / len } else { 0 };
-        into.values.resize(rows * into.k, 0.0);
-        into.codes.resize(rows * into.k, 0);
-        into.bases.resize(rows * into.blocks, 0);
-        let in_order = self.order.iter().enumerate().all(|(at, k)| at == *k);
-        let mut bits = vec![0; into.k];
-        let mut ordered = vec![0; if in_order { 0 } else { into.k }];
-        let mut special_rows = Vec::with_capacity(rows);
-        for row in 0..rows {
-            bits_of(from, (first + row) * k, &mut bits[..k]);
-            let bits = if in_order {
-                &bits
-            } else {
-                for (at, slot) in ordered.iter_mut().enumerate() {
-                    *slot = bits[at / step * step + self.order[at % step]];
-                }
-                &ordered
-            };
-            let mut any_special = false;
-            let values = &mut into.values[row * into.k..][..into.k];
-            let codes = &mut into.codes[row * into.k..][..into.k];
-            if !self.a.dynamic {
-                let factor = self.a.factor(self.a.base);
-                for ((bits, value), codes) in bits.iter().zip(values).zip(codes) {
-                    let (packed, code, special) = self.a.pack(*bits, self.a.base, factor);
-                    *value = packed;
-                    *codes = u32::from(code) * 0x0101_0101;
-                    any_special |= special;
-                }
-                into.bases[row * into.blocks..][..into.blocks].fill(self.a.base);
-            } else {
-                for block in 0..into.k / len {
-                    let at = block * len..(block + 1) * len;
-                    let most =
-                        bits[at.clone()].iter().map(|bits| self.a.field(self.a.split(*bits).0)).max().unwrap_or(0);
-                    let base = most.max(1) - self.a.bias;
-                    let factor = self.a.factor(base);
-                    for index in at {
-                        let (packed, code, special) = self.a.pack(bits[index], base, factor);
-                        values[index] = packed;
-                        codes[index] = u32::from(code) * 0x0101_0101;
-                        any_special |= special;
-                    }
-                    into.bases[row * into.blocks + block] = base;
-                }
-            }
-            if let Some((block_k, _)) = self.scale {
-                let of_row = k.div_ceil(block_k);
-                for block in 0..into.blocks {
-                    let index = block * len / block_k;
-                    if index < of_row {
-                        match self.scale_exponent(scales, (first + row) * of_row + index) {
-                            Some(exponent) => into.bases[row * into.blocks + block] += exponent,
-                            None => any_special = true,
-                        }
-                    }
-                }
-            }
-            special_rows.push(any_special);
-        }
-        special_rows
-    }
-
-    /// The columns of B from `first` on that one panel holds, `k × n` from element `start`; and which of them hold
-    /// something that is no number, a bit each.
-    #[allow(clippy::too_many_arguments)]
-    pub(super) fn pack_b(
-        &self,
-        from: &Elements,
-        start: usize,
-        scales: Option<(&Elements, usize)>,
-        (k, n): (usize, usize),
-        first: usize,
-        steps: usize,
-        into: &mut PackedB,
-    ) -> u64 {
-        match into.panel {
-            WIDE_PANEL => self.pack_panel::<WIDE_PANEL>(from, start, scales, (k, n), first, steps, into),
-            _ => self.pack_panel::<NARROW_PANEL>(from, start, scales, (k, n), first, steps, into),
-        }
-    }
-
-    #[allow(clippy::too_many_arguments)]
-    fn pack_panel<const PANEL: usize>(
-        &self,
-        from: &Elements,
-        start: usize,
-        scales: Option<(&Elements, usize)>,
-        (k, n): (usize, usize),
-        first: usize,
-        steps: usize,
-        into: &mut PackedB,
-    ) -> u64 {
+    fn pack_panel<const PANEL: usize>(&self, from: &Source<'_>, first: usize, steps: usize, into: &mut PackedB) -> u64 {
+        let Matrices { k, n, b, scale_b, .. } = *from.matrices;
         let len = self.chain.len;
         let step = self.order.len();
         into.k = steps * step;
@@ -408,7 +206,7 @@ impl ChainPlan {
                 for index in 0..len {
                     let mut row = [0; PANEL];
                     if row_of(index) < k {
-                        bits_of(from, start + row_of(index) * n + first, &mut row[..columns]);
+                        bits_of(b, from.row_of_b(row_of(index)) + first, &mut row[..columns]);
                     }
                     for column in 0..PANEL {
                         most[column] = most[column].max(operand.field(operand.split(row[column]).0));
@@ -427,7 +225,7 @@ impl ChainPlan {
                 if operand.dynamic && index < bits.len() {
                     row = bits[index];
                 } else if row_of(index) < k {
-                    bits_of(from, start + row_of(index) * n + first, &mut row[..columns]);
+                    bits_of(b, from.row_of_b(row_of(index)) + first, &mut row[..columns]);
                 }
                 let at = (block * len + index) * PANEL;
                 let values = &mut into.values[at..at + PANEL];
@@ -442,11 +240,11 @@ impl ChainPlan {
             if self.chain.wide {
                 let bases = &mut into.bases[block * PANEL..][..PANEL];
                 bases.copy_from_slice(&base);
-                if let (Some((block_k, _)), Some((scales, start))) = (self.scale, scales) {
+                if let Some((block_k, _)) = self.scale {
                     let index = block * len / block_k;
                     if index < k.div_ceil(block_k) {
                         for column in 0..columns {
-                            match self.scale_exponent(Some(scales), start + index * n + first + column) {
+                            match self.scale_exponent(scale_b, from.scales_of_b(index) + first + column) {
                                 Some(exponent) => bases[column] += exponent,
                                 None => special[column] = true,
                             }
@@ -457,9 +255,91 @@ impl ChainPlan {
         }
         special.iter().enumerate().fold(0, |mask, (column, special)| mask | u64::from(*special) << column)
     }
+}
 
-    /// A row of C as accumulators, and which are no numbers, a bit each.
-    pub(super) fn load_c(&self, from: &Elements, start: usize, into: &mut [f32]) -> u64 {
+impl Kernel for ChainPlan {
+    type Accumulator = f32;
+    type A = PackedA;
+    type B = PackedB;
+
+    fn pack_a(&self, from: &Source<'_>, first: usize, rows: usize, steps: usize) -> (PackedA, Vec<bool>) {
+        let k = from.matrices.k;
+        let mut packed = PackedA::default();
+        let len = self.chain.len;
+        let step = self.order.len();
+        packed.k = steps * step;
+        packed.blocks = if self.chain.wide { packed.k / len } else { 0 };
+        packed.values.resize(rows * packed.k, 0.0);
+        packed.codes.resize(rows * packed.k, 0);
+        packed.bases.resize(rows * packed.blocks, 0);
+        let in_order = self.order.iter().enumerate().all(|(at, k)| at == *k);
+        let mut bits = vec![0; packed.k];
+        let mut ordered = vec![0; if in_order { 0 } else { packed.k }];
+        let mut special_rows = Vec::with_capacity(rows);
+        for row in 0..rows {
+            bits_of(from.matrices.a, from.row_of_a(first + row), &mut bits[..k]);
+            let bits = if in_order {
+                &bits
+            } else {
+                for (at, slot) in ordered.iter_mut().enumerate() {
+                    *slot = bits[at / step * step + self.order[at % step]];
+                }
+                &ordered
+            };
+            let mut any_special = false;
+            let values = &mut packed.values[row * packed.k..][..packed.k];
+            let codes = &mut packed.codes[row * packed.k..][..packed.k];
+            if !self.a.dynamic {
+                let factor = self.a.factor(self.a.base);
+                for ((bits, value), codes) in bits.iter().zip(values).zip(codes) {
+                    let (packed, code, special) = self.a.pack(*bits, self.a.base, factor);
+                    *value = packed;
+                    *codes = u32::from(code) * 0x0101_0101;
+                    any_special |= special;
+                }
+                packed.bases[row * packed.blocks..][..packed.blocks].fill(self.a.base);
+            } else {
+                for block in 0..packed.k / len {
+                    let at = block * len..(block + 1) * len;
+                    let most =
+                        bits[at.clone()].iter().map(|bits| self.a.field(self.a.split(*bits).0)).max().unwrap_or(0);
+                    let base = most.max(1) - self.a.bias;
+                    let factor = self.a.factor(base);
+                    for index in at {
+                        let (packed, code, special) = self.a.pack(bits[index], base, factor);
+                        values[index] = packed;
+                        codes[index] = u32::from(code) * 0x0101_0101;
+                        any_special |= special;
+                    }
+                    packed.bases[row * packed.blocks + block] = base;
+                }
+            }
+            if let Some((block_k, _)) = self.scale {
+                let of_row = k.div_ceil(block_k);
+                for block in 0..packed.blocks {
+                    let index = block * len / block_k;
+                    if index < of_row {
+                        match self.scale_exponent(from.matrices.scale_a, from.scales_of_a(first + row) + index) {
+                            Some(exponent) => packed.bases[row * packed.blocks + block] += exponent,
+                            None => any_special = true,
+                        }
+                    }
+                }
+            }
+            special_rows.push(any_special);
+        }
+        (packed, special_rows)
+    }
+
+    fn pack_b(&self, from: &Source<'_>, first: usize, panel: usize, steps: usize, into: &mut PackedB) -> u64 {
+        into.panel = panel;
+        match panel {
+            WIDE_PANEL => self.pack_panel::<WIDE_PANEL>(from, first, steps, into),
+            _ => self.pack_panel::<NARROW_PANEL>(from, first, steps, into),
+        }
+    }
+
+    fn load_c(&self, from: &Elements, start: usize, into: &mut [f32]) -> u64 {
         let mut bits = [0u32; WIDE_PANEL];
         let bits = &mut bits[..into.len()];
         bits_of(from, start, bits);
@@ -482,20 +362,20 @@ impl ChainPlan {
         special
     }
 
-    /// Accumulators as elements of D.
-    #[allow(clippy::cast_possible_truncation)]
-    pub(super) fn store_d(&self, from: &[f32], into: &mut [u8]) {
-        if self.d == Format::F32 {
-            for (value, slot) in from.iter().zip(into.chunks_exact_mut(4)) {
-                slot.copy_from_slice(&value.to_bits().to_le_bytes());
-            }
-        } else {
-            for (value, slot) in from.iter().zip(into.chunks_exact_mut(2)) {
-                // Exact, for the value is one of f16: 2^−112 moves the bias, and makes a small one subnormal.
-                let bits = (value * f32::from_bits(15 << 23)).to_bits();
-                let half = (bits >> 13 & 0x7fff) | (bits >> 16 & 0x8000);
-                slot.copy_from_slice(&(half as u16).to_le_bytes());
-            }
-        }
+    fn store_d(&self, from: &[f32], into: &mut [u8]) {
+        store_floats(self.d, from, into);
+    }
+
+    fn run(
+        &self,
+        path: Path,
+        a: &PackedA,
+        row: usize,
+        b: &PackedB,
+        steps: std::ops::Range<usize>,
+        accumulators: &mut [f32],
+        left: &mut [u64],
+    ) {
+        simd::run_chain(path, &self.chain, a, row, b, steps, accumulators, left);
     }
 }

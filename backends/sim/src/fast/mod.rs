@@ -5,14 +5,14 @@
 //! by element, so that every path returns the same bits.
 
 mod chain;
+mod double;
+mod drive;
+mod integer;
+mod operand;
 mod scalar;
 mod simd;
+mod tree;
 mod unpack;
-
-use std::sync::{
-    Mutex, PoisonError,
-    atomic::{AtomicUsize, Ordering},
-};
 
 use mxprobe_api::{Elements, Error, OperationId, TileBatch};
 
@@ -23,8 +23,11 @@ use crate::{
     tree::Plan,
 };
 use chain::ChainPlan;
+use double::DoublePlan;
+use integer::IntegerPlan;
 use scalar::{Compiled, Scratch, UnpackedDot};
-use simd::{NARROW_PANEL, PackedA, PackedB, WIDE_PANEL};
+use simd::WIDE_PANEL;
+use tree::TreePlan;
 use unpack::{Reader, Unpacked, ZERO};
 
 /// How a dot is computed. All give the same bits.
@@ -59,8 +62,36 @@ pub struct Evaluator {
     unit: Unit,
     plan: Plan,
     compiled: Compiled,
-    kernel: Option<ChainPlan>,
+    kernel: Kernels,
     path: Path,
+}
+
+/// The kernel that computes an operation with columns in lanes.
+#[derive(Clone, Debug)]
+enum Kernels {
+    None,
+    Chain(ChainPlan),
+    Tree(TreePlan),
+    Double(DoublePlan),
+    Integer(IntegerPlan),
+}
+
+impl Kernels {
+    fn of(adders: &[Adder], unit: &Unit, plan: &Plan, id: &OperationId, path: Path) -> Self {
+        if path < Path::Portable {
+            return Self::None;
+        }
+        if let Some(kernel) = ChainPlan::of(adders, unit, plan, id) {
+            return Self::Chain(kernel);
+        }
+        if let Some(kernel) = TreePlan::of(adders, unit, plan, id, path) {
+            return Self::Tree(kernel);
+        }
+        if let Some(kernel) = DoublePlan::of(adders, unit, plan, id, path) {
+            return Self::Double(kernel);
+        }
+        IntegerPlan::of(adders, unit, plan, id).map_or(Self::None, Self::Integer)
+    }
 }
 
 impl Evaluator {
@@ -80,8 +111,9 @@ impl Evaluator {
         let missing = || Error::invalid(format!("the model {} has no operation {id}", model.name));
         let (unit, plan) = model.plan(id).ok_or_else(missing)?;
         let compiled = Compiled::new(&model.adders, unit, &plan, id);
-        let kernel = chain::chain_of(&model.adders, unit, &plan, id);
-        let path = path.min(if kernel.is_some() { simd::fastest() } else { Path::Scalar });
+        let path = path.min(simd::fastest());
+        let kernel = Kernels::of(&model.adders, unit, &plan, id, path);
+        let path = if matches!(kernel, Kernels::None) { path.min(Path::Scalar) } else { path };
         Ok(Self { id: id.clone(), adders: model.adders.clone(), unit: unit.clone(), plan, compiled, kernel, path })
     }
 
@@ -124,169 +156,34 @@ impl Evaluator {
 
     /// D of every tile of a batch that fits the operation.
     pub(crate) fn tiles(&self, batch: &TileBatch, threads: usize) -> Elements {
-        let id = &self.id;
-        let (m, n, k) = id.shape.sizes();
-        let d = Elements::zeros(id.d, batch.tiles * m * n);
-        let tile_bytes = m * n * id.d.storage_bytes();
-        let view = |tile: usize| View {
-            matrices: Matrices {
-                m,
-                n,
-                k,
-                a: &batch.a,
-                b: &batch.b,
-                c: &batch.c,
-                scale_a: batch.scale_a.as_ref(),
-                scale_b: batch.scale_b.as_ref(),
-            },
-            tile,
-        };
-        // A thread costs as much as some hundred thousand products.
-        let threads = threads.min(1 + batch.tiles * m * n * k / 400_000);
-        let d = Mutex::new(d);
-        in_threads(0..batch.tiles, threads, |tile, room: &mut Room| {
-            let view = view(tile);
-            let mut out = std::mem::take(&mut room.out);
-            out.resize(tile_bytes, 0);
-            match self.kernel() {
-                Some(plan) => {
-                    let panel = panel_for(n);
-                    let a = self.pack_a(plan, &view, 0, m);
-                    for first in (0..n).step_by(panel) {
-                        self.panel(plan, &view, &a, (0, m), first, panel, &mut out, room);
-                    }
-                }
-                None => self.rows(&view, 0, &mut out, room),
-            }
-            let mut d = d.lock().unwrap_or_else(PoisonError::into_inner);
-            d.bytes_mut()[tile * tile_bytes..][..tile_bytes].copy_from_slice(&out);
-            room.out = out;
-        });
-        d.into_inner().unwrap_or_else(PoisonError::into_inner)
+        match self.kernels() {
+            Kernels::None => drive::tiles(self, None::<&ChainPlan>, batch, threads),
+            Kernels::Chain(kernel) => drive::tiles(self, Some(kernel), batch, threads),
+            Kernels::Tree(kernel) => drive::tiles(self, Some(kernel), batch, threads),
+            Kernels::Double(kernel) => drive::tiles(self, Some(kernel), batch, threads),
+            Kernels::Integer(kernel) => drive::tiles(self, Some(kernel), batch, threads),
+        }
     }
 
     /// D of one multiply of matrices whose lengths were checked.
     pub(crate) fn matrices(&self, matrices: &Matrices<'_>, threads: usize) -> Elements {
-        let id = &self.id;
-        let (m, n) = (matrices.m, matrices.n);
-        let d = Elements::zeros(id.d, m * n);
-        if m * n == 0 {
-            return d;
+        match self.kernels() {
+            Kernels::None => drive::matrices(self, None::<&ChainPlan>, matrices, threads),
+            Kernels::Chain(kernel) => drive::matrices(self, Some(kernel), matrices, threads),
+            Kernels::Tree(kernel) => drive::matrices(self, Some(kernel), matrices, threads),
+            Kernels::Double(kernel) => drive::matrices(self, Some(kernel), matrices, threads),
+            Kernels::Integer(kernel) => drive::matrices(self, Some(kernel), matrices, threads),
         }
-        let size = id.d.storage_bytes();
-        let view = View { matrices: *matrices, tile: 0 };
-        // Rows of one piece, and columns.
-        let (rows, columns) = match self.kernel() {
-            Some(_) => {
-                let panels = n.div_ceil(WIDE_PANEL);
-                let pieces = (4 * threads).div_ceil(panels);
-                (if threads < 2 { m } else { m.div_ceil(pieces).next_multiple_of(16).min(m) }, panel_for(n))
-            }
-            None => (m.div_ceil(threads.max(1) * 4).clamp(1, 64), n),
-        };
-        let packed: Vec<_> = match self.kernel() {
-            Some(plan) => (0..m).step_by(rows).map(|row| self.pack_a(plan, &view, row, rows.min(m - row))).collect(),
-            None => Vec::new(),
-        };
-        let (across, down) = (n.div_ceil(columns), m.div_ceil(rows));
-        let d = Mutex::new(d);
-        in_threads(0..across * down, threads, |piece, room: &mut Room| {
-            // Piece after piece takes the same rows, so that threads write to D far apart.
-            let (band, first) = (piece / across, piece % across * columns);
-            let first_row = band * rows;
-            let rows = rows.min(m - first_row);
-            let columns = columns.min(n - first);
-            let mut out = std::mem::take(&mut room.out);
-            out.resize(rows * columns * size, 0);
-            match self.kernel() {
-                Some(plan) => {
-                    let view = &view;
-                    self.panel(plan, view, &packed[band], (first_row, rows), first, panel_for(n), &mut out, room);
-                }
-                None => self.rows(&view, first_row, &mut out, room),
-            }
-            let mut d = d.lock().unwrap_or_else(PoisonError::into_inner);
-            for (row, from) in out.chunks_exact(columns * size).enumerate() {
-                let at = ((first_row + row) * n + first) * size;
-                d.bytes_mut()[at..at + from.len()].copy_from_slice(from);
-            }
-            drop(d);
-            room.out = out;
-        });
-        d.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The plan for the kernel, where this evaluator's path has one.
-    fn kernel(&self) -> Option<&ChainPlan> {
-        self.kernel.as_ref().filter(|_| self.path >= Path::Portable)
+    /// The kernel of this evaluator's path.
+    fn kernels(&self) -> &Kernels {
+        if self.path >= Path::Portable { &self.kernel } else { &Kernels::None }
     }
 
+    /// Operations along k.
     fn steps(&self, k: usize) -> usize {
         k.div_ceil(self.id.shape.sizes().2).max(1)
-    }
-
-    fn pack_a(&self, plan: &ChainPlan, view: &View<'_>, first: usize, rows: usize) -> (PackedA, Vec<bool>) {
-        let Matrices { m, k, a, scale_a, .. } = view.matrices;
-        let mut packed = PackedA::default();
-        let special = plan.pack_a(a, scale_a, k, view.tile * m + first, rows, self.steps(k), &mut packed);
-        (packed, special)
-    }
-
-    /// D of some rows and the columns from `first` on that one panel holds, into `out`, rows of those columns.
-    #[allow(clippy::too_many_arguments)]
-    fn panel(
-        &self,
-        plan: &ChainPlan,
-        view: &View<'_>,
-        (a, special_rows): &(PackedA, Vec<bool>),
-        (first_row, rows): (usize, usize),
-        first: usize,
-        panel: usize,
-        out: &mut [u8],
-        room: &mut Room,
-    ) {
-        let Matrices { m, n, k, b, c, scale_b, .. } = view.matrices;
-        let (steps, step) = (self.steps(k), self.id.shape.sizes().2);
-        let columns = panel.min(n - first);
-        let size = self.id.d.storage_bytes();
-        let mut packed = std::mem::take(&mut room.packed);
-        packed.panel = panel;
-        let blocks = self.id.block_scale().map_or(0, |scale| k.div_ceil(scale.block));
-        let scales = scale_b.map(|scales| (scales, view.tile * blocks * n));
-        let special_columns = plan.pack_b(b, view.tile * k * n, scales, (k, n), first, steps, &mut packed);
-        // As many operations at a time as keep their part of the panel in the first cache, for as many rows as keep
-        // their accumulators there.
-        let steps_at_once = (64 / step).max(1);
-        let rows_at_once = 16;
-        let all = u64::MAX >> (64 - columns);
-        let (mut accumulators, mut left) = (vec![0.0f32; rows_at_once * panel], vec![0u64; rows_at_once]);
-        room.columns.iter_mut().for_each(|column| column.0 = false);
-        for start in (0..rows).step_by(rows_at_once) {
-            let rows = rows_at_once.min(rows - start);
-            for row in 0..rows {
-                let at = (view.tile * m + first_row + start + row) * n + first;
-                let accumulators = &mut accumulators[row * panel..][..columns];
-                left[row] = plan.load_c(c, at, accumulators) | special_columns;
-                if special_rows[start + row] {
-                    left[row] = all;
-                }
-            }
-            if left[..rows].iter().any(|left| left & all != all) {
-                for from in (0..steps).step_by(steps_at_once) {
-                    let steps = from..(from + steps_at_once).min(steps);
-                    let accumulators = &mut accumulators[..rows * panel];
-                    simd::run_chain(self.path, &plan.chain, a, start, &packed, steps, accumulators, &mut left[..rows]);
-                }
-            }
-            for row in 0..rows {
-                let out = &mut out[(start + row) * columns * size..][..columns * size];
-                plan.store_d(&accumulators[row * panel..][..columns], out);
-                if left[row] & all != 0 {
-                    self.left_over(view, (first_row + start + row, first, columns), left[row] & all, out, room);
-                }
-            }
-        }
-        room.packed = packed;
     }
 
     /// The elements of one row that the kernel left, a bit each from column `first` on, one by one.
@@ -390,6 +287,11 @@ struct View<'a> {
 }
 
 impl View<'_> {
+    fn source(&self, evaluator: &Evaluator) -> drive::Source<'_> {
+        let blocks = evaluator.id.block_scale().map_or(0, |scale| self.matrices.k.div_ceil(scale.block));
+        drive::Source { matrices: &self.matrices, tile: self.tile, blocks }
+    }
+
     /// One row of A, and of its scales, padded with +0 and with scales of 1.
     fn row_of_a(&self, evaluator: &Evaluator, row: usize, a: &mut [Unpacked], scales: &mut [Unpacked]) {
         let Matrices { m, k, a: from, scale_a, .. } = self.matrices;
@@ -428,13 +330,16 @@ struct Room {
     b: Vec<Unpacked>,
     scale_a: Vec<Unpacked>,
     scale_b: Vec<Unpacked>,
-    packed: PackedB,
     /// Columns of a panel that were taken apart, whether they are those of this panel, and their scales.
     columns: Vec<(bool, Vec<Unpacked>, Vec<Unpacked>)>,
-    out: Vec<u8>,
 }
 
 impl Room {
+    /// Another panel begins.
+    fn forget_columns(&mut self) {
+        self.columns.iter_mut().for_each(|column| column.0 = false);
+    }
+
     fn fit(&mut self, compiled: &Compiled, k: usize, scales: usize, rows: usize) {
         if self.scratch.is_none() {
             self.scratch = Some(compiled.scratch());
@@ -448,36 +353,4 @@ impl Room {
     fn row_of_a(&mut self, row: usize, k: usize, scales: usize) -> (&mut [Unpacked], &mut [Unpacked]) {
         (&mut self.a[row * k..][..k], &mut self.scale_a[row * scales..][..scales])
     }
-}
-
-/// Gives each thread one piece after another until none is left.
-fn in_threads<R: Default>(pieces: std::ops::Range<usize>, threads: usize, work: impl Fn(usize, &mut R) + Sync) {
-    let threads = threads.min(pieces.len()).max(1);
-    if threads == 1 {
-        let mut room = R::default();
-        pieces.for_each(|piece| work(piece, &mut room));
-        return;
-    }
-    let next = AtomicUsize::new(pieces.start);
-    let run = || {
-        let mut room = R::default();
-        loop {
-            let piece = next.fetch_add(1, Ordering::Relaxed);
-            if piece >= pieces.end {
-                break;
-            }
-            work(piece, &mut room);
-        }
-    };
-    std::thread::scope(|scope| {
-        for _ in 1..threads {
-            scope.spawn(run);
-        }
-        run();
-    });
-}
-
-/// The width of the panels of B for n columns.
-fn panel_for(n: usize) -> usize {
-    if n <= 32 { NARROW_PANEL } else { WIDE_PANEL }
 }

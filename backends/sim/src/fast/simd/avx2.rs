@@ -53,6 +53,10 @@ impl Lanes for Avx2 {
         unsafe { _mm256_fmadd_ps(x, y, z) }
     }
     #[inline(always)]
+    unsafe fn pairs(x: Self::I, y: Self::I) -> Self::I {
+        unsafe { _mm256_madd_epi16(x, y) }
+    }
+    #[inline(always)]
     unsafe fn add(x: Self::I, y: Self::I) -> Self::I {
         unsafe { _mm256_add_epi32(x, y) }
     }

@@ -55,6 +55,10 @@ impl Lanes for Avx512 {
         unsafe { _mm512_fmadd_ps(x, y, z) }
     }
     #[inline(always)]
+    unsafe fn pairs(x: Self::I, y: Self::I) -> Self::I {
+        unsafe { _mm512_madd_epi16(x, y) }
+    }
+    #[inline(always)]
     unsafe fn add(x: Self::I, y: Self::I) -> Self::I {
         unsafe { _mm512_add_epi32(x, y) }
     }

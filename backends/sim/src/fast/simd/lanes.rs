@@ -21,7 +21,10 @@ pub(super) trait Lanes: Copy {
     unsafe fn splat_i(value: i32) -> Self::I;
     unsafe fn mul(x: Self::F, y: Self::F) -> Self::F;
     unsafe fn add_f(x: Self::F, y: Self::F) -> Self::F;
+    /// `x · y + z`, rounded once; portably twice, which is the same where the product is exact.
     unsafe fn fma(x: Self::F, y: Self::F, z: Self::F) -> Self::F;
+    /// The sum of the products of the low and of the high 16 bits, signed; it wraps.
+    unsafe fn pairs(x: Self::I, y: Self::I) -> Self::I;
     unsafe fn add(x: Self::I, y: Self::I) -> Self::I;
     unsafe fn sub(x: Self::I, y: Self::I) -> Self::I;
     unsafe fn max(x: Self::I, y: Self::I) -> Self::I;
@@ -134,9 +137,16 @@ impl Lanes for Portable {
     unsafe fn fma(x: Self::F, y: Self::F, z: Self::F) -> Self::F {
         let mut out = [0.0; N];
         for lane in 0..N {
-            out[lane] = x[lane].mul_add(y[lane], z[lane]);
+            out[lane] = x[lane] * y[lane] + z[lane];
         }
         out
+    }
+    #[inline(always)]
+    unsafe fn pairs(x: Self::I, y: Self::I) -> Self::I {
+        map2(x, y, |x, y| {
+            let low = i32::from(x as i16) * i32::from(y as i16);
+            low.wrapping_add((x >> 16) * (y >> 16))
+        })
     }
     #[inline(always)]
     unsafe fn add(x: Self::I, y: Self::I) -> Self::I {

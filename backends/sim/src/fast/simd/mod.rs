@@ -8,11 +8,19 @@ mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 mod chain;
+mod double;
+mod integer;
 mod lanes;
+mod tree;
 
 pub(crate) use chain::{Chain, Join};
 
-use super::Path;
+use mxprobe_api::Rounding;
+
+use super::{
+    Path,
+    tree::{Flush, Input, Step, StepKind},
+};
 use chain::Task;
 use lanes::{Lanes, Portable};
 
@@ -60,6 +68,175 @@ pub(super) struct PackedB {
     pub k: usize,
     pub blocks: usize,
     pub panel: usize,
+}
+
+/// Rows of A, each of `k` words; or a panel of B, `k × panel`.
+#[derive(Debug, Default)]
+pub(super) struct Packed<T> {
+    pub values: Vec<T>,
+    pub k: usize,
+    pub panel: usize,
+}
+
+/// Pointers to rows of A from `row` on and to a panel of B, both from word `from` on; they are good up to word `to` and
+/// for `rows` rows.
+fn operands<T>(
+    (a, row, rows): (&Packed<T>, usize, usize),
+    b: &Packed<T>,
+    (from, to): (usize, usize),
+) -> (*const T, *const T) {
+    assert!(from <= to && to <= a.k && to <= b.k);
+    assert!(a.values.len() >= (row + rows) * a.k && b.values.len() >= b.k * b.panel);
+    assert!(b.panel == WIDE_PANEL || b.panel == NARROW_PANEL);
+    (a.values[row * a.k + from..].as_ptr(), b.values[from * b.panel..].as_ptr())
+}
+
+/// A task that a kernel does in lanes of any kind.
+trait Job {
+    /// # Safety
+    /// The processor has the instructions of `V`, and the job's pointers are good.
+    unsafe fn run<V: Lanes, const NG: usize>(&self);
+}
+
+/// Does a job on `path`.
+///
+/// # Safety
+/// The job's pointers are good.
+unsafe fn dispatch(path: Path, panel: usize, job: &impl Job) {
+    assert!(path <= fastest());
+    // SAFETY: the processor has the instructions, as just asserted; the rest is the caller's.
+    unsafe {
+        match path {
+            #[cfg(target_arch = "x86_64")]
+            Path::Avx512 if panel == WIDE_PANEL => avx512::<4>(job),
+            #[cfg(target_arch = "x86_64")]
+            Path::Avx512 => avx512::<1>(job),
+            #[cfg(target_arch = "x86_64")]
+            Path::Avx2 if panel == WIDE_PANEL => avx2::<4>(job),
+            #[cfg(target_arch = "x86_64")]
+            Path::Avx2 => avx2::<2>(job),
+            _ => job.run::<Portable, 1>(),
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
+unsafe fn avx512<const NG: usize>(job: &impl Job) {
+    // SAFETY: this function's features, and its caller's.
+    unsafe { job.run::<avx512::Avx512, NG>() }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma")]
+unsafe fn avx2<const NG: usize>(job: &impl Job) {
+    // SAFETY: as above.
+    unsafe { job.run::<avx2::Avx2, NG>() }
+}
+
+/// Runs rows of A through operations `steps` of a panel of B, by the processor's own arithmetic.
+#[allow(clippy::too_many_arguments)]
+pub(super) fn run_tree(
+    path: Path,
+    nodes: &[Step],
+    len: usize,
+    flush_c: Flush,
+    a: &Packed<f32>,
+    row: usize,
+    b: &Packed<f32>,
+    steps: std::ops::Range<usize>,
+    accumulators: &mut [f32],
+    left: &mut [u64],
+) {
+    let rows = left.len();
+    assert!(accumulators.len() >= rows * b.panel && !nodes.is_empty());
+    for (index, node) in nodes.iter().enumerate() {
+        let input = |input: Input| !matches!(input, Input::Step(at) if at >= index);
+        assert!(match node.kind {
+            StepKind::Product(k) => k < len,
+            StepKind::ProductAnd(k, x) => k < len && input(x),
+            StepKind::Both(x, y) => input(x) && input(y),
+            StepKind::One(x) => input(x),
+        });
+    }
+    let (a_values, b_values) = operands((a, row, rows), b, (steps.start * len, steps.end * len));
+    let mut results = vec![0.0f32; nodes.len() * WIDE_PANEL];
+    let job = tree::Tree {
+        nodes,
+        len,
+        flush_c,
+        steps: steps.len(),
+        rows,
+        a: a_values,
+        a_stride: a.k,
+        b: b_values,
+        panel: b.panel,
+        results: results.as_mut_ptr(),
+        accumulators: accumulators.as_mut_ptr(),
+        left: left.as_mut_ptr(),
+    };
+    // SAFETY: `operands` and the assertions above.
+    unsafe { dispatch(path, b.panel, &job) }
+}
+
+/// Runs rows of A through operations `steps` of a panel of B, `pairs` words of two 16-bit factors an operation.
+#[allow(clippy::too_many_arguments)]
+pub(super) fn run_integers(
+    path: Path,
+    pairs: usize,
+    saturates: bool,
+    a: &Packed<u32>,
+    row: usize,
+    b: &Packed<u32>,
+    steps: std::ops::Range<usize>,
+    accumulators: &mut [i32],
+) {
+    let rows = accumulators.len() / b.panel;
+    let (a_values, b_values) = operands((a, row, rows), b, (steps.start * pairs, steps.end * pairs));
+    let job = integer::Integers {
+        pairs,
+        saturates,
+        steps: steps.len(),
+        rows,
+        a: a_values,
+        a_stride: a.k,
+        b: b_values,
+        panel: b.panel,
+        accumulators: accumulators.as_mut_ptr(),
+    };
+    // SAFETY: `operands`; there are accumulators for as many rows.
+    unsafe { dispatch(path, b.panel, &job) }
+}
+
+/// Runs rows of A through operations `steps` of a panel of B, `len` fused multiply-adds each.
+#[allow(clippy::too_many_arguments)]
+pub(super) fn run_doubles(
+    path: Path,
+    rounding: Rounding,
+    len: usize,
+    a: &Packed<f64>,
+    row: usize,
+    b: &Packed<f64>,
+    steps: std::ops::Range<usize>,
+    accumulators: &mut [f64],
+    left: &mut [u64],
+) {
+    let rows = left.len();
+    assert!(accumulators.len() >= rows * b.panel);
+    assert!(path <= fastest());
+    let (a_values, b_values) = operands((a, row, rows), b, (steps.start * len, steps.end * len));
+    let task = double::Doubles {
+        products: steps.len() * len,
+        rows,
+        a: a_values,
+        a_stride: a.k,
+        b: b_values,
+        panel: b.panel,
+        accumulators: accumulators.as_mut_ptr(),
+        left: left.as_mut_ptr(),
+    };
+    // SAFETY: `operands` and the assertions above; the path's instructions are there.
+    unsafe { double::run(path, rounding, &task) }
 }
 
 /// Runs rows of A from `row` on through operations `steps` of a panel of B.
@@ -112,64 +289,25 @@ pub(super) fn run_chain(
         accumulators: accumulators.as_mut_ptr(),
         left: left.as_mut_ptr(),
     };
-    assert!(path <= fastest());
-    // SAFETY: the processor has the instructions, as just asserted; the lengths were asserted above.
-    unsafe {
-        match path {
-            #[cfg(target_arch = "x86_64")]
-            Path::Avx512 if b.panel == WIDE_PANEL => avx512_wide(&task),
-            #[cfg(target_arch = "x86_64")]
-            Path::Avx512 => avx512_narrow(&task),
-            #[cfg(target_arch = "x86_64")]
-            Path::Avx2 if b.panel == WIDE_PANEL => avx2_wide(&task),
-            #[cfg(target_arch = "x86_64")]
-            Path::Avx2 => avx2_narrow(&task),
-            _ => select::<Portable, 1>(&task),
-        }
-    }
+    // SAFETY: the lengths were asserted above.
+    unsafe { dispatch(path, b.panel, &task) }
 }
 
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
-unsafe fn avx512_wide(task: &Task<'_>) {
-    // SAFETY: this function's features, and its caller's.
-    unsafe { select::<avx512::Avx512, 4>(task) }
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
-unsafe fn avx512_narrow(task: &Task<'_>) {
-    // SAFETY: as above.
-    unsafe { select::<avx512::Avx512, 1>(task) }
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma")]
-unsafe fn avx2_wide(task: &Task<'_>) {
-    // SAFETY: as above.
-    unsafe { select::<avx2::Avx2, 4>(task) }
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma")]
-unsafe fn avx2_narrow(task: &Task<'_>) {
-    // SAFETY: as above.
-    unsafe { select::<avx2::Avx2, 2>(task) }
-}
-
-#[inline(always)]
-unsafe fn select<V: Lanes, const NG: usize>(task: &Task<'_>) {
-    let check = !task.chain.fits_without_check();
-    // SAFETY: the caller's.
-    unsafe {
-        match (task.chain.half, task.chain.wide, check) {
-            (false, false, false) => chain::run::<V, NG, false, false, false>(task),
-            (false, false, true) => chain::run::<V, NG, false, false, true>(task),
-            (false, true, false) => chain::run::<V, NG, false, true, false>(task),
-            (false, true, true) => chain::run::<V, NG, false, true, true>(task),
-            (true, false, false) => chain::run::<V, NG, true, false, false>(task),
-            (true, false, true) => chain::run::<V, NG, true, false, true>(task),
-            (true, true, _) => chain::run::<V, NG, true, true, true>(task),
+impl Job for Task<'_> {
+    #[inline(always)]
+    unsafe fn run<V: Lanes, const NG: usize>(&self) {
+        let check = !self.chain.fits_without_check();
+        // SAFETY: the caller's.
+        unsafe {
+            match (self.chain.half, self.chain.wide, check) {
+                (false, false, false) => chain::run::<V, NG, false, false, false>(self),
+                (false, false, true) => chain::run::<V, NG, false, false, true>(self),
+                (false, true, false) => chain::run::<V, NG, false, true, false>(self),
+                (false, true, true) => chain::run::<V, NG, false, true, true>(self),
+                (true, false, false) => chain::run::<V, NG, true, false, false>(self),
+                (true, false, true) => chain::run::<V, NG, true, false, true>(self),
+                (true, true, _) => chain::run::<V, NG, true, true, true>(self),
+            }
         }
     }
 }

@@ -1,0 +1,292 @@
+//! How matrices are cut into pieces, threads share them, and kernels see them.
+
+use std::sync::{
+    Mutex, PoisonError,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use mxprobe_api::{Elements, TileBatch};
+
+use super::{
+    Evaluator, Path, Room, View,
+    simd::{NARROW_PANEL, WIDE_PANEL},
+};
+use crate::gemm::Matrices;
+
+/// A kernel whose lanes are columns: it takes packed rows of A and a packed panel of B.
+pub(super) trait Kernel: Sync {
+    /// What accumulators are held as.
+    type Accumulator: Copy + Default;
+    /// Packed rows of A.
+    type A: Sync;
+    /// A packed panel of B.
+    type B: Default;
+
+    /// Rows `first..first + rows` of A, padded to `steps` operations; and which rows the kernel cannot take.
+    fn pack_a(&self, from: &Source<'_>, first: usize, rows: usize, steps: usize) -> (Self::A, Vec<bool>);
+
+    /// The columns from `first` on that a panel of `panel` columns holds; and those that the kernel cannot take, a bit
+    /// each.
+    fn pack_b(&self, from: &Source<'_>, first: usize, panel: usize, steps: usize, into: &mut Self::B) -> u64;
+
+    /// Elements of C from `start` on; and those that the kernel cannot take, a bit each.
+    fn load_c(&self, from: &Elements, start: usize, into: &mut [Self::Accumulator]) -> u64;
+
+    /// Accumulators as elements of D.
+    fn store_d(&self, from: &[Self::Accumulator], into: &mut [u8]);
+
+    /// Runs rows of A from `row` on through operations `steps`, for the columns of the panel: `accumulators` hold a row
+    /// of the panel after another, c at first and d at last. `left`, a word for each row, gets a bit for each column
+    /// whose result is not to be used.
+    fn run(
+        &self,
+        path: Path,
+        a: &Self::A,
+        row: usize,
+        b: &Self::B,
+        steps: std::ops::Range<usize>,
+        accumulators: &mut [Self::Accumulator],
+        left: &mut [u64],
+    );
+}
+
+/// Where the operands of one tile begin.
+pub(super) struct Source<'a> {
+    pub matrices: &'a Matrices<'a>,
+    pub tile: usize,
+    /// Scales of one row of A.
+    pub blocks: usize,
+}
+
+impl Source<'_> {
+    pub(super) fn row_of_a(&self, row: usize) -> usize {
+        (self.tile * self.matrices.m + row) * self.matrices.k
+    }
+
+    pub(super) fn row_of_b(&self, k: usize) -> usize {
+        (self.tile * self.matrices.k + k) * self.matrices.n
+    }
+
+    pub(super) fn scales_of_a(&self, row: usize) -> usize {
+        (self.tile * self.matrices.m + row) * self.blocks
+    }
+
+    pub(super) fn scales_of_b(&self, block: usize) -> usize {
+        (self.tile * self.blocks + block) * self.matrices.n
+    }
+}
+
+/// What one thread works in.
+struct Bench<K: Kernel> {
+    room: Room,
+    b: K::B,
+    accumulators: Vec<K::Accumulator>,
+    left: Vec<u64>,
+    out: Vec<u8>,
+}
+
+impl<K: Kernel> Default for Bench<K> {
+    fn default() -> Self {
+        let (accumulators, left) = (Vec::new(), Vec::new());
+        Self { room: Room::default(), b: K::B::default(), accumulators, left, out: Vec::new() }
+    }
+}
+
+/// D of every tile of a batch.
+pub(super) fn tiles<K: Kernel>(
+    evaluator: &Evaluator,
+    kernel: Option<&K>,
+    batch: &TileBatch,
+    threads: usize,
+) -> Elements {
+    let id = evaluator.id();
+    let (m, n, k) = id.shape.sizes();
+    let (a, b, c) = (&batch.a, &batch.b, &batch.c);
+    let (scale_a, scale_b) = (batch.scale_a.as_ref(), batch.scale_b.as_ref());
+    let matrices = Matrices { m, n, k, a, b, c, scale_a, scale_b };
+    let d = Mutex::new(Elements::zeros(id.d, batch.tiles * m * n));
+    let tile_bytes = m * n * id.d.storage_bytes();
+    // Some tiles at a time, for a lock and a copy each.
+    let at_once = (16_384 / (m * n * k)).clamp(1, 64);
+    // A thread costs as much as some hundred thousand products.
+    let threads = threads.min(1 + batch.tiles * m * n * k / 400_000);
+    in_threads(batch.tiles.div_ceil(at_once), threads, |piece, bench: &mut Bench<K>| {
+        let from = piece * at_once;
+        let count = at_once.min(batch.tiles - from);
+        let mut out = std::mem::take(&mut bench.out);
+        out.resize(count * tile_bytes, 0);
+        for (tile, out) in out.chunks_exact_mut(tile_bytes).enumerate() {
+            let view = View { matrices, tile: from + tile };
+            match kernel {
+                Some(kernel) => {
+                    let source = view.source(evaluator);
+                    let a = kernel.pack_a(&source, 0, m, 1);
+                    let panel = panel_for(n);
+                    for first in (0..n).step_by(panel) {
+                        let place = Place { first_row: 0, rows: m, first, panel, stride: n, offset: first };
+                        one_panel(evaluator, kernel, &view, &a, &place, out, bench);
+                    }
+                }
+                None => evaluator.rows(&view, 0, out, &mut bench.room),
+            }
+        }
+        let mut d = d.lock().unwrap_or_else(PoisonError::into_inner);
+        d.bytes_mut()[from * tile_bytes..][..out.len()].copy_from_slice(&out);
+        bench.out = out;
+    });
+    d.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// D of one multiply.
+pub(super) fn matrices<K: Kernel>(
+    evaluator: &Evaluator,
+    kernel: Option<&K>,
+    matrices: &Matrices<'_>,
+    threads: usize,
+) -> Elements {
+    let id = evaluator.id();
+    let (m, n) = (matrices.m, matrices.n);
+    let d = Elements::zeros(id.d, m * n);
+    if m * n == 0 {
+        return d;
+    }
+    let size = id.d.storage_bytes();
+    let view = View { matrices: *matrices, tile: 0 };
+    let threads = threads.max(1);
+    // Rows and columns of one piece.
+    let (rows, columns) = match kernel {
+        Some(_) => {
+            let pieces = (4 * threads).div_ceil(n.div_ceil(WIDE_PANEL));
+            let rows = if threads == 1 { m } else { m.div_ceil(pieces).next_multiple_of(ROWS).min(m) };
+            (rows, panel_for(n))
+        }
+        None => (m.div_ceil(threads * 4).clamp(1, 64), n),
+    };
+    let packed: Vec<_> = match kernel {
+        Some(kernel) => {
+            let source = view.source(evaluator);
+            let steps = evaluator.steps(matrices.k);
+            (0..m).step_by(rows).map(|row| kernel.pack_a(&source, row, rows.min(m - row), steps)).collect()
+        }
+        None => Vec::new(),
+    };
+    let (across, down) = (n.div_ceil(columns), m.div_ceil(rows));
+    let d = Mutex::new(d);
+    in_threads(across * down, threads, |piece, bench: &mut Bench<K>| {
+        let (band, first) = (piece / across, piece % across * columns);
+        let first_row = band * rows;
+        let rows = rows.min(m - first_row);
+        let width = columns.min(n - first);
+        let mut out = std::mem::take(&mut bench.out);
+        out.resize(rows * width * size, 0);
+        match kernel {
+            Some(kernel) => {
+                let place = Place { first_row, rows, first, panel: columns, stride: width, offset: 0 };
+                one_panel(evaluator, kernel, &view, &packed[band], &place, &mut out, bench);
+            }
+            None => evaluator.rows(&view, first_row, &mut out, &mut bench.room),
+        }
+        let mut d = d.lock().unwrap_or_else(PoisonError::into_inner);
+        for (row, from) in out.chunks_exact(width * size).enumerate() {
+            let at = ((first_row + row) * n + first) * size;
+            d.bytes_mut()[at..at + from.len()].copy_from_slice(from);
+        }
+        drop(d);
+        bench.out = out;
+    });
+    d.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Rows whose accumulators stay in the first cache while a part of a panel goes by.
+const ROWS: usize = 16;
+
+/// Rows of D and the columns of one panel, and where they go in the output.
+struct Place {
+    first_row: usize,
+    rows: usize,
+    first: usize,
+    panel: usize,
+    /// Elements from one row of the output to the next, and before the first column.
+    stride: usize,
+    offset: usize,
+}
+
+fn one_panel<K: Kernel>(
+    evaluator: &Evaluator,
+    kernel: &K,
+    view: &View<'_>,
+    (a, special_rows): &(K::A, Vec<bool>),
+    place: &Place,
+    out: &mut [u8],
+    bench: &mut Bench<K>,
+) {
+    let Place { first_row, rows, first, panel, stride, offset } = *place;
+    let Matrices { m, n, k, c, .. } = view.matrices;
+    let (steps, step) = (evaluator.steps(k), evaluator.id().shape.sizes().2);
+    let columns = panel.min(n - first);
+    let size = evaluator.id().d.storage_bytes();
+    let special_columns = kernel.pack_b(&view.source(evaluator), first, panel, steps, &mut bench.b);
+    // As many operations at a time as keep their part of the panel in the first cache.
+    let steps_at_once = (64 / step).max(1);
+    let all = u64::MAX >> (64 - columns);
+    bench.accumulators.clear();
+    bench.accumulators.resize(ROWS * panel, K::Accumulator::default());
+    bench.left.resize(ROWS, 0);
+    bench.room.forget_columns();
+    for start in (0..rows).step_by(ROWS) {
+        let rows = ROWS.min(rows - start);
+        for row in 0..rows {
+            let at = (view.tile * m + first_row + start + row) * n + first;
+            let accumulators = &mut bench.accumulators[row * panel..][..columns];
+            let special = kernel.load_c(c, at, accumulators) | special_columns;
+            bench.left[row] = if special_rows[start + row] { all } else { special };
+        }
+        if bench.left[..rows].iter().any(|left| left & all != all) {
+            for from in (0..steps).step_by(steps_at_once) {
+                let steps = from..(from + steps_at_once).min(steps);
+                let accumulators = &mut bench.accumulators[..rows * panel];
+                kernel.run(evaluator.path(), a, start, &bench.b, steps, accumulators, &mut bench.left[..rows]);
+            }
+        }
+        for row in 0..rows {
+            let out = &mut out[((start + row) * stride + offset) * size..][..columns * size];
+            kernel.store_d(&bench.accumulators[row * panel..][..columns], out);
+            let left = bench.left[row] & all;
+            if left != 0 {
+                evaluator.left_over(view, (first_row + start + row, first, columns), left, out, &mut bench.room);
+            }
+        }
+    }
+}
+
+/// Gives each thread one piece after another until none is left.
+fn in_threads<R: Default>(pieces: usize, threads: usize, work: impl Fn(usize, &mut R) + Sync) {
+    let threads = threads.min(pieces).max(1);
+    if threads == 1 {
+        let mut room = R::default();
+        (0..pieces).for_each(|piece| work(piece, &mut room));
+        return;
+    }
+    let next = AtomicUsize::new(0);
+    let run = || {
+        let mut room = R::default();
+        loop {
+            let piece = next.fetch_add(1, Ordering::Relaxed);
+            if piece >= pieces {
+                break;
+            }
+            work(piece, &mut room);
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..threads {
+            scope.spawn(run);
+        }
+        run();
+    });
+}
+
+/// The width of the panels of B for n columns.
+fn panel_for(n: usize) -> usize {
+    if n <= 32 { NARROW_PANEL } else { WIDE_PANEL }
+}

@@ -1,0 +1,145 @@
+//! Integer plans: one exact sum, wrapped or clamped once.
+
+use mxprobe_api::{Elements, Encoding, Format, OperationId};
+
+use super::{
+    Path,
+    drive::{Kernel, Source},
+    operand::bits_of,
+    simd::{self, Packed},
+};
+use crate::{
+    model::{Adder, Below, Output, Scale, Unit},
+    tree::{Plan, Term},
+};
+
+/// A plan that sums products of integers in 32 bits.
+#[derive(Clone, Debug)]
+pub(super) struct IntegerPlan {
+    /// Products in one operation, and that rounded up to whole pairs.
+    len: usize,
+    padded: usize,
+    a: Format,
+    b: Format,
+    saturates: bool,
+}
+
+/// A factor as 16 bits, sign extended.
+fn sixteen_bits(format: Format, bits: u32) -> u32 {
+    let Encoding::Integer { bits: width, signed } = format.encoding() else { return 0 };
+    let up = 32 - width;
+    let extended = if signed { ((bits << up).cast_signed() >> up).cast_unsigned() } else { bits };
+    extended & 0xffff
+}
+
+impl IntegerPlan {
+    /// The plan as one sum, if it is that and 32 bits are enough.
+    pub(super) fn of(adders: &[Adder], unit: &Unit, plan: &Plan, id: &OperationId) -> Option<Self> {
+        let [node] = &plan.nodes[..] else { return None };
+        let adder = &adders[node.adder];
+        let Output::Integer { format, saturates } = adder.output else { return None };
+        let width = |format: Format| match format.encoding() {
+            Encoding::Integer { bits, signed } => Some((bits, signed)),
+            Encoding::Float(_) => None,
+        };
+        let ((a_bits, a_signed), (b_bits, b_signed), (c_bits, _)) = (width(id.a)?, width(id.b)?, width(id.c)?);
+        let (_, d_signed) = width(format)?;
+        let len = id.shape.sizes().2;
+        // A pair of 16-bit factors is multiplied as signed ones.
+        let fits = |bits: u32, signed: bool| bits < 16 || (bits == 16 && signed);
+        // The sum of the products alone is exact in 32 bits, so that only c can make it overflow.
+        let is_small = (len as u64) << (a_bits + b_bits) < 1 << 31;
+        let products = node.terms.iter().filter(|term| matches!(term, Term::Product(_))).count();
+        let once = products == len
+            && node.terms.len() == len + 1
+            && node.terms.contains(&Term::C)
+            && (0..len).all(|k| node.terms.contains(&Term::Product(k)));
+        let is_sum = once
+            && adder.grid.is_empty()
+            && adder.below != Below::OnesComplement
+            && adder.value_cut_bits == 0
+            && adder.ignored_values.is_none()
+            && adder.normalised_fraction_bits.is_none()
+            && adder.scale == Scale::Products
+            && !adder.product_overflow
+            && unit.flush == crate::model::Flush::default()
+            && id.block_scale().is_none()
+            && id.c == id.d
+            && c_bits == 32;
+        let clamps = !saturates || (is_small && d_signed);
+        (is_sum && clamps && fits(a_bits, a_signed) && fits(b_bits, b_signed)).then_some(Self {
+            len,
+            padded: len.next_multiple_of(2),
+            a: id.a,
+            b: id.b,
+            saturates,
+        })
+    }
+}
+
+impl Kernel for IntegerPlan {
+    type Accumulator = i32;
+    type A = Packed<u32>;
+    type B = Packed<u32>;
+
+    fn pack_a(&self, from: &Source<'_>, first: usize, rows: usize, steps: usize) -> (Packed<u32>, Vec<bool>) {
+        let k = from.matrices.k;
+        let pairs = self.padded / 2;
+        let mut bits = vec![0; steps * self.len];
+        let mut packed = Packed { values: Vec::with_capacity(rows * steps * pairs), k: steps * pairs, panel: 0 };
+        for row in 0..rows {
+            bits_of(from.matrices.a, from.row_of_a(first + row), &mut bits[..k]);
+            for step in bits.chunks_exact(self.len) {
+                packed.values.extend(step.chunks(2).map(|pair| {
+                    let high = pair.get(1).map_or(0, |bits| sixteen_bits(self.a, *bits));
+                    sixteen_bits(self.a, pair[0]) | high << 16
+                }));
+            }
+        }
+        (packed, vec![false; rows])
+    }
+
+    fn pack_b(&self, from: &Source<'_>, first: usize, panel: usize, steps: usize, into: &mut Packed<u32>) -> u64 {
+        let (k, n) = (from.matrices.k, from.matrices.n);
+        let columns = panel.min(n - first);
+        let pairs = self.padded / 2;
+        (into.k, into.panel) = (steps * pairs, panel);
+        into.values.clear();
+        into.values.resize(into.k * panel, 0);
+        let mut bits = vec![0; columns];
+        for at in 0..k {
+            bits_of(from.matrices.b, from.row_of_b(at) + first, &mut bits);
+            let (step, within) = (at / self.len, at % self.len);
+            let up = 16 * (within % 2);
+            let row = &mut into.values[(step * pairs + within / 2) * panel..][..columns];
+            for (slot, bits) in row.iter_mut().zip(&bits) {
+                *slot |= sixteen_bits(self.b, *bits) << up;
+            }
+        }
+        0
+    }
+
+    fn load_c(&self, from: &Elements, start: usize, into: &mut [i32]) -> u64 {
+        let mut bits = vec![0; into.len()];
+        bits_of(from, start, &mut bits);
+        into.iter_mut().zip(bits).for_each(|(slot, bits)| *slot = bits.cast_signed());
+        0
+    }
+
+    fn store_d(&self, from: &[i32], into: &mut [u8]) {
+        from.iter().zip(into.chunks_exact_mut(4)).for_each(|(value, slot)| slot.copy_from_slice(&value.to_le_bytes()));
+    }
+
+    fn run(
+        &self,
+        path: Path,
+        a: &Packed<u32>,
+        row: usize,
+        b: &Packed<u32>,
+        steps: std::ops::Range<usize>,
+        accumulators: &mut [i32],
+        _left: &mut [u64],
+    ) {
+        simd::run_integers(path, self.padded / 2, self.saturates, a, row, b, steps, accumulators);
+    }
+}

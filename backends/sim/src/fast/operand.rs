@@ -1,0 +1,123 @@
+//! The bits of many factors at once, as f32.
+
+use mxprobe_api::{Elements, Format, Specials};
+
+/// How the bits of a factor are taken apart, by shifts that the compiler can do on many at once.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Operand {
+    unread_bits: u32,
+    fraction_bits: u32,
+    magnitude_bits: u32,
+    pub bias: i32,
+    /// Magnitudes from here on are NaN or infinite.
+    special: u32,
+    /// The one code that is NaN, sign included.
+    nan: u32,
+    flush: bool,
+    to_positive: bool,
+    /// Whether each block has its own base exponent.
+    pub dynamic: bool,
+    pub base: i32,
+}
+
+/// The exponents below the base that a code can tell.
+const DEPTH: i32 = 63;
+
+impl Operand {
+    pub(super) fn new(format: Format, flush: bool, to_positive: bool) -> Option<Self> {
+        let encoding = format.as_float()?;
+        let magnitude_bits = encoding.exponent_bits + encoding.fraction_bits;
+        let ones = (1u32 << magnitude_bits.min(31)) - 1;
+        let special = match encoding.specials {
+            Specials::Ieee => ones & !((1 << encoding.fraction_bits) - 1),
+            Specials::AllOnesNan => ones,
+            Specials::NegativeZeroNan | Specials::None => u32::MAX,
+            Specials::UnsignedAllOnesNan | Specials::PowerOfTwo => return None,
+        };
+        let nan = if encoding.specials == Specials::NegativeZeroNan { ones + 1 } else { u32::MAX };
+        let largest = format.largest(false) >> encoding.unread_bits >> encoding.fraction_bits;
+        let base = i32::try_from(largest).ok()? - encoding.bias;
+        let dynamic = encoding.exponent_bits > 5;
+        (encoding.exponent_bits <= 8 && encoding.fraction_bits <= 23).then_some(Self {
+            unread_bits: encoding.unread_bits,
+            fraction_bits: encoding.fraction_bits,
+            magnitude_bits,
+            bias: encoding.bias,
+            special,
+            nan,
+            flush,
+            to_positive,
+            dynamic,
+            base,
+        })
+    }
+
+    /// The magnitude's bits, or 0 for what is no number or counts as 0; the sign in its place in an f32; and whether it
+    /// is no number.
+    #[inline(always)]
+    pub(super) fn split(&self, bits: u32) -> (u32, u32, bool) {
+        let bits = bits >> self.unread_bits;
+        let magnitude = bits & ((1 << self.magnitude_bits) - 1);
+        let sign = (bits >> self.magnitude_bits & 1) << 31;
+        let special = (magnitude >= self.special) | (bits == self.nan);
+        let none = special | (self.flush & (magnitude >> self.fraction_bits == 0));
+        (if none { 0 } else { magnitude }, sign, special)
+    }
+
+    /// The exponent field, 1 for a subnormal, 0 for a zero.
+    #[inline(always)]
+    pub(super) fn field(&self, magnitude: u32) -> i32 {
+        let field = (magnitude >> self.fraction_bits).max(1).cast_signed();
+        if magnitude == 0 { 0 } else { field }
+    }
+
+    /// What a raw value is multiplied by so that exponent `base` becomes 0.
+    #[inline(always)]
+    #[allow(clippy::cast_sign_loss)]
+    pub(super) fn factor(&self, base: i32) -> f32 {
+        let exponent = 127 - self.bias - base;
+        // 2^−127 is subnormal.
+        if exponent < -126 { f32::from_bits(0x0040_0000) } else { f32::from_bits(((exponent + 127) as u32) << 23) }
+    }
+
+    /// The value, NaN for what is no number: exact, for every format here lies within f32.
+    #[inline(always)]
+    pub(super) fn value(&self, bits: u32) -> f32 {
+        let (magnitude, sign, special) = self.split(bits);
+        // A zero that was none, counted as +0.
+        let was_zero = bits >> self.unread_bits & ((1 << self.magnitude_bits) - 1) == 0;
+        let sign = if self.to_positive & (magnitude == 0) & !was_zero { 0 } else { sign };
+        let raw = f32::from_bits(magnitude << (23 - self.fraction_bits) | sign);
+        if special { f32::NAN } else { raw * self.factor(0) }
+    }
+
+    /// The value relative to `2^base`, and its code.
+    #[inline(always)]
+    pub(super) fn pack(&self, bits: u32, base: i32, factor: f32) -> (f32, u8, bool) {
+        let (magnitude, sign, special) = self.split(bits);
+        // The fields moved to those of an f32; a subnormal becomes one of f32, and the product is normal again.
+        let raw = f32::from_bits(magnitude << (23 - self.fraction_bits) | sign);
+        let relative = self.field(magnitude) - self.bias - base;
+        let code = if magnitude == 0 { 0 } else { 127 + relative.max(-DEPTH) };
+        // At most 127.
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+        (raw * factor, code as u8, special)
+    }
+}
+
+/// `len` elements from `start` on, as bits.
+pub(super) fn bits_of(elements: &Elements, start: usize, into: &mut [u32]) {
+    let size = elements.format().storage_bytes();
+    let bytes = &elements.bytes()[start * size..][..into.len() * size];
+    match size {
+        1 => into.iter_mut().zip(bytes).for_each(|(slot, byte)| *slot = u32::from(*byte)),
+        2 => into
+            .iter_mut()
+            .zip(bytes.chunks_exact(2))
+            .for_each(|(slot, pair)| *slot = u32::from(u16::from_le_bytes([pair[0], pair[1]]))),
+        _ => into
+            .iter_mut()
+            .zip(bytes.chunks_exact(4))
+            .for_each(|(slot, four)| *slot = u32::from_le_bytes([four[0], four[1], four[2], four[3]])),
+    }
+}

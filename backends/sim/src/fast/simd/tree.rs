@@ -1,0 +1,155 @@
+//! The kernel of plans that the processor's own f32 arithmetic computes, columns in lanes.
+//!
+//! Each node is one multiplication, addition or fused multiply-add, to nearest even, in the order of the plan. NaN and
+//! infinities stay what they are in sums and products, so it is enough to look at the results: a lane whose result is
+//! one is left to the scalar evaluator, which knows which NaN comes out.
+//!
+//! Where results below the normal range are flushed, those are told from the rounded value, except for one: 2^−126 may
+//! have been rounded up from below, as if by gradual underflow. That lane is left as well.
+
+use super::{Job, lanes::Lanes};
+use crate::fast::tree::{Flush, Input, Step, StepKind};
+
+/// Some rows through some operations, for the columns of one panel.
+pub(super) struct Tree<'a> {
+    pub nodes: &'a [Step],
+    pub len: usize,
+    pub flush_c: Flush,
+    pub steps: usize,
+    pub rows: usize,
+    pub a: *const f32,
+    pub a_stride: usize,
+    pub b: *const f32,
+    pub panel: usize,
+    /// Room for the results of every node.
+    pub results: *mut f32,
+    pub accumulators: *mut f32,
+    pub left: *mut u64,
+}
+
+impl Job for Tree<'_> {
+    #[inline(always)]
+    unsafe fn run<V: Lanes, const NG: usize>(&self) {
+        for from in (0..self.panel).step_by(NG * V::WIDTH) {
+            for row in 0..self.rows {
+                // SAFETY: the caller's.
+                unsafe { self.one_row::<V, NG>(row, from) };
+            }
+        }
+    }
+}
+
+impl Tree<'_> {
+    #[inline(always)]
+    unsafe fn one_row<V: Lanes, const NG: usize>(&self, row: usize, from: usize) {
+        // SAFETY: rows, columns, products and nodes are within what the task says; the instructions are there.
+        unsafe {
+            let mut a = self.a.add(row * self.a_stride);
+            let mut b = self.b.add(from);
+            let accumulators = self.accumulators.add(row * self.panel + from);
+            let mut acc = [V::splat_f(0.0); NG];
+            let mut flags = [V::splat_i(0); NG];
+            for g in 0..NG {
+                acc[g] = V::load_f(accumulators.add(g * V::WIDTH));
+            }
+            for _ in 0..self.steps {
+                if self.flush_c != Flush::None {
+                    for g in 0..NG {
+                        acc[g] = flushed::<V>(acc[g], self.flush_c).0;
+                    }
+                }
+                let c = acc;
+                let mut last = c;
+                for (index, node) in self.nodes.iter().enumerate() {
+                    let load = |input: Input, g: usize| match input {
+                        Input::C => c[g],
+                        Input::Zero => V::splat_f(0.0),
+                        Input::Step(at) if at + 1 == index => last[g],
+                        Input::Step(at) => V::load_f(self.results.add((at * NG + g) * V::WIDTH)),
+                    };
+                    let product = |k: usize, g: usize| {
+                        (V::splat_f(a.add(k).read()), V::load_f(b.add(k * self.panel + g * V::WIDTH)))
+                    };
+                    let mut value = last;
+                    match node.kind {
+                        StepKind::Product(k) => {
+                            for g in 0..NG {
+                                let (a, b) = product(k, g);
+                                value[g] = V::mul(a, b);
+                            }
+                        }
+                        StepKind::ProductAnd(k, x) => {
+                            for g in 0..NG {
+                                let (a, b) = product(k, g);
+                                value[g] = V::fma(a, b, load(x, g));
+                            }
+                        }
+                        StepKind::Both(x, y) => {
+                            for g in 0..NG {
+                                value[g] = V::add_f(load(x, g), load(y, g));
+                            }
+                        }
+                        StepKind::One(x) => {
+                            for g in 0..NG {
+                                value[g] = load(x, g);
+                            }
+                        }
+                    }
+                    if node.half {
+                        for g in 0..NG {
+                            let (rounded, infinite) = V::narrow_to_f16(value[g]);
+                            flags[g] = V::or(flags[g], infinite);
+                            value[g] = rounded;
+                        }
+                    }
+                    if node.flush != Flush::None {
+                        for g in 0..NG {
+                            let (kept, unknown) = flushed::<V>(value[g], node.flush);
+                            flags[g] = V::or(flags[g], unknown);
+                            value[g] = kept;
+                        }
+                    }
+                    if node.positive_zero {
+                        for g in 0..NG {
+                            value[g] = V::add_f(value[g], V::splat_f(0.0));
+                        }
+                    }
+                    for g in 0..NG {
+                        V::store_f(self.results.add((index * NG + g) * V::WIDTH), value[g]);
+                    }
+                    last = value;
+                }
+                acc = last;
+                a = a.add(self.len);
+                b = b.add(self.len * self.panel);
+            }
+            let mut left = 0;
+            for g in 0..NG {
+                let magnitude = V::and(V::bits(acc[g]), V::splat_i(i32::MAX));
+                let special = V::greater(magnitude, V::splat_i(0x7f7f_ffff));
+                left |= V::negative_lanes(V::or(flags[g], special)) << (from + g * V::WIDTH);
+                V::store_f(accumulators.add(g * V::WIDTH), acc[g]);
+            }
+            *self.left.add(row) |= left;
+        }
+    }
+}
+
+/// The value with those below 2^−126 made zero; and −1 where it is ±2^−126, which may have been less.
+#[inline(always)]
+unsafe fn flushed<V: Lanes>(value: V::F, flush: Flush) -> (V::F, V::I) {
+    // SAFETY: the caller's.
+    unsafe {
+        let bits = V::bits(value);
+        let magnitude = V::and(bits, V::splat_i(i32::MAX));
+        let tiny = V::greater(V::splat_i(0x0080_0000), magnitude);
+        let mut zero = V::and(bits, V::splat_i(i32::MIN));
+        if flush == Flush::Positive {
+            // A zero keeps its sign.
+            zero = V::and(zero, V::greater(V::splat_i(1), magnitude));
+        }
+        let edge =
+            V::and(V::greater(V::splat_i(0x0080_0001), magnitude), V::greater(magnitude, V::splat_i(0x007f_ffff)));
+        (V::from_bits(V::select(tiny, zero, bits)), edge)
+    }
+}

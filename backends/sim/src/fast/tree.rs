@@ -1,0 +1,257 @@
+//! Plans of additions of one or two terms to nearest even: what a processor's own f32 arithmetic computes.
+
+use mxprobe_api::{Elements, Format, OperationId, Overflow, Rounding, Subnormals};
+
+use super::{
+    Path,
+    drive::{Kernel, Source},
+    operand::{Operand, bits_of},
+    simd::{self, Packed},
+};
+use crate::{
+    model::{Adder, Below, Output, Scale, Unit, ZeroSign},
+    tree::{Plan, Term},
+};
+
+/// A plan that the processor's arithmetic computes.
+#[derive(Clone, Debug)]
+pub(super) struct TreePlan {
+    steps: Vec<Step>,
+    /// Products in one operation.
+    len: usize,
+    a: Operand,
+    b: Operand,
+    c: Operand,
+    d: Format,
+    /// Subnormal c count as zero.
+    flush_c: Flush,
+}
+
+/// One node.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Step {
+    pub kind: StepKind,
+    /// Rounded once more, to f16.
+    pub half: bool,
+    pub flush: Flush,
+    /// A zero has no sign.
+    pub positive_zero: bool,
+}
+
+/// What a node adds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum StepKind {
+    Product(usize),
+    ProductAnd(usize, Input),
+    Both(Input, Input),
+    One(Input),
+}
+
+/// A term that is no product.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Input {
+    C,
+    Step(usize),
+    Zero,
+}
+
+/// What becomes of values below the smallest normal one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Flush {
+    None,
+    Signed,
+    Positive,
+}
+
+impl TreePlan {
+    /// The plan as steps, if each is one that the processor has on `path`.
+    pub(super) fn of(adders: &[Adder], unit: &Unit, plan: &Plan, id: &OperationId, path: Path) -> Option<Self> {
+        let float = |format: Format, flush: bool| Operand::new(format, flush, unit.flush.to_positive);
+        let (a, b, c) = (float(id.a, unit.flush.a)?, float(id.b, unit.flush.b)?, float(id.c, false)?);
+        if id.block_scale().is_some() || !matches!(id.d, Format::F32 | Format::F16) {
+            return None;
+        }
+        let bits = id.a.fraction_bits() + id.b.fraction_bits() + 2;
+        let exact_products = bits <= 24 && !a.dynamic && !b.dynamic;
+        // Whether each node's value is one of f16.
+        let mut halves: Vec<bool> = Vec::new();
+        let mut steps = Vec::new();
+        for node in &plan.nodes {
+            let adder = &adders[node.adder];
+            let Output::Float { format, fraction_bits, rounding: Rounding::NearestEven, overflow, subnormals } =
+                adder.output
+            else {
+                return None;
+            };
+            let half = format == Format::F16;
+            let flush = match subnormals {
+                Subnormals::Keep => Flush::None,
+                Subnormals::FlushBeforeRounding | Subnormals::FlushAfterRounding => Flush::Signed,
+                Subnormals::FlushToPositiveZero => Flush::Positive,
+            };
+            let is_native = (half || format == Format::F32)
+                && fraction_bits == format.fraction_bits()
+                && matches!(overflow, Overflow::Ieee | Overflow::Infinity)
+                && adder.grid.is_empty()
+                && adder.below != Below::OnesComplement
+                && adder.value_cut_bits == 0
+                && adder.ignored_values.is_none()
+                && adder.normalised_fraction_bits.is_none()
+                && adder.scale == Scale::Products
+                && !adder.product_overflow
+                && !(half && flush != Flush::None)
+                && (flush != Flush::Positive || adder.zero == ZeroSign::Positive);
+            if !is_native {
+                return None;
+            }
+            let input = |term: &Term| match *term {
+                Term::C => Some(Input::C),
+                Term::Node(index) => Some(Input::Step(index)),
+                Term::PositiveZero => Some(Input::Zero),
+                Term::Product(_) => None,
+            };
+            let is_half = |input: Input| match input {
+                Input::C => id.c == Format::F16,
+                Input::Step(index) => halves[index],
+                Input::Zero => true,
+            };
+            let kind = match node.terms[..] {
+                [Term::Product(k)] => StepKind::Product(k),
+                [Term::Product(k), ref other] | [ref other, Term::Product(k)] => StepKind::ProductAnd(k, input(other)?),
+                [ref one] => StepKind::One(input(one)?),
+                [ref one, ref other] => StepKind::Both(input(one)?, input(other)?),
+                _ => return None,
+            };
+            // Two roundings, to f32 and to f16, are one where the first is exact, or of the sum of two f16: 24 bits are
+            // at least twice 11 and 2 more (Figueroa, "When is double rounding innocuous?", 1995).
+            let once = match kind {
+                StepKind::Product(_) => exact_products,
+                StepKind::ProductAnd(..) => false,
+                StepKind::Both(one, other) => is_half(one) && is_half(other),
+                StepKind::One(_) => true,
+            };
+            if half && !once {
+                return None;
+            }
+            // Without FMA, a product and a sum are two operations: the same if the product is exact.
+            if matches!(kind, StepKind::ProductAnd(..)) && path == Path::Portable && !exact_products {
+                return None;
+            }
+            halves.push(half);
+            steps.push(Step { kind, half, flush, positive_zero: adder.zero == ZeroSign::Positive });
+        }
+        let flush_c = match (unit.flush.c, unit.flush.to_positive) {
+            (false, _) => Flush::None,
+            (true, false) => Flush::Signed,
+            (true, true) => Flush::Positive,
+        };
+        // A subnormal f16 is a normal f32.
+        if flush_c != Flush::None && id.c != Format::F32 {
+            return None;
+        }
+        Some(Self { steps, len: id.shape.sizes().2, a, b, c, d: id.d, flush_c })
+    }
+}
+
+impl Kernel for TreePlan {
+    type Accumulator = f32;
+    type A = Packed<f32>;
+    type B = Packed<f32>;
+
+    fn pack_a(&self, from: &Source<'_>, first: usize, rows: usize, steps: usize) -> (Packed<f32>, Vec<bool>) {
+        // Zeros of padding are +0 whatever the format.
+        let packed = pack_rows(from, first, rows, steps * self.len, |bits| self.a.value(bits));
+        (packed, vec![false; rows])
+    }
+
+    fn pack_b(&self, from: &Source<'_>, first: usize, panel: usize, steps: usize, into: &mut Packed<f32>) -> u64 {
+        pack_panel(from, first, panel, steps * self.len, into, |bits| self.b.value(bits));
+        0
+    }
+
+    fn load_c(&self, from: &Elements, start: usize, into: &mut [f32]) -> u64 {
+        let mut bits = vec![0; into.len()];
+        bits_of(from, start, &mut bits);
+        for (slot, bits) in into.iter_mut().zip(bits) {
+            *slot = self.c.value(bits);
+        }
+        0
+    }
+
+    fn store_d(&self, from: &[f32], into: &mut [u8]) {
+        store_floats(self.d, from, into);
+    }
+
+    fn run(
+        &self,
+        path: Path,
+        a: &Packed<f32>,
+        row: usize,
+        b: &Packed<f32>,
+        steps: std::ops::Range<usize>,
+        accumulators: &mut [f32],
+        left: &mut [u64],
+    ) {
+        simd::run_tree(path, &self.steps, self.len, self.flush_c, a, row, b, steps, accumulators, left);
+    }
+}
+
+/// Rows of A as `into(bits)`, padded with `into(0)`.
+pub(super) fn pack_rows<T: Copy + Default>(
+    from: &Source<'_>,
+    first: usize,
+    rows: usize,
+    padded: usize,
+    value: impl Fn(u32) -> T,
+) -> Packed<T> {
+    let k = from.matrices.k;
+    let mut bits = vec![0; padded];
+    let mut packed = Packed { values: Vec::with_capacity(rows * padded), k: padded, panel: 0 };
+    for row in 0..rows {
+        bits_of(from.matrices.a, from.row_of_a(first + row), &mut bits[..k]);
+        packed.values.extend(bits.iter().map(|bits| value(*bits)));
+    }
+    packed
+}
+
+/// A panel of B, likewise.
+pub(super) fn pack_panel<T: Copy + Default>(
+    from: &Source<'_>,
+    first: usize,
+    panel: usize,
+    padded: usize,
+    into: &mut Packed<T>,
+    value: impl Fn(u32) -> T,
+) {
+    let (k, n) = (from.matrices.k, from.matrices.n);
+    let columns = panel.min(n - first);
+    (into.k, into.panel) = (padded, panel);
+    into.values.clear();
+    into.values.reserve(padded * panel);
+    let mut bits = vec![0; panel];
+    for row in 0..padded {
+        if row < k {
+            bits_of(from.matrices.b, from.row_of_b(row) + first, &mut bits[..columns]);
+        } else {
+            bits.fill(0);
+        }
+        into.values.extend(bits.iter().map(|bits| value(*bits)));
+    }
+}
+
+/// f32 values that are of `format`, f32 or f16, as its bits.
+#[allow(clippy::cast_possible_truncation)]
+pub(super) fn store_floats(format: Format, from: &[f32], into: &mut [u8]) {
+    if format == Format::F32 {
+        for (value, slot) in from.iter().zip(into.chunks_exact_mut(4)) {
+            slot.copy_from_slice(&value.to_bits().to_le_bytes());
+        }
+    } else {
+        for (value, slot) in from.iter().zip(into.chunks_exact_mut(2)) {
+            // Exact, for the value is one of f16: 2^−112 moves the bias, and makes a small one subnormal.
+            let bits = (value * f32::from_bits(15 << 23)).to_bits();
+            let half = (bits >> 13 & 0x7fff) | (bits >> 16 & 0x8000);
+            slot.copy_from_slice(&(half as u16).to_le_bytes());
+        }
+    }
+}
