@@ -122,7 +122,7 @@ fn check_probe(wanted: &str) -> Result<(), Failure> {
 /// model.
 fn plan(devices: &Devices) -> Result<Plan, Failure> {
     let isolate = !devices.no_isolation;
-    let selectors: Vec<String> = devices.device.iter().filter(|text| !text.is_empty()).cloned().collect();
+    let selectors = devices.selectors();
     if !selectors.is_empty() {
         let (targets, found) = select::named(&selectors, &devices.backend, isolate)?;
         return Ok(Plan { targets, found, notes: Vec::new(), stand_in: None });

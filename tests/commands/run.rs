@@ -86,6 +86,16 @@ fn a_saved_report_is_shown_as_the_run_showed_it() {
 }
 
 #[test]
+fn the_environment_names_the_device_where_nothing_else_does() {
+    let run = |arguments: &[&str]| -> super::Said {
+        mxprobe(arguments).env("MXPROBE_DEVICE", "sim:avx512").output().unwrap().into()
+    };
+    assert!(run(&["--probe", "order"]).ended(0).out.starts_with("sim:avx512"));
+    assert!(run(&["--probe", "order", "--device", "sim:amx"]).ended(0).out.starts_with("sim:amx"));
+    assert!(run(&["schema"]).ended(0).out.contains("$schema"));
+}
+
+#[test]
 fn of_the_models_one_is_probed_unless_all_are_asked_for() {
     let said = say(&["--backend", "sim", "--probe", "self_test"]).ended(0);
     assert!(said.err.contains("--device sim:all"), "{}", said.err);
