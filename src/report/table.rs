@@ -228,10 +228,12 @@ fn show(text: &mut String, evidence: &Evidence, id: &OperationId, style: Style) 
     let mut products = Vec::new();
     for (index, (a, b)) in evidence.a.iter().zip(&evidence.b).enumerate() {
         if !(is_zero(id.a, a) && is_zero(id.b, b)) {
-            products.push(format!("{index}: {} · {}", number(id.a, a), number(id.b, b)));
+            products.push(format!("{index}: {} × {}", number(id.a, a), number(id.b, b)));
         }
     }
-    if !products.is_empty() {
+    if products.len() <= 8 {
+        products.iter().for_each(|product| line(6, product));
+    } else {
         line(6, &products.join(", "));
     }
     for (name, scales) in [("scale_a", &evidence.scale_a), ("scale_b", &evidence.scale_b)] {
@@ -258,20 +260,26 @@ fn number(format: Format, hex: &str) -> String {
     }
 }
 
-/// The shortest decimal that reads back as the same value, or `NaN`, `inf`, `-0`.
+/// The value for people: a decimal that reads back as the same value, or, where that is long, a multiple of a power of
+/// two; `NaN`, `inf`, `-0`.
 fn decimal(format: Format, bits: u64) -> String {
     let value = format.to_f64(bits);
-    if format.is_integer() || matches!(format.decode(bits), Decoded::Zero { .. }) || !value.is_finite() {
-        return value.to_string();
+    let Decoded::Finite { negative, significand, exponent } = format.decode(bits) else { return value.to_string() };
+    let top = 63 - significand.leading_zeros().cast_signed();
+    let exponent = exponent - format.fraction_bits().cast_signed() + top;
+    if format.is_integer() || (-10..24).contains(&exponent) {
+        return match u32::try_from(bits) {
+            Ok(bits) if format == Format::F32 => f32::from_bits(bits).to_string(),
+            _ => value.to_string(),
+        };
     }
-    if format == Format::F32
-        && let Ok(bits) = u32::try_from(bits)
-    {
-        let value = f32::from_bits(bits);
-        let plain = (1e-4..1e7).contains(&value.abs());
-        return if plain { value.to_string() } else { format!("{value:e}") };
+    let sign = if negative { "-" } else { "" };
+    let fraction = Format::F64.to_f64((significand << (63 - top) << 1 >> 12) | 1023 << 52);
+    if significand.is_power_of_two() {
+        format!("{sign}2^{exponent}")
+    } else {
+        format!("{sign}{fraction}·2^{exponent}")
     }
-    if (1e-4..1e7).contains(&value.abs()) { value.to_string() } else { format!("{value:e}") }
 }
 
 fn seconds(nanoseconds: u64) -> String {
@@ -319,11 +327,15 @@ mod tests {
     fn decimals_stand_for_their_bits() {
         for (format, bits, text) in [
             (Format::F32, 0x3f80_0001, "1.0000001"),
-            (Format::F32, 0x0000_0001, "1e-45"),
+            (Format::F32, 0x0000_0001, "2^-149"),
+            (Format::F32, 0xf200_0001, "-1.0000001192092896·2^101"),
+            (Format::BF16, 0x5e81, "1.0078125·2^62"),
             (Format::F32, 0x8000_0000, "-0"),
             (Format::F32, 0x7fc0_0000, "NaN"),
             (Format::F32, 0xff80_0000, "-inf"),
-            (Format::F16, 0x0001, "5.960464477539063e-8"),
+            (Format::F16, 0x0001, "2^-24"),
+            (Format::F16, 0x0003, "1.5·2^-23"),
+            (Format::F32, 0x4980_0000, "1048576"),
             (Format::E4M3, 0x7e, "448"),
             (Format::S32, 0xffff_ffff, "-1"),
             (Format::F64, 0x3ff0_0000_0000_0001, "1.0000000000000002"),
