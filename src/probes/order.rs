@@ -283,7 +283,14 @@ fn findings(subject: &Subject<'_>, facts: &mut Facts, tree: Tree, evidence: Vec<
         1 if k == 1 => "c and the product are added".to_owned(),
         1 if at_once >= k => format!("all {k} products and c are added at once"),
         1 if matches!(&tree, Tree::Node { children, .. } if children.len() == 2) => {
-            format!("c is added last, to the sum of the {k} products")
+            let Tree::Node { children, .. } = &tree else { unreachable!("just matched") };
+            let chains: Vec<String> =
+                children.iter().flat_map(Tree::chains).map(|chain| super::tree::list(&chain)).collect();
+            if chains.is_empty() {
+                format!("c is added last, to the sum of the {k} products")
+            } else {
+                format!("{} chains of additions ({}) are joined, and c is added last", chains.len(), chains.join("; "))
+            }
         }
         1 => format!("c meets all {k} products in one step"),
         steps if width == 1 => format!(

@@ -259,7 +259,12 @@ fn zero_finding(subject: &Subject<'_>, cases: &[Case], answers: &[u64]) -> Findi
     }
     let of = |key: &str| cases.iter().position(|case| case.key == key).map(|at| answers[at]);
     let statement = if answers.iter().all(|d| *d == 0) {
-        "a zero result is always +0".to_owned()
+        let all_negative = if of("all_negative").is_some() {
+            ", even where every product and c is −0: sums start from +0"
+        } else {
+            ""
+        };
+        format!("a zero result is always +0{all_negative}")
     } else if of("all_negative") == Some(minus) && of("negative_c") == Some(0) && of("cancellation") == Some(0) {
         "a zero result has the sign that IEEE 754 gives it".to_owned()
     } else {

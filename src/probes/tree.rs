@@ -278,6 +278,14 @@ impl Tree {
         }
     }
 
+    /// Chains of additions that are joined before anything else meets them: two or more, or none.
+    #[must_use]
+    pub fn chains(&self) -> Vec<Vec<Leaf>> {
+        let Self::Node { joint: Joint::Pair, children } = self else { return Vec::new() };
+        let chains: Option<Vec<Vec<Leaf>>> = children.iter().map(Self::chain).collect();
+        chains.filter(|chains| chains.iter().all(|chain| chain.len() > 2)).unwrap_or_default()
+    }
+
     /// In words.
     #[must_use]
     pub fn describe(&self) -> String {
@@ -303,6 +311,11 @@ impl Tree {
             }
         }
     }
+}
+
+/// Leaves in words.
+pub(super) fn list(leaves: &[Leaf]) -> String {
+    names(leaves, " ")
 }
 
 /// Runs of products with a constant step as `p0…p7` or `p0,p2…p30`.
