@@ -227,7 +227,7 @@ impl<'a> Dots<'a> {
 /// What computes: a device, or, dot by dot, a model.
 enum Unit {
     Device(Box<dyn Device>, Operation),
-    Model(Evaluator, Operation),
+    Model(Box<Evaluator>, Operation),
 }
 
 impl Unit {
@@ -241,7 +241,7 @@ impl Unit {
         // The elements of a model's tile do not depend on each other: no need to compute those that nobody asked for.
         let name = target.selector.split_once(':').map_or(target.selector.as_str(), |(_, name)| name);
         let model = mxprobe_sim::load(name).map_err(Failure::usage)?;
-        Ok(Self::Model(Evaluator::new(&model, id).map_err(Failure::usage)?, operation))
+        Ok(Self::Model(Box::new(Evaluator::new(&model, id).map_err(Failure::usage)?), operation))
     }
 
     fn operation(&self) -> &Operation {

@@ -5,18 +5,10 @@ use std::fmt::Write as _;
 use mxprobe::{probes::PROBES, report};
 use serde_json::Value;
 
-use super::{
-    Outcome,
-    arguments::{Explain, Screen},
-    failure::Failure,
-    output,
-    registry::MODELS,
-    select,
-};
+use super::{Outcome, arguments::Explain, failure::Failure, output, registry::MODELS, select};
 
 /// Explains a name.
-pub(crate) fn explain(arguments: &Explain, screen: Screen) -> Outcome {
-    let _ = screen;
+pub(crate) fn explain(arguments: &Explain) -> Outcome {
     let Some(name) = arguments.name.as_deref() else { return list_probes("*") };
     if PROBES.iter().any(|(probe, _)| is_meant(name, probe)) {
         return list_probes(name);

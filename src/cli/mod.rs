@@ -52,7 +52,7 @@ fn dispatch(line: CommandLine) -> Outcome {
         Command::List(arguments) => list::list(&arguments, screen),
         Command::Eval(arguments) => eval::eval(&arguments),
         Command::Report(arguments) => view::view(&arguments, screen),
-        Command::Explain(arguments) => explain::explain(&arguments, screen),
+        Command::Explain(arguments) => explain::explain(&arguments),
         Command::Schema(arguments) => validate::schema(&arguments),
         Command::Validate(arguments) => validate::validate(&arguments, screen),
         Command::Completions { shell } => {

@@ -27,7 +27,7 @@ fn short_vectors_are_padded_with_zeros() {
 #[test]
 fn line_ends_of_every_kind_and_empty_lines_are_read() {
     let dot = r#"{"a":["0x3f80"],"b":["0x4000"],"c":"0x00000000"}"#;
-    for input in [format!("{dot}"), format!("{dot}\r\n"), format!("\n\r\n  \n{dot}\n\n"), format!("{dot}\n")] {
+    for input in [dot.to_owned(), format!("{dot}\r\n"), format!("\n\r\n  \n{dot}\n\n"), format!("{dot}\n")] {
         let said = say_to(&AMX, input.as_bytes()).ended(0);
         assert_eq!(said.out, "{\"d\":\"0x40000000\"}\n", "{input:?}");
     }

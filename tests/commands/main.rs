@@ -1,5 +1,5 @@
 //! The command from the outside: what it prints, where, and its exit codes.
-#![allow(missing_docs)]
+#![allow(missing_docs, clippy::print_stderr)]
 
 mod bad_input;
 mod eval;
@@ -8,6 +8,7 @@ mod isolation;
 mod listing;
 mod run;
 mod schema;
+mod vulkan;
 
 use std::{
     io::Write,

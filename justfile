@@ -1,0 +1,41 @@
+# Everything that can be done here; `just` lists it.
+
+_list:
+    @just --list --unsorted
+
+# Probe this machine
+run *arguments:
+    cargo run --release -- {{ arguments }}
+
+# Everything that holds of this repository: formatting, lints, tests, documentation
+test:
+    ./scripts/test
+
+# The tests of one crate, or those with a name: `just only -p mxprobe-sim`
+only *arguments:
+    cargo test --all-features {{ arguments }}
+
+# The command's own tests
+commands:
+    cargo test --features fault-devices --test commands
+
+# Fetch Vulkan drivers that need no GPU
+vulkan-drivers:
+    ./scripts/vulkan-drivers
+
+# Run mxprobe under such a driver: `just vulkan radv:gfx1201 list`
+vulkan driver *arguments: vulkan-drivers
+    cargo build --release
+    MXPROBE_VULKAN_DRIVER={{ driver }} .vulkan/run target/release/mxprobe {{ arguments }}
+
+# Rewrite golden files from what the drivers say now
+bless: vulkan-drivers
+    MXPROBE_BLESS=1 cargo test -p mxprobe-vulkan
+
+# Format
+fmt:
+    cargo fmt --all
+
+# Documentation, in a browser
+doc:
+    cargo doc --workspace --no-deps --open
