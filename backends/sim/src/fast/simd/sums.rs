@@ -85,6 +85,7 @@ fn leading(terms: &Terms) -> Eight {
 
 /// Whole units of `2^unit`, signed: truncated in magnitude, or rounded down.
 #[inline(always)]
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 fn aligned(terms: &Terms, unit: &Eight, floor: bool) -> Eight {
     each(|lane| {
         let shift = terms.lsb[lane] - unit[lane];
