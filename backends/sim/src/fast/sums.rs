@@ -151,7 +151,8 @@ impl SumsPlan {
                 SumTerm::C | SumTerm::Node(_, true) => 1,
                 SumTerm::Node(index, false) => heads[index],
             };
-            let growth = log2_up(terms.len()) + 1;
+            // Rounding down or to the one's complement adds up to a unit a term.
+            let growth = log2_up(terms.len()) + i64::from(adder.below != Below::Truncate);
             let mut rules = Vec::new();
             for rule in &adder.grid {
                 let listed: Vec<usize> = (0..terms.len())
