@@ -12,7 +12,8 @@ fn every_report_in_results_is_valid_and_renders() {
             continue;
         }
         for arguments in [["validate"], ["report"]] {
-            let output = Command::new(env!("CARGO_BIN_EXE_mxprobe")).args(arguments).arg(&path).output().expect("it starts");
+            let output =
+                Command::new(env!("CARGO_BIN_EXE_mxprobe")).args(arguments).arg(&path).output().expect("it starts");
             assert!(output.status.success(), "{arguments:?} {path:?}: {}", String::from_utf8_lossy(&output.stderr));
         }
         reports += 1;
