@@ -274,8 +274,11 @@ fn of_c(subject: &Subject<'_>, large: Leaf, opposite: Leaf, bits: i32) -> Result
     Ok(finding)
 }
 
+/// What becomes of so many quarters of the grid's unit, in units; a one's complement asks whether c is negative.
+type Rule = fn(quarters: i32, c_is_negative: bool) -> i32;
+
 /// The rules for bits below the grid, and what each makes of a term of `quarters`/4 of the grid's unit.
-const RULES: [(&str, fn(i32, bool) -> i32); 6] = [
+const RULES: [(&str, Rule); 6] = [
     ("truncate", |quarters, _| quarters / 4),
     ("floor", |quarters, _| quarters.div_euclid(4)),
     (
@@ -352,10 +355,10 @@ fn below(
         }
         seen.push((*c_is_negative, *quarter, found.zip(bare).and_then(|(value, bare)| value - bare)));
     }
-    let predicted = |rule: fn(i32, bool) -> i32, c_is_negative: bool, quarter: i32| {
+    let predicted = |rule: Rule, c_is_negative: bool, quarter: i32| {
         Number::new(i128::from(rule(quarter, c_is_negative)), top + unit)
     };
-    let fits = |rule: fn(i32, bool) -> i32| {
+    let fits = |rule: Rule| {
         seen.iter()
             .all(|(negative, quarter, found)| *quarter == 0 || *found == Some(predicted(rule, *negative, *quarter)))
     };

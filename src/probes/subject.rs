@@ -45,6 +45,9 @@ pub struct Subject<'a> {
     unscaled: Cell<Option<(i32, i32)>>,
 }
 
+/// Bits for A and for B: the operands of a product, or two scales.
+type Bits = (u64, u64);
+
 /// Elements of A that a batch holds at the most, so that it stays within some tens of megabytes.
 const ELEMENTS_PER_BATCH: usize = 1 << 22;
 
@@ -217,7 +220,7 @@ impl<'a> Subject<'a> {
     }
 
     /// One scale for a block (as two power-of-two scales), and operands for each of its values.
-    fn scaled_block(&self, scale: Format, values: &[(usize, Number)]) -> Option<((u64, u64), Vec<(u64, u64)>)> {
+    fn scaled_block(&self, scale: Format, values: &[(usize, Number)]) -> Option<(Bits, Vec<Bits>)> {
         let limit = if scale == Format::UE8M0 { 250 } else { 14 };
         let (low, high) = self.unscaled_exponents();
         let leading = || values.iter().filter_map(|(_, value)| value.leading());

@@ -1,0 +1,123 @@
+//! The CPU's own units against their models, bit for bit: NaN payloads and signs of zero included.
+//!
+//! Runs where the instructions are; says what it ran. The long run:
+//! `cargo test --release --test silicon -- --ignored --nocapture`.
+#![cfg(feature = "cpu")]
+
+use mxprobe_api::{Backend, Device, Elements, Format, Operation, TileBatch, execute};
+use mxprobe_sim::{ModelDevice, load};
+
+/// SplitMix64.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// Bits of one class of values: the classes differ in where exponents lie and how long significands are.
+    fn bits(&mut self, format: Format, class: u64) -> u64 {
+        let bits = self.next() & format.mask();
+        let Some(float) = format.as_float() else {
+            // Integers: any, or near the ends.
+            return if class % 2 == 0 { bits } else { format.largest(bits & 1 == 1) ^ (self.next() & 3) };
+        };
+        let fraction_mask = (1u64 << float.fraction_bits) - 1;
+        let sign = bits & 1 << (format.bits() - 1);
+        let bias = u64::from(float.bias.unsigned_abs());
+        let spread = |random: &mut Self, middle: u64, width: u64| middle - width / 2 + random.next() % width;
+        let exponent = match class {
+            0 => return bits,
+            1 => spread(self, bias, 4),
+            2 => spread(self, bias, bias),
+            // Products and sums near the lower and the upper end of f32.
+            3 => spread(self, bias / 2, 14),
+            4 => spread(self, bias + bias / 2, 14),
+            5 => spread(self, 8, 16),
+            // NaN, infinity, zero and ones.
+            6 => {
+                let all = [0, 1, fraction_mask, bias << float.fraction_bits, format.infinity(false).unwrap_or(0)];
+                let special = all[usize::try_from(self.next() % 5).expect("below 5")];
+                let nan = format.nan().unwrap_or(0) | bits & fraction_mask;
+                return sign | if self.next() % 16 == 0 { nan } else { special };
+            }
+            // Powers of two far apart.
+            _ => return sign | spread(self, bias, 40) << float.fraction_bits,
+        };
+        sign | exponent << float.fraction_bits | bits & fraction_mask
+    }
+}
+
+fn fill(elements: &mut Elements, random: &mut Random, class: u64) {
+    let format = elements.format();
+    for at in 0..elements.len() {
+        elements.set(at, random.bits(format, class));
+    }
+}
+
+/// So many dots of every operation of the CPU against its model; returns how many operations were compared.
+fn compare(dots: usize) -> usize {
+    let found = mxprobe_cpu::CpuBackend::new().discover();
+    let mut compared = 0;
+    for device in &found.devices {
+        for operation in device.operations().values() {
+            let model = if operation.id.family == "amx" { "amx" } else { "avx512" };
+            let model = ModelDevice::new(load(model).expect("a shipped model"));
+            assert!(model.operations().contains_key(&operation.id), "{} has a model", operation.id);
+            compare_one(device.as_ref(), &model, operation, dots);
+            compared += 1;
+        }
+    }
+    for refusal in &found.refusals {
+        println!("not here: {}: {}", refusal.what, refusal.reason);
+    }
+    compared
+}
+
+fn compare_one(device: &dyn Device, model: &ModelDevice, operation: &Operation, dots: usize) {
+    let (m, n, k) = operation.id.shape.sizes();
+    let tiles = (1usize << 16).div_ceil(m * n);
+    let mut random = Random(20_261_120);
+    let mut done = 0;
+    for round in 0.. {
+        if done >= dots {
+            break;
+        }
+        let mut batch = TileBatch::zeros(operation, tiles);
+        let class = round % 8;
+        fill(&mut batch.a, &mut random, class);
+        fill(&mut batch.b, &mut random, class);
+        fill(&mut batch.c, &mut random, class);
+        let real = execute(device, operation, &batch).expect("the device computes");
+        let modelled = execute(model, operation, &batch).expect("the model computes");
+        if let Some(at) = (0..real.len()).find(|at| real.get(*at) != modelled.get(*at)) {
+            let (tile, row, column) = (at / (m * n), at / n % m, at % n);
+            let a: Vec<String> = (0..k).map(|i| operation.id.a.hex(batch.a.get((tile * m + row) * k + i))).collect();
+            let b: Vec<String> = (0..k).map(|i| operation.id.b.hex(batch.b.get((tile * k + i) * n + column))).collect();
+            let (c, d) = (operation.id.c.hex(batch.c.get(at)), operation.id.d);
+            panic!(
+                "{} class {class}: a {a:?} b {b:?} c {c}: silicon {}, model {}",
+                operation.id,
+                d.hex(real.get(at)),
+                d.hex(modelled.get(at))
+            );
+        }
+        done += tiles * m * n;
+    }
+    println!("{}: {done} dots, every bit equal to {}", operation.id, model.info().selector);
+}
+
+#[test]
+fn the_cpus_units_equal_their_models() {
+    println!("{} operations of this CPU were compared", compare(1 << 19));
+}
+
+#[test]
+#[ignore = "ten million dots an operation: for release builds"]
+fn the_cpus_units_equal_their_models_on_ten_million_dots() {
+    println!("{} operations of this CPU were compared", compare(10_000_000));
+}
