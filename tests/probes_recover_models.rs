@@ -173,10 +173,16 @@ fn differences(model: &Model, id: &OperationId, report: &OperationReport) -> Vec
                 .nodes
                 .iter()
                 .find(|node| node.terms.len() >= 2 && node.terms.iter().any(|term| matches!(term, Term::Product(_))));
-            let grid = first.map(|node| &model.adders[node.adder]).and_then(|adder| {
-                let rule = adder.grid.iter().find(|rule| matches!(rule.terms, Class::All | Class::Products))?;
-                Some((adder, rule.fraction_bits))
-            });
+            // A group that is summed exactly loses nothing; what takes its sum may.
+            let of_first = first.map(|node| &model.adders[node.adder]).filter(|adder| !adder.grid.is_empty());
+            let grid = of_first
+                .or_else(|| {
+                    plan.nodes.iter().map(|node| &model.adders[node.adder]).find(|adder| !adder.grid.is_empty())
+                })
+                .and_then(|adder| {
+                    let rule = adder.grid.iter().find(|rule| matches!(rule.terms, Class::All | Class::Products))?;
+                    Some((adder, rule.fraction_bits))
+                });
             match (grid, report.finding("alignment.fraction_bits").and_then(|finding| finding.value.as_ref())) {
                 (Some((adder, bits)), Some(value)) => {
                     // Formats too narrow to reach the grid show a lower bound.

@@ -19,6 +19,16 @@ pub(super) fn ask(subject: &Subject<'_>, facts: &mut Facts) -> Result<Vec<Findin
     let products = structure.site_products();
     let mut findings = Vec::new();
     if structure.tree.is_none() {
+        // Products of different scale blocks can lie as far apart as their scales.
+        if let Some(scale) = subject.id().block_scale().filter(|scale| scale.block < subject.k()) {
+            let leaves = (Leaf::C, Leaf::Product(0), Leaf::Product(scale.block));
+            let gaps = scan(subject, leaves.0, leaves.1, leaves.2)?;
+            if let Kept::Bits(bits @ 1..) = gaps.kept() {
+                facts.kept = Some(Kept::Bits(bits));
+                let below = below(subject, &structure, leaves, bits)?;
+                return Ok(vec![gaps.finding(subject, "alignment.fraction_bits", Kept::Bits(bits)), below]);
+            }
+        }
         return narrow(subject, facts, &structure);
     }
     let fused = structure.site.len() >= 3;

@@ -38,6 +38,7 @@ pub(super) trait Kernel: Sync {
     /// Runs rows of A from `row` on through operations `steps`, for the columns of the panel: `accumulators` hold a row
     /// of the panel after another, c at first and d at last. `left`, a word for each row, gets a bit for each column
     /// whose result is not to be used.
+    #[allow(clippy::too_many_arguments)]
     fn run(
         &self,
         path: Path,

@@ -11,6 +11,7 @@ mod integer;
 mod operand;
 mod scalar;
 mod simd;
+mod sums;
 mod tree;
 mod unpack;
 
@@ -27,6 +28,7 @@ use double::DoublePlan;
 use integer::IntegerPlan;
 use scalar::{Compiled, Scratch, UnpackedDot};
 use simd::WIDE_PANEL;
+use sums::SumsPlan;
 use tree::TreePlan;
 use unpack::{Reader, Unpacked, ZERO};
 
@@ -74,6 +76,7 @@ enum Kernels {
     Tree(TreePlan),
     Double(DoublePlan),
     Integer(IntegerPlan),
+    Sums(SumsPlan),
 }
 
 impl Kernels {
@@ -90,7 +93,10 @@ impl Kernels {
         if let Some(kernel) = DoublePlan::of(adders, unit, plan, id, path) {
             return Self::Double(kernel);
         }
-        IntegerPlan::of(adders, unit, plan, id).map_or(Self::None, Self::Integer)
+        if let Some(kernel) = IntegerPlan::of(adders, unit, plan, id) {
+            return Self::Integer(kernel);
+        }
+        SumsPlan::of(adders, unit, plan, id, path).map_or(Self::None, Self::Sums)
     }
 }
 
@@ -162,6 +168,7 @@ impl Evaluator {
             Kernels::Tree(kernel) => drive::tiles(self, Some(kernel), batch, threads),
             Kernels::Double(kernel) => drive::tiles(self, Some(kernel), batch, threads),
             Kernels::Integer(kernel) => drive::tiles(self, Some(kernel), batch, threads),
+            Kernels::Sums(kernel) => drive::tiles(self, Some(kernel), batch, threads),
         }
     }
 
@@ -173,6 +180,7 @@ impl Evaluator {
             Kernels::Tree(kernel) => drive::matrices(self, Some(kernel), matrices, threads),
             Kernels::Double(kernel) => drive::matrices(self, Some(kernel), matrices, threads),
             Kernels::Integer(kernel) => drive::matrices(self, Some(kernel), matrices, threads),
+            Kernels::Sums(kernel) => drive::matrices(self, Some(kernel), matrices, threads),
         }
     }
 

@@ -25,9 +25,9 @@ const DEPTH: i32 = 63;
 
 impl Operand {
     pub(super) fn new(format: Format, flush: bool, to_positive: bool) -> Option<Self> {
-        let encoding = format.as_float()?;
+        let encoding = format.as_float().filter(|float| float.exponent_bits <= 8 && float.fraction_bits <= 23)?;
         let magnitude_bits = encoding.exponent_bits + encoding.fraction_bits;
-        let ones = (1u32 << magnitude_bits.min(31)) - 1;
+        let ones = (1u32 << magnitude_bits) - 1;
         let special = match encoding.specials {
             Specials::Ieee => ones & !((1 << encoding.fraction_bits) - 1),
             Specials::AllOnesNan => ones,
@@ -38,7 +38,7 @@ impl Operand {
         let largest = format.largest(false) >> encoding.unread_bits >> encoding.fraction_bits;
         let base = i32::try_from(largest).ok()? - encoding.bias;
         let dynamic = encoding.exponent_bits > 5;
-        (encoding.exponent_bits <= 8 && encoding.fraction_bits <= 23).then_some(Self {
+        Some(Self {
             unread_bits: encoding.unread_bits,
             fraction_bits: encoding.fraction_bits,
             magnitude_bits,

@@ -1,4 +1,4 @@
-//! Plans of additions of one or two terms to nearest even: what a processor's own f32 arithmetic computes.
+//! Plans of additions of one or two terms, to nearest even or to odd: what a processor's own f32 arithmetic computes.
 
 use mxprobe_api::{Elements, Format, OperationId, Overflow, Rounding, Subnormals};
 
@@ -31,6 +31,8 @@ pub(super) struct TreePlan {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Step {
     pub kind: StepKind,
+    /// Rounded to odd, else to nearest even.
+    pub odd: bool,
     /// Rounded once more, to f16.
     pub half: bool,
     pub flush: Flush,
@@ -78,11 +80,10 @@ impl TreePlan {
         let mut steps = Vec::new();
         for node in &plan.nodes {
             let adder = &adders[node.adder];
-            let Output::Float { format, fraction_bits, rounding: Rounding::NearestEven, overflow, subnormals } =
-                adder.output
-            else {
+            let Output::Float { format, fraction_bits, rounding, overflow, subnormals } = adder.output else {
                 return None;
             };
+            let odd = rounding == Rounding::ToOdd;
             let half = format == Format::F16;
             let flush = match subnormals {
                 Subnormals::Keep => Flush::None,
@@ -90,6 +91,7 @@ impl TreePlan {
                 Subnormals::FlushToPositiveZero => Flush::Positive,
             };
             let is_native = (half || format == Format::F32)
+                && (odd || rounding == Rounding::NearestEven)
                 && fraction_bits == format.fraction_bits()
                 && matches!(overflow, Overflow::Ieee | Overflow::Infinity)
                 && adder.grid.is_empty()
@@ -130,7 +132,13 @@ impl TreePlan {
                 StepKind::Both(one, other) => is_half(one) && is_half(other),
                 StepKind::One(_) => true,
             };
-            if half && !once {
+            // To odd, the error of a sum is known; that of a product is not, so it must be none.
+            let is_known = match kind {
+                StepKind::Product(_) => bits <= 24,
+                StepKind::ProductAnd(..) => false,
+                StepKind::Both(..) | StepKind::One(_) => true,
+            };
+            if (odd && (half || !is_known)) || (half && !once) {
                 return None;
             }
             // Without FMA, a product and a sum are two operations: the same if the product is exact.
@@ -138,7 +146,7 @@ impl TreePlan {
                 return None;
             }
             halves.push(half);
-            steps.push(Step { kind, half, flush, positive_zero: adder.zero == ZeroSign::Positive });
+            steps.push(Step { kind, odd, half, flush, positive_zero: adder.zero == ZeroSign::Positive });
         }
         let flush_c = match (unit.flush.c, unit.flush.to_positive) {
             (false, _) => Flush::None,

@@ -1,7 +1,7 @@
 //! The kernels whose lanes are columns, and their dispatch to what the processor has.
 //!
 //! The one place with `unsafe`: pointers into packed matrices, and instructions that are looked for at run time.
-#![allow(unsafe_code)]
+#![allow(unsafe_code, clippy::needless_range_loop)]
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -11,6 +11,7 @@ mod chain;
 mod double;
 mod integer;
 mod lanes;
+mod sums;
 mod tree;
 
 pub(crate) use chain::{Chain, Join};
@@ -19,6 +20,7 @@ use mxprobe_api::Rounding;
 
 use super::{
     Path,
+    sums::{Context, SumNode, SumTerm},
     tree::{Flush, Input, Step, StepKind},
 };
 use chain::Task;
@@ -132,6 +134,88 @@ unsafe fn avx512<const NG: usize>(job: &impl Job) {
 unsafe fn avx2<const NG: usize>(job: &impl Job) {
     // SAFETY: as above.
     unsafe { job.run::<avx2::Avx2, NG>() }
+}
+
+/// Rows of A, or a panel of B, as significands, exponents and signs, and their scales likewise.
+#[derive(Debug, Default)]
+pub(super) struct Split {
+    words: [Vec<i32>; 3],
+    scales: [Vec<i32>; 3],
+    /// Elements of a row or a column, and its scales.
+    pub k: usize,
+    pub blocks: usize,
+    pub panel: usize,
+}
+
+impl Split {
+    #[inline(always)]
+    pub(super) fn push(&mut self, words: [i32; 3]) {
+        self.words.iter_mut().zip(words).for_each(|(of, word)| of.push(word));
+    }
+
+    pub(super) fn push_scale(&mut self, words: [i32; 3]) {
+        self.scales.iter_mut().zip(words).for_each(|(of, word)| of.push(word));
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.words.iter_mut().chain(&mut self.scales).for_each(Vec::clear);
+    }
+}
+
+/// Runs rows of A through operations `steps` of a panel of B, by sums on grids.
+#[allow(clippy::too_many_arguments)]
+pub(super) fn run_sums(
+    path: Path,
+    nodes: &[SumNode],
+    context: &Context,
+    a: &Split,
+    row: usize,
+    b: &Split,
+    steps: std::ops::Range<usize>,
+    accumulators: &mut [f32],
+    left: &mut [u64],
+) {
+    let rows = left.len();
+    assert!(accumulators.len() >= rows * b.panel && !nodes.is_empty());
+    assert!(b.panel == WIDE_PANEL || b.panel == NARROW_PANEL);
+    let (from, to) = (steps.start * context.len, steps.end * context.len);
+    let (block, last_block) = (steps.start * context.blocks, steps.end * context.blocks);
+    assert!(from <= to && to <= a.k && to <= b.k && last_block <= a.blocks && last_block <= b.blocks);
+    for part in 0..3 {
+        assert!(a.words[part].len() >= (row + rows) * a.k && b.words[part].len() >= b.k * b.panel);
+        assert!(a.scales[part].len() >= (row + rows) * a.blocks && b.scales[part].len() >= b.blocks * b.panel);
+    }
+    for (index, node) in nodes.iter().enumerate() {
+        assert!(node.rules.iter().flat_map(|rule| &rule.terms).all(|at| *at < node.terms.len()));
+        assert!(node.terms.iter().all(|term| match *term {
+            SumTerm::Product(k) => k < context.len && (context.blocks == 0 || k / context.block < context.blocks),
+            SumTerm::C => true,
+            SumTerm::Node(at, _) => at < index,
+        }));
+        assert!(context.blocks > 0 || !(node.scales_products || node.scales_sum));
+    }
+    let widest = nodes.iter().map(|node| node.terms.len()).max().unwrap_or(0);
+    let mut terms = vec![sums::NO_TERMS; widest];
+    let mut results = vec![sums::NO_TERMS; nodes.len()];
+    let task = sums::Sums {
+        nodes,
+        context,
+        steps: steps.len(),
+        rows,
+        a: [0, 1, 2].map(|part| a.words[part][row * a.k + from..].as_ptr()),
+        a_scales: [0, 1, 2].map(|part| a.scales[part][row * a.blocks + block..].as_ptr()),
+        a_stride: a.k,
+        a_blocks: a.blocks,
+        b: [0, 1, 2].map(|part| b.words[part][from * b.panel..].as_ptr()),
+        b_scales: [0, 1, 2].map(|part| b.scales[part][block * b.panel..].as_ptr()),
+        panel: b.panel,
+        terms: terms.as_mut_ptr(),
+        results: results.as_mut_ptr(),
+        accumulators: accumulators.as_mut_ptr(),
+        left: left.as_mut_ptr(),
+    };
+    // SAFETY: the lengths were asserted above.
+    unsafe { dispatch(path, b.panel, &task) }
 }
 
 /// Runs rows of A through operations `steps` of a panel of B, by the processor's own arithmetic.

@@ -1,6 +1,6 @@
 //! The kernel of plans that the processor's own f32 arithmetic computes, columns in lanes.
 //!
-//! Each node is one multiplication, addition or fused multiply-add, to nearest even, in the order of the plan. NaN and
+//! Each node is one multiplication, addition or fused multiply-add, in the order of the plan. NaN and
 //! infinities stay what they are in sums and products, so it is enough to look at the results: a lane whose result is
 //! one is left to the scalar evaluator, which knows which NaN comes out.
 //!
@@ -86,7 +86,8 @@ impl Tree<'_> {
                         }
                         StepKind::Both(x, y) => {
                             for g in 0..NG {
-                                value[g] = V::add_f(load(x, g), load(y, g));
+                                let (x, y) = (load(x, g), load(y, g));
+                                value[g] = if node.odd { odd_sum::<V>(x, y) } else { V::add_f(x, y) };
                             }
                         }
                         StepKind::One(x) => {
@@ -132,6 +133,31 @@ impl Tree<'_> {
             }
             *self.left.add(row) |= left;
         }
+    }
+}
+
+/// `x + y` to odd.
+///
+/// The error of the sum to nearest is a number of the format, but where the sum overflows and the lane is left anyway
+/// (Knuth, The Art of Computer Programming 2, 4.2.2, theorem B). If there is one and the sum is even, the odd neighbour on
+/// the error's side is next to it.
+#[inline(always)]
+unsafe fn odd_sum<V: Lanes>(x: V::F, y: V::F) -> V::F {
+    // SAFETY: the caller's.
+    unsafe {
+        let minus = |x: V::F, y: V::F| V::add_f(x, V::from_bits(V::xor(V::bits(y), V::splat_i(i32::MIN))));
+        let sum = V::add_f(x, y);
+        let of_y = minus(sum, x);
+        let error = V::bits(V::add_f(minus(x, minus(sum, of_y)), minus(y, of_y)));
+        let bits = V::bits(sum);
+        let inexact = V::greater(V::and(error, V::splat_i(i32::MAX)), V::splat_i(0));
+        // An infinity stays one, to be seen at the end.
+        let finite = V::greater(V::splat_i(0x7f80_0000), V::and(bits, V::splat_i(i32::MAX)));
+        let inexact = V::and(inexact, finite);
+        let even = V::greater(V::splat_i(1), V::and(bits, V::splat_i(1)));
+        let outward = V::greater(V::xor(error, bits), V::splat_i(-1));
+        let step = V::select(outward, V::splat_i(1), V::splat_i(-1));
+        V::from_bits(V::add(bits, V::and(step, V::and(inexact, even))))
     }
 }
 

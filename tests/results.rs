@@ -1,0 +1,31 @@
+//! The reports in `results/` are what this version reads, and can be shown.
+
+use std::{fs, path::Path, process::Command};
+
+#[test]
+fn every_report_in_results_is_valid_and_renders() {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("results");
+    let mut reports = 0;
+    for entry in fs::read_dir(&directory).expect("results/ is part of the project") {
+        let path = entry.expect("a readable entry").path();
+        if path.extension().is_none_or(|extension| extension != "json") {
+            continue;
+        }
+        for arguments in [["validate"], ["report"]] {
+            let output =
+                Command::new(env!("CARGO_BIN_EXE_mxprobe")).args(arguments).arg(&path).output().expect("it starts");
+            assert!(output.status.success(), "{arguments:?} {path:?}: {}", String::from_utf8_lossy(&output.stderr));
+        }
+        reports += 1;
+    }
+    assert!(reports > 0, "there are no reports");
+}
+
+#[test]
+fn the_published_schema_is_the_one_that_the_command_prints() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("results/schema/report-1.json");
+    let output = Command::new(env!("CARGO_BIN_EXE_mxprobe")).args(["schema", "report"]).output().expect("it starts");
+    let published = fs::read_to_string(&path).expect("the schema is published");
+    let printed = String::from_utf8(output.stdout).expect("UTF-8");
+    assert_eq!(published, printed, "write it anew: cargo run -- schema report >results/schema/report-1.json");
+}
