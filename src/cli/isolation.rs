@@ -12,7 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use mxprobe::report::RefusalRecord;
+use mxprobe::report::{RefusalRecord, check};
 
 use super::{
     catalog::Found,
@@ -57,7 +57,7 @@ pub(crate) enum Ended {
 /// A child process that answers.
 pub(crate) struct Worker {
     child: Child,
-    answers: Receiver<Answer>,
+    lines: Receiver<String>,
     words: Arc<Mutex<Vec<String>>>,
 }
 
@@ -72,14 +72,11 @@ impl Worker {
             // A child that died already is noticed when it does not answer.
             let _ = stdin.write_all(&text);
         }
-        let (sender, answers) = mpsc::channel();
+        let (sender, lines) = mpsc::channel();
         let stdout = child.stdout.take().expect("it is piped");
         thread::spawn(move || {
             for line in BufReader::new(stdout).lines().map_while(Result::ok) {
-                // A driver may write on standard output too.
-                if let Ok(answer) = serde_json::from_str(&line)
-                    && sender.send(answer).is_err()
-                {
+                if sender.send(line).is_err() {
                     break;
                 }
             }
@@ -88,15 +85,20 @@ impl Worker {
         let heard = Arc::clone(&words);
         let stderr = child.stderr.take().expect("it is piped");
         thread::spawn(move || listen(stderr, &heard));
-        Ok(Self { child, answers, words })
+        Ok(Self { child, lines, words })
     }
 
     /// Waits for the next answer.
     pub(crate) fn next(&mut self, limit: Duration, interrupt: &Interrupt) -> Result<Answer, Ended> {
         let start = Instant::now();
         loop {
-            match self.answers.recv_timeout(Duration::from_millis(50).min(limit)) {
-                Ok(answer) => return Ok(answer),
+            match self.lines.recv_timeout(Duration::from_millis(50).min(limit)) {
+                // A driver may write on standard output too: what is no answer is not ours.
+                Ok(line) => {
+                    if let Ok(answer) = check::from_json(&line) {
+                        return Ok(answer);
+                    }
+                }
                 Err(_) if interrupt.is_set() => {
                     self.stop();
                     return Err(Ended::Interrupted);
@@ -120,7 +122,7 @@ impl Worker {
         for _ in 0..20 {
             match self.child.try_wait() {
                 Ok(Some(status)) => return Some(status),
-                Ok(None) if !matches!(self.answers.try_recv(), Err(mpsc::TryRecvError::Disconnected)) => break,
+                Ok(None) if !matches!(self.lines.try_recv(), Err(mpsc::TryRecvError::Disconnected)) => break,
                 Ok(None) => thread::sleep(Duration::from_millis(10)),
                 Err(_) => break,
             }

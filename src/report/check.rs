@@ -87,8 +87,45 @@ fn within(prefix: &str, mut found: Problem) -> Problem {
     found
 }
 
+/// The tree of a long chain of additions is as deep as its k is long; deeper than this is no report.
+const DEEPEST: usize = 1000;
+
 fn parse(text: &str) -> Result<Value, Problem> {
-    serde_json::from_str(text).map_err(|error| problem("", format!("not JSON: {error}")))
+    if depth(text) > DEEPEST {
+        return Err(problem("", format!("not read: lists and objects are nested deeper than {DEEPEST}")));
+    }
+    from_json(text).map_err(|error| problem("", format!("not JSON: {error}")))
+}
+
+/// Reads JSON of any depth, for text whose depth is known to be small enough for the stack.
+///
+/// # Errors
+/// If it is not the JSON of such a value.
+pub fn from_json<T: DeserializeOwned>(text: &str) -> Result<T, serde_json::Error> {
+    let mut reader = serde_json::Deserializer::from_str(text);
+    reader.disable_recursion_limit();
+    let value = T::deserialize(&mut reader)?;
+    reader.end()?;
+    Ok(value)
+}
+
+/// How deep lists and objects are nested.
+fn depth(text: &str) -> usize {
+    let (mut now, mut most, mut in_text, mut escaped) = (0_usize, 0, false, false);
+    for byte in text.bytes() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_text => escaped = true,
+            b'"' => in_text = !in_text,
+            b'[' | b'{' if !in_text => {
+                now += 1;
+                most = most.max(now);
+            }
+            b']' | b'}' if !in_text => now = now.saturating_sub(1),
+            _ => {}
+        }
+    }
+    most
 }
 
 /// Reads a document after its version: another major version is not looked at any further.
@@ -215,5 +252,18 @@ fn check_evidence(evidence: &Evidence, id: &OperationId, path: &str, problems: &
             let reason = if scale.is_some() { "it is missing" } else { "the operation has no block scales" };
             problems.push(problem(format!("{path}.{field}"), reason));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn deep_trees_are_read_and_deeper_ones_refused() {
+        let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+        assert!(parse(&nested(DEEPEST)).is_ok());
+        assert!(parse(&nested(DEEPEST + 1)).unwrap_err().reason.contains("nested deeper than 1000"));
+        assert_eq!(depth(r#"{"a\\\"[[[":["}"]}"#), 2);
     }
 }
