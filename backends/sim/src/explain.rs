@@ -376,7 +376,7 @@ mod tests {
              term [measured: km-h100]",
             "that exponent counts as no less than -133, as if zero had it [assumed: mmasim]",
             "normalised and rounded once, toward zero, to f32 of 13 fraction bits [measured: km-h100]",
-            "every NaN result is 0x7fffffff [measured: smt]",
+            "every NaN result is 0x7fffffff [assumed: smt]",
             "fadd(f32(the products whose k modulo 4 is 2, 3 + f32(the products whose k modulo 4 is 0, 1 + +0)) + c)",
             "h100@zero-exponent-mmasim-1: every zero term has the exponent -126 [mmasim-1]",
         ] {

@@ -607,8 +607,11 @@ impl Adder {
     fn read(name: &str, table: &Table<'_>, sources: &BTreeMap<String, String>) -> Result<Self, Error> {
         if ["c", "acc", "none", "fold", "pairs", "all", "reverse", "every"].contains(&name)
             || name.starts_with(|c: char| c.is_ascii_digit())
+            || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_')
         {
-            return Err(table.place().error(format!("`{name}` means something else in a tree")));
+            return Err(table.place().error(format!(
+                "`{name}` is no name of an adder: a word of trees, or not of letters, digits, - and _"
+            )));
         }
         let mut grid = Vec::new();
         if let Some(fraction_bits) = table.integer("fraction_bits", 0, 400)? {

@@ -265,7 +265,7 @@ const MALFORMED: [(&str, &str, usize, &str); 59] = [
         20,
         "adder.sum.provenance.belief: there is no such field",
     ),
-    ("[adder.scaled]", "[adder.fold]", 22, "adder.fold: `fold` means something else in a tree"),
+    ("[adder.scaled]", "[adder.fold]", 22, "adder.fold: `fold` is no name of an adder"),
     ("overflow = \"wrap\"", "overflow = \"infinity\"", 30, "adder.int.overflow: `infinity` is none of wrap, saturate"),
     ("tree = \"fold(c, all/8, sum(all, acc))\"", "", 34, "unit[0]: `tree` is missing"),
     (
@@ -343,6 +343,15 @@ fn a_malformed_file_gives_one_error_with_its_line_and_field() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn the_documented_example_loads() {
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/model-format.md")).unwrap();
+    let (_, rest) = page.split_once("```toml\n").unwrap();
+    let (example, _) = rest.split_once("```").unwrap();
+    let model = Model::parse("example.toml", example, Some("one-bit-fewer")).unwrap();
+    assert_eq!((model.operations.len(), model.adders[0].grid[0].fraction_bits), (4, 23));
 }
 
 #[test]

@@ -33,7 +33,12 @@ fn text<'a>(line: &'a Value, key: &str) -> &'a str {
 }
 
 /// The model and the operation a dot was measured on, or computed for.
-fn unit_of(line: &Value) -> (&'static str, String) {
+///
+/// A line may also name `model` and `operation` itself.
+fn unit_of(line: &Value) -> (&str, String) {
+    if let (Some(model), Some(operation)) = (line.get("model"), line.get("operation")) {
+        return (model.as_str().unwrap(), operation.as_str().unwrap().to_owned());
+    }
     let types: Vec<String> =
         ["d_type", "a_type", "b_type", "c_type"].iter().map(|key| format(text(line, key)).to_string()).collect();
     let formats = types.join(".");
@@ -106,7 +111,7 @@ fn from_instruction(arch: &str, unit: &str, instruction: &str, formats: &str, k:
             format!("mfma.m{}n{}k{}.{formats}{blocks}{suffix}", size(), size(), size())
         }
         (_, "Intel AMX") => format!("amx.m16n16k{k}.{formats}"),
-        _ if instruction.starts_with("v_dot2") => format!("dot.m1n1k2.{formats}"),
+        _ if instruction.starts_with("v_dot") => format!("dot.m1n1k{k}.{formats}"),
         _ => {
             let wave = match instruction.rsplit('_').next().unwrap() {
                 "w32" => ".wave32",
@@ -164,14 +169,15 @@ fn every_reference_dot_is_reproduced_bit_for_bit() {
         .collect();
     files.sort();
     assert!(!files.is_empty(), "{} has no .jsonl file", directory.display());
-    let mut models: BTreeMap<&str, Model> = BTreeMap::new();
+    let mut models: BTreeMap<String, Model> = BTreeMap::new();
     let mut wrong = Vec::new();
     for file in files {
         let mut counts: BTreeMap<String, (usize, usize)> = BTreeMap::new();
         for (number, text_of_line) in fs::read_to_string(&file).unwrap().lines().enumerate() {
             let line: Value = serde_json::from_str(text_of_line).unwrap();
             let (name, id) = unit_of(&line);
-            let model = models.entry(name).or_insert_with(|| load(name).unwrap_or_else(|error| panic!("{error}")));
+            let model =
+                models.entry(name.to_owned()).or_insert_with(|| load(name).unwrap_or_else(|error| panic!("{error}")));
             let id: OperationId = id.parse().unwrap_or_else(|error| panic!("{error}"));
             let d = computed(model, &id, &line);
             let expected = bits(&line, "d")[0];
