@@ -1,6 +1,7 @@
 //! Products per second of every path on one operation of each family: the table in `docs/performance.md`.
 //!
-//! `cargo run --release -p mxprobe-sim --example throughput [-- WORD]`, where WORD picks the rows that hold it.
+//! `cargo run --release -p mxprobe-sim --example throughput [-- WORD [SIDE]]`, where WORD picks the rows that hold it, and
+//! matrices in lanes are SIDE×SIDE instead of 128×512×512.
 #![allow(clippy::print_stdout, clippy::cast_precision_loss)]
 
 use std::time::Instant;
@@ -58,6 +59,7 @@ fn draw(format: Format, len: usize, state: &mut u64) -> Elements {
 
 fn main() {
     let word = std::env::args().nth(1).unwrap_or_default();
+    let side: Option<usize> = std::env::args().nth(2).and_then(|side| side.parse().ok());
     println!("{:<58} {:>8} {:>7} {:>9} {:>9}", "operation", "path", "threads", "best", "median");
     for (model, id) in OPERATIONS {
         if !format!("{model}:{id}").contains(&word) {
@@ -71,8 +73,7 @@ fn main() {
             continue;
         }
         let mut state = 7;
-        let (m, n) = (128, 512);
-        let k = 512;
+        let (m, n, k) = side.map_or((128, 512, 512), |side| (side, side, side));
         let (a, b) = (draw(id.a, m * k, &mut state), draw(id.b, k * n, &mut state));
         let c = draw(id.c, m * n, &mut state);
         let scales = id.block_scale().map(|scale| {
@@ -94,11 +95,12 @@ fn main() {
                 Path::Scalar => 16,
                 _ => m,
             };
+            let whole_n = n;
             let n = if path == Path::Exact { 64 } else { n };
             let cut = |of: &Elements, len: usize| Elements::from_bits(of.format(), of.iter().take(len));
             let (a, b, c) = (cut(&a, m * k), cut(&b, k * n), cut(&c, m * n));
             let scales = scales.as_ref().map(|(of_a, of_b)| {
-                let blocks = of_b.len() / 512;
+                let blocks = of_b.len() / whole_n;
                 (cut(of_a, m * blocks), cut(of_b, blocks * n))
             });
             let matrices = Matrices {

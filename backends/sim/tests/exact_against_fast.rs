@@ -3,10 +3,10 @@
 //! `cargo test -p mxprobe-sim` runs some thousand dots an operation. The long runs are
 //! `cargo test --release -p mxprobe-sim --test exact_against_fast -- --ignored --nocapture`.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::OnceLock};
 
-use mxprobe_api::{Decoded, Elements, Format, OperationId};
-use mxprobe_sim::{Basis, Evaluator, Matrices, Model, Origin, Path, shipped};
+use mxprobe_api::{Decoded, Elements, Format, OperationId, TileBatch, execute};
+use mxprobe_sim::{Basis, Dot, Evaluator, Matrices, Model, ModelDevice, Origin, Path, multiply, shipped};
 
 /// SplitMix64: Steele, Lea, Flood, "Fast Splittable Pseudorandom Number Generators", OOPSLA 2014.
 struct Random(u64);
@@ -266,6 +266,11 @@ fn compare(reference: &Evaluator, fast: &Evaluator, case: &Case, threads: usize,
 
 /// Every operation whose arithmetic differs from those before it, with its model.
 fn distinct_operations() -> Vec<(&'static Model, OperationId)> {
+    static FOUND: OnceLock<Vec<(&'static Model, OperationId)>> = OnceLock::new();
+    FOUND.get_or_init(find_distinct_operations).clone()
+}
+
+fn find_distinct_operations() -> Vec<(&'static Model, OperationId)> {
     let mut seen = BTreeSet::new();
     let mut operations = Vec::new();
     for model in shipped() {
@@ -310,7 +315,7 @@ fn every_fast_path_returns_the_bits_of_the_exact_evaluator() {
         for (turn, inputs) in INPUTS.into_iter().enumerate() {
             // Narrow panels, and now and then a wide one and a bit. Two operations one after another where d can be c, the second one cut short.
             let k = if id.c == id.d && step <= 16 { 2 * step - 1 } else { step };
-            let (m, n) = if (turn + dots) % 4 == 0 { (1, 67) } else { (3, 1 + 150 / k) };
+            let (m, n) = if (turn + dots) % 4 == 0 { (1, 67) } else { (3, 1 + 300 / k) };
             let case = Case::draw(&id, (m, n, k), inputs, &mut random);
             dots += case.m * case.n;
             let wanted = reference.multiply(&case.matrices(), 1).unwrap();
@@ -475,7 +480,7 @@ impl Family {
             for (name, id, reference, fast) in &pairs {
                 for inputs in INPUTS {
                     let step = id.shape.sizes().2;
-                    let side = if dots > 1_000_000 { 192 } else { 64 };
+                    let side = if dots > 1_000_000 { 192 } else { 8 };
                     let case = Case::draw(id, (side, side, step), inputs, &mut random);
                     compare(reference, fast, &case, 2, &format!("{name}:{id} {inputs:?}"));
                     done += case.m * case.n;
@@ -520,4 +525,97 @@ fn the_operations_of_the_long_run_exist() {
         let counts = family.compare(Path::Exact, Path::Scalar, 1, 13);
         assert!(counts.contains(&format!("{} operations", family.operations.len())), "{counts}");
     }
+}
+
+#[test]
+fn sixteen_largest_products_and_c_do_not_wrap() {
+    // 16 · (2 − 2^−10)² · 2^25 is just below 2^31, and c takes the sum above it.
+    let model = shipped().iter().find(|model| model.name == "h100").expect("a shipped model");
+    let id: OperationId = "mma.m16n8k16.f32.f16.f16.f32".parse().unwrap();
+    let (m, n, k) = (3, 70, 16);
+    let a = Elements::from_bits(Format::F16, (0..m * k).map(|_| 0x3fff));
+    // 65.93653869628906, an f32.
+    for (b, c, d) in [(0x3fff, 0x3fff_e000_u64, 65.936_54_f32), (0xbfff, 0xbfff_e000, -65.936_54)] {
+        let b = Elements::from_bits(Format::F16, (0..k * n).map(|_| b));
+        let c = Elements::from_bits(Format::F32, (0..m * n).map(|_| c));
+        let matrices = Matrices { m, n, k, a: &a, b: &b, c: &c, scale_a: None, scale_b: None };
+        for path in Path::available() {
+            let got = Evaluator::with_path(model, &id, path).unwrap().multiply(&matrices, 1).unwrap();
+            assert!(got.iter().all(|bits| bits == u64::from(d.to_bits())), "{path:?}: {:#x}", got.get(0));
+        }
+    }
+}
+
+#[test]
+fn devices_return_the_same_tiles_on_every_path() {
+    let mut random = Random(3);
+    for (model, id) in distinct_operations().into_iter().step_by(11) {
+        let operation = &model.operations[&id];
+        let (m, n, k) = id.shape.sizes();
+        // Two and a bit of what a thread takes at a time, but for the largest shapes.
+        let tiles = (40_000 / (m * n * k)).clamp(1, 5);
+        let mut batch = TileBatch::zeros(operation, tiles);
+        let inputs = INPUTS[(batch.a.len() + batch.c.len() + k) % INPUTS.len()];
+        for index in 0..batch.a.len() {
+            batch.a.set(index, factor(id.a, inputs, &mut random));
+        }
+        for index in 0..batch.b.len() {
+            batch.b.set(index, factor(id.b, inputs, &mut random));
+        }
+        for index in 0..batch.c.len() {
+            batch.c.set(index, addend(id.c, inputs, &mut random));
+        }
+        let scale = id.block_scale().map(|scale| scale.format);
+        for scales in [&mut batch.scale_a, &mut batch.scale_b].into_iter().flatten() {
+            for index in 0..scales.len() {
+                scales.set(index, factor(scale.expect("scales"), Inputs::Narrow, &mut random));
+            }
+        }
+        let scalar = ModelDevice::with_path(model.clone(), Path::Scalar);
+        let fast = ModelDevice::new(model.clone());
+        let wanted = execute(&scalar, operation, &batch).unwrap();
+        assert_eq!(wanted, execute(&fast, operation, &batch).unwrap(), "{}:{id} {inputs:?}", model.name);
+        if m * n * k * tiles <= 5000 {
+            let exact = ModelDevice::exact(model.clone());
+            assert_eq!(wanted, execute(&exact, operation, &batch).unwrap(), "{}:{id} {inputs:?}", model.name);
+        }
+    }
+}
+
+#[test]
+fn one_dot_is_what_a_matrix_holds() {
+    let mut random = Random(4);
+    for (model, id) in distinct_operations().into_iter().step_by(5) {
+        let fast = Evaluator::new(model, &id).unwrap();
+        let case = Case::draw(&id, (1, 1, id.shape.sizes().2), Inputs::AnyBits, &mut random);
+        let bits = |of: &Elements| of.iter().collect::<Vec<_>>();
+        let scales = case.scales.as_ref().map(|(a, b)| (bits(a), bits(b)));
+        let scales = scales.as_ref().map(|(a, b)| (&a[..], &b[..]));
+        let dot = Dot { a: &bits(&case.a), b: &bits(&case.b), c: case.c.get(0), scales };
+        assert_eq!(fast.dot(dot), fast.multiply(&case.matrices(), 1).unwrap().get(0), "{}:{id}", model.name);
+    }
+}
+
+#[test]
+fn what_does_not_fit_is_refused_with_both_numbers() {
+    let model = shipped().iter().find(|model| model.name == "h100").expect("a shipped model");
+    let id: OperationId = "mma.m16n8k16.f32.f16.f16.f32".parse().unwrap();
+    let (a, b, c) =
+        (Elements::zeros(Format::F16, 6), Elements::zeros(Format::F16, 12), Elements::zeros(Format::F32, 8));
+    let matrices = Matrices { m: 2, n: 4, k: 3, a: &a, b: &b, c: &c, scale_a: None, scale_b: None };
+    assert!(multiply(model, &id, &matrices, 1).is_ok());
+    for (matrices, part) in [
+        (Matrices { m: 3, ..matrices }, "6 elements where 3×3"),
+        (Matrices { c: &a, ..matrices }, "c holds f16"),
+        (Matrices { scale_a: Some(&a), ..matrices }, "takes no block scales"),
+    ] {
+        let error = multiply(model, &id, &matrices, 1).unwrap_err();
+        assert!(error.is_invalid() && error.to_string().contains(part), "{error}");
+    }
+    let model = shipped().iter().find(|model| model.name == "v100").expect("a shipped model");
+    let id: OperationId = "mma.m8n8k4.f32.f16.f16.f16".parse().unwrap();
+    let (a, b, c) = (Elements::zeros(Format::F16, 5), Elements::zeros(Format::F16, 5), Elements::zeros(Format::F16, 1));
+    let matrices = Matrices { m: 1, n: 1, k: 5, a: &a, b: &b, c: &c, scale_a: None, scale_b: None };
+    let error = multiply(model, &id, &matrices, 1).unwrap_err();
+    assert!(error.to_string().contains("cannot be the next one's c"), "{error}");
 }

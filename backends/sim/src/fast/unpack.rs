@@ -88,3 +88,33 @@ impl Reader {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_code_of_the_small_formats_is_written_as_it_was_read() {
+        for format in Format::ALL.into_iter().filter(|format| format.bits() <= 16) {
+            let reader = Reader::new(format, false, false);
+            for bits in 0..=format.mask() {
+                let written = reader.write(reader.read(bits));
+                // The sign of a scale is not read.
+                let wanted = if format == Format::UE4M3 { bits & 0x7f } else { bits };
+                assert_eq!(written, wanted, "{}", format.hex(bits));
+            }
+        }
+    }
+
+    #[test]
+    fn registers_are_written_without_what_is_not_read() {
+        for (format, mask) in [(Format::TF32, 0xffff_e000), (Format::F32, 0xffff_ffff), (Format::S32, 0xffff_ffff)] {
+            let reader = Reader::new(format, false, false);
+            for bits in
+                [0u64, 0x8000_0000, 0x3f80_0001, 0x7f80_0000, 0xff80_0000, 0xffff_ffff, 0x8000_2000, 0x7fff_ffff]
+            {
+                assert_eq!(reader.write(reader.read(bits)), bits & mask, "{}", format.hex(bits));
+            }
+        }
+    }
+}
