@@ -1,4 +1,5 @@
 //! Probing a model finds the model's own parameters: every shipped unit, and units that nobody has.
+#![allow(clippy::print_stdout, reason = "a test says what it ran")]
 
 use std::collections::BTreeSet;
 

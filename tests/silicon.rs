@@ -2,6 +2,7 @@
 //!
 //! Runs where the instructions are; says what it ran. The long run:
 //! `cargo test --release --test silicon -- --ignored --nocapture`.
+#![allow(clippy::print_stdout, reason = "a test says what it ran")]
 #![cfg(feature = "cpu")]
 
 use mxprobe_api::{Backend, Device, Elements, Format, Operation, TileBatch, execute};
@@ -24,7 +25,7 @@ impl Random {
         let bits = self.next() & format.mask();
         let Some(float) = format.as_float() else {
             // Integers: any, or near the ends.
-            return if class % 2 == 0 { bits } else { format.largest(bits & 1 == 1) ^ (self.next() & 3) };
+            return if class.is_multiple_of(2) { bits } else { format.largest(bits & 1 == 1) ^ (self.next() & 3) };
         };
         let fraction_mask = (1u64 << float.fraction_bits) - 1;
         let sign = bits & 1 << (format.bits() - 1);
@@ -43,7 +44,7 @@ impl Random {
                 let all = [0, 1, fraction_mask, bias << float.fraction_bits, format.infinity(false).unwrap_or(0)];
                 let special = all[usize::try_from(self.next() % 5).expect("below 5")];
                 let nan = format.nan().unwrap_or(0) | bits & fraction_mask;
-                return sign | if self.next() % 16 == 0 { nan } else { special };
+                return sign | if self.next().is_multiple_of(16) { nan } else { special };
             }
             // Powers of two far apart.
             _ => return sign | spread(self, bias, 40) << float.fraction_bits,
