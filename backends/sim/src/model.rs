@@ -400,6 +400,27 @@ impl Model {
         self.units.iter().find(|unit| unit.operations.contains(id))
     }
 
+    /// Gives a unit another tree, as it would stand in the file.
+    ///
+    /// # Errors
+    /// If the tree does not parse, names an adder the model lacks, or does not fit one of the unit's operations; the
+    /// unit is then as it was.
+    ///
+    /// # Panics
+    /// If `unit` is not below the number of units.
+    pub fn set_tree(&mut self, unit: usize, tree: &str) -> Result<(), Error> {
+        let names: Vec<&str> = self.adders.iter().map(|adder| adder.name.as_str()).collect();
+        let wrong = |error: String| Error::invalid(format!("{}: `{tree}`: {error}", self.name));
+        let parsed = Tree::parse(tree, &names).map_err(wrong)?;
+        for id in &self.units[unit].operations {
+            let plan = parsed.plan(id.shape.sizes().2).map_err(wrong)?;
+            check_plan(id, &plan, &self.adders).map_err(|error| wrong(format!("{id}: {error}")))?;
+        }
+        let unit = &mut self.units[unit];
+        (unit.tree, unit.parsed) = (tree.to_owned(), parsed);
+        Ok(())
+    }
+
     /// The unit of an operation, and its plan for the operation's k.
     #[must_use]
     pub fn plan(&self, id: &OperationId) -> Option<(&Unit, Plan)> {
