@@ -1,0 +1,104 @@
+//! Dots and their places in tiles.
+
+use mxprobe_api::{Elements, Operation, OperationId, TileBatch};
+
+/// The inputs of one element of D, as bits.
+#[derive(Clone, Debug)]
+pub(crate) struct Dot {
+    pub(crate) a: Vec<u64>,
+    pub(crate) b: Vec<u64>,
+    pub(crate) c: u64,
+    /// Scales of A and of B, one a block of k, where the operation has them.
+    pub(crate) scales: Option<(Vec<u64>, Vec<u64>)>,
+}
+
+impl Dot {
+    /// Every operand +0, every scale 1.
+    pub(crate) fn zeros(id: &OperationId) -> Self {
+        let k = id.shape.sizes().2;
+        let scales = id.block_scale().map(|scale| {
+            let ones = vec![scale.format.one(); k.div_ceil(scale.block)];
+            (ones.clone(), ones)
+        });
+        Self { a: vec![0; k], b: vec![0; k], c: 0, scales }
+    }
+
+    /// Writes the dot into a batch, at one place of one tile.
+    pub(crate) fn put(&self, id: &OperationId, batch: &mut TileBatch, tile: usize, row: usize, column: usize) {
+        let (m, n, k) = id.shape.sizes();
+        row_of(&mut batch.a, tile * m + row, k, &self.a);
+        column_of(&mut batch.b, tile * k, n, column, &self.b);
+        batch.c.set((tile * m + row) * n + column, self.c);
+        if let (Some((of_a, of_b)), Some(scale_a), Some(scale_b)) =
+            (&self.scales, &mut batch.scale_a, &mut batch.scale_b)
+        {
+            row_of(scale_a, tile * m + row, of_a.len(), of_a);
+            column_of(scale_b, tile * of_b.len(), n, column, of_b);
+        }
+    }
+
+    /// The dot at one element of a batch's D.
+    pub(crate) fn at(id: &OperationId, batch: &TileBatch, element: usize) -> Self {
+        let (m, n, k) = id.shape.sizes();
+        let (tile, row, column) = place(id, element);
+        let blocks = id.block_scale().map_or(0, |scale| k.div_ceil(scale.block));
+        let of_a = |elements: &Elements, width: usize| -> Vec<u64> {
+            (0..width).map(|index| elements.get((tile * m + row) * width + index)).collect()
+        };
+        let of_b = |elements: &Elements, height: usize| -> Vec<u64> {
+            (0..height).map(|index| elements.get((tile * height + index) * n + column)).collect()
+        };
+        let scales = batch.scale_a.as_ref().zip(batch.scale_b.as_ref());
+        Self {
+            a: of_a(&batch.a, k),
+            b: of_b(&batch.b, k),
+            c: batch.c.get(element),
+            scales: scales.map(|(a, b)| (of_a(a, blocks), of_b(b, blocks))),
+        }
+    }
+
+    /// All its bits, for people.
+    pub(crate) fn show(&self, id: &OperationId) -> String {
+        let list = |format: mxprobe_api::Format, bits: &[u64]| {
+            bits.iter().map(|bits| format.hex(*bits)).collect::<Vec<_>>().join(" ")
+        };
+        let mut text =
+            format!("a = [{}], b = [{}], c = {}", list(id.a, &self.a), list(id.b, &self.b), id.c.hex(self.c));
+        if let (Some((a, b)), Some(scale)) = (&self.scales, id.block_scale()) {
+            text += &format!(", scale_a = [{}], scale_b = [{}]", list(scale.format, a), list(scale.format, b));
+        }
+        text
+    }
+}
+
+fn row_of(elements: &mut Elements, row: usize, width: usize, bits: &[u64]) {
+    bits.iter().enumerate().for_each(|(index, bits)| elements.set(row * width + index, *bits));
+}
+
+fn column_of(elements: &mut Elements, first_row: usize, width: usize, column: usize, bits: &[u64]) {
+    bits.iter().enumerate().for_each(|(index, bits)| elements.set((first_row + index) * width + column, *bits));
+}
+
+/// Tile, row and column of an element of D.
+pub(crate) fn place(id: &OperationId, element: usize) -> (usize, usize, usize) {
+    let (m, n, _) = id.shape.sizes();
+    (element / (m * n), element / n % m, element % n)
+}
+
+/// Dots with a row and a column of their own each, moving on from tile to tile so that every position is used; and the
+/// element of D that each of them gives.
+pub(crate) fn pack(operation: &Operation, dots: &[Dot]) -> (TileBatch, Vec<usize>) {
+    let id = &operation.id;
+    let (m, n, _) = id.shape.sizes();
+    let a_tile = m.min(n);
+    let mut batch = TileBatch::zeros(operation, dots.len().div_ceil(a_tile));
+    let mut places = Vec::with_capacity(dots.len());
+    for (index, dot) in dots.iter().enumerate() {
+        let (tile, slot) = (index / a_tile, index % a_tile);
+        let moved = slot + tile * a_tile;
+        let (row, column) = if m >= n { (moved % m, slot) } else { (slot, moved % n) };
+        dot.put(id, &mut batch, tile, row, column);
+        places.push((tile * m + row) * n + column);
+    }
+    (batch, places)
+}

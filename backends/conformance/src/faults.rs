@@ -1,0 +1,469 @@
+//! Wrong devices: each is a right one but for one fault.
+
+use std::sync::{
+    Mutex, PoisonError,
+    atomic::{AtomicU64, Ordering},
+};
+
+use mxprobe_api::{
+    Backend, Decoded, Device, DeviceInfo, Discovery, Elements, Error, Format, Operation, OperationSet, Rounding,
+    Subnormals, TileBatch,
+};
+use mxprobe_sim::{Below, Exponent, Model, ModelDevice, Output, Term};
+
+/// One way of being wrong.
+pub struct Fault {
+    /// The name that opens it.
+    pub name: &'static str,
+    /// What is wrong, in one sentence.
+    pub about: &'static str,
+    kind: Kind,
+}
+
+enum Kind {
+    /// Wraps a device of any kind.
+    Behaviour(Behaviour),
+    /// Changes a model; `false` if there is nothing in it to change.
+    Arithmetic(fn(&mut Model) -> bool),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Behaviour {
+    AllZeros,
+    SubnormalsFlushed,
+    ATransposed,
+    BTransposed,
+    OneLaneWrong,
+    OffByOneTile,
+    LastTileMissing,
+    NothingWritten,
+    StaleOutput,
+    Nondeterministic,
+    Panic,
+    Lost,
+    Hang,
+    Crash,
+    CrashOnce,
+}
+
+/// A right device, from which a wrong one is made.
+pub enum Right {
+    /// Any device: faults of its arithmetic cannot be put into it.
+    Device(Box<dyn Device>),
+    /// A model: every fault can.
+    Model(Box<Model>),
+}
+
+const fn behaviour(name: &'static str, about: &'static str, behaviour: Behaviour) -> Fault {
+    Fault { name, about, kind: Kind::Behaviour(behaviour) }
+}
+
+const fn arithmetic(name: &'static str, about: &'static str, change: fn(&mut Model) -> bool) -> Fault {
+    Fault { name, about, kind: Kind::Arithmetic(change) }
+}
+
+/// Every fault.
+pub const FAULTS: &[Fault] = &[
+    behaviour("all-zeros", "every result is +0", Behaviour::AllZeros),
+    arithmetic(
+        "one-fraction-bit-fewer",
+        "one bit less survives alignment, or rounding where nothing is lost before",
+        fewer,
+    ),
+    arithmetic("one-fraction-bit-more", "one bit more survives alignment", more),
+    arithmetic("floor-for-truncation", "bits below the grid are rounded down, not dropped from the magnitude", floor),
+    arithmetic("rne-for-rz", "results are rounded to nearest even, not toward zero", nearest),
+    arithmetic("c-outside-the-sum", "c is added to the rounded sum of the products", c_outside),
+    arithmetic("half-the-block", "half as many products are added at once", half_block),
+    arithmetic(
+        "product-rounded",
+        "each product is rounded to the fraction bits of A before it is added",
+        product_rounded,
+    ),
+    arithmetic(
+        "carry-short",
+        "the sum has one bit fewer above the largest exponent than it can need, and wraps",
+        carry_short,
+    ),
+    arithmetic("nan-payload-kept", "a NaN result has the payload of the NaN that made it", payload_kept),
+    behaviour("subnormals-flushed", "subnormals of A, B, C and D are zero of their sign", Behaviour::SubnormalsFlushed),
+    behaviour("a-transposed", "A is read column by column", Behaviour::ATransposed),
+    behaviour("b-transposed", "B is read column by column", Behaviour::BTransposed),
+    behaviour(
+        "one-lane-wrong",
+        "the lowest bit of one element, the last of a tile or of 16, is inverted",
+        Behaviour::OneLaneWrong,
+    ),
+    behaviour("off-by-one-tile", "each tile's result is that of the tile after it", Behaviour::OffByOneTile),
+    behaviour("last-tile-missing", "the last tile of several is left at +0", Behaviour::LastTileMissing),
+    behaviour("nothing-written", "the output is what memory held when it was allocated", Behaviour::NothingWritten),
+    behaviour("stale-output", "each call returns what the call before it computed", Behaviour::StaleOutput),
+    behaviour(
+        "nondeterministic",
+        "the lowest bit of one element is inverted in every second call",
+        Behaviour::Nondeterministic,
+    ),
+    behaviour("panic", "a call panics", Behaviour::Panic),
+    behaviour("lost", "every call reports that the device is lost", Behaviour::Lost),
+    behaviour("hang", "a call never returns", Behaviour::Hang),
+    behaviour("crash", "a call aborts the process", Behaviour::Crash),
+    behaviour("once", "a call of the first operation aborts the process; the others compute", Behaviour::CrashOnce),
+];
+
+impl Fault {
+    /// The fault of that name.
+    ///
+    /// # Errors
+    /// If there is none; the text lists those there are.
+    pub fn named(name: &str) -> Result<&'static Self, Error> {
+        FAULTS.iter().find(|fault| fault.name == name).ok_or_else(|| {
+            let names: Vec<&str> = FAULTS.iter().map(|fault| fault.name).collect();
+            Error::invalid(format!("`{name}` is no fault; the faults are {}", names.join(" ")))
+        })
+    }
+
+    /// Whether calls do not come back: those need a process of their own.
+    #[must_use]
+    pub fn never_returns(&self) -> bool {
+        matches!(self.kind, Kind::Behaviour(Behaviour::Hang | Behaviour::Crash | Behaviour::CrashOnce))
+    }
+}
+
+/// A device that is right but for the fault of that name.
+///
+/// # Errors
+/// If there is no such fault, or the right device leaves nothing to be wrong in this way: a fault of the arithmetic in
+/// a device that is no model, or a model that has no such step.
+pub fn wrong(name: &str, right: Right) -> Result<Box<dyn Device>, Error> {
+    let fault = Fault::named(name)?;
+    let (right, behaviour): (Box<dyn Device>, _) = match (&fault.kind, right) {
+        (Kind::Behaviour(behaviour), Right::Device(device)) => (device, Some(*behaviour)),
+        (Kind::Behaviour(behaviour), Right::Model(model)) => (Box::new(ModelDevice::new(*model)), Some(*behaviour)),
+        (Kind::Arithmetic(change), Right::Model(mut model)) => {
+            if !change(&mut model) {
+                return Err(Error::unsupported(format!("{} has nothing to change for {name}", model.name)));
+            }
+            (Box::new(ModelDevice::new(*model)), None)
+        }
+        (Kind::Arithmetic(_), Right::Device(device)) => {
+            let selector = &device.info().selector;
+            return Err(Error::unsupported(format!("{name} changes a model, and {selector} is a device")));
+        }
+    };
+    let of = right.info();
+    let info = DeviceInfo {
+        backend: "fault".into(),
+        selector: if of.selector == format!("sim:{MODEL}") {
+            format!("fault:{name}")
+        } else {
+            format!("fault:{name}:{}", of.selector.split_once(':').map_or(&*of.selector, |(_, of)| of))
+        },
+        name: format!("{}, but {}", of.name, fault.about),
+        fingerprint: format!("{name}+{}", of.fingerprint),
+        ..of.clone()
+    };
+    Ok(Box::new(WrongDevice { right, info, behaviour, calls: AtomicU64::new(0), memory: Mutex::default() }))
+}
+
+/// The model that faults are put into where none is named.
+const MODEL: &str = "h100";
+
+/// The backend whose devices are wrong: `NAME:MODEL` opens one, `NAME` alone that of the model h100.
+///
+/// Discovery lists every fault of that model. What hangs or crashes does so when it is asked to compute, not before.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FaultBackend;
+
+impl Backend for FaultBackend {
+    fn name(&self) -> &'static str {
+        "fault"
+    }
+
+    fn discover(&self) -> Discovery {
+        let mut found = Discovery::default();
+        for fault in FAULTS {
+            match self.open(fault.name) {
+                Ok(device) => found.devices.push(device),
+                Err(reason) => {
+                    found.refusals.push(mxprobe_api::Refusal { what: fault.name.into(), reason, help: None });
+                }
+            }
+        }
+        found
+    }
+
+    fn open(&self, name: &str) -> Result<Box<dyn Device>, Error> {
+        let (name, model) = name.split_once(':').unwrap_or((name, MODEL));
+        Fault::named(name)?;
+        wrong(name, Right::Model(Box::new(mxprobe_sim::load(model)?)))
+    }
+}
+
+struct WrongDevice {
+    right: Box<dyn Device>,
+    info: DeviceInfo,
+    behaviour: Option<Behaviour>,
+    calls: AtomicU64,
+    /// What the last call computed.
+    memory: Mutex<Vec<u64>>,
+}
+
+impl Device for WrongDevice {
+    fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    fn operations(&self) -> &OperationSet {
+        self.right.operations()
+    }
+
+    fn execute(&self, operation: &Operation, batch: &TileBatch) -> Result<Elements, Error> {
+        let Some(behaviour) = self.behaviour else { return self.right.execute(operation, batch) };
+        let id = &operation.id;
+        let (m, n, k) = id.shape.sizes();
+        let length = batch.tiles * m * n;
+        let call = self.calls.fetch_add(1, Ordering::Relaxed);
+        let right = |batch: &TileBatch| self.right.execute(operation, batch);
+        match behaviour {
+            Behaviour::AllZeros => Ok(Elements::zeros(id.d, length)),
+            // A pattern that is a number of every format.
+            Behaviour::NothingWritten => Ok(Elements::from_bits(id.d, (0..length).map(|_| 0xcdcd_cdcd_cdcd_cdcd))),
+            Behaviour::ATransposed => right(&TileBatch { a: transposed(&batch.a, batch.tiles, m, k), ..batch.clone() }),
+            Behaviour::BTransposed => right(&TileBatch { b: transposed(&batch.b, batch.tiles, k, n), ..batch.clone() }),
+            Behaviour::SubnormalsFlushed => {
+                let of = |elements: &Elements| flushed(elements);
+                let d = right(&TileBatch { a: of(&batch.a), b: of(&batch.b), c: of(&batch.c), ..batch.clone() })?;
+                Ok(flushed(&d))
+            }
+            Behaviour::OneLaneWrong => {
+                let mut d = right(batch)?;
+                let lanes = (m * n).max(16);
+                (lanes - 1..length).step_by(lanes).for_each(|at| d.set(at, d.get(at) ^ 1));
+                Ok(d)
+            }
+            Behaviour::OffByOneTile => {
+                let d = right(batch)?;
+                let moved = (0..length).map(|at| d.get((at + m * n) % length));
+                Ok(Elements::from_bits(id.d, moved))
+            }
+            Behaviour::LastTileMissing => {
+                let mut d = right(batch)?;
+                if batch.tiles > 1 {
+                    (length - m * n..length).for_each(|at| d.set(at, 0));
+                }
+                Ok(d)
+            }
+            Behaviour::StaleOutput => {
+                let d = right(batch)?;
+                let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+                let before = std::mem::replace(&mut *memory, d.iter().collect());
+                Ok(Elements::from_bits(id.d, before.into_iter().chain(std::iter::repeat(0)).take(length)))
+            }
+            Behaviour::Nondeterministic => {
+                let mut d = right(batch)?;
+                if call % 2 == 1 && length > 0 {
+                    d.set(length / 2, d.get(length / 2) ^ 1);
+                }
+                Ok(d)
+            }
+            Behaviour::Panic => panic!("the wrong device `panic` was asked to compute"),
+            Behaviour::Hang => loop {
+                std::thread::sleep(std::time::Duration::from_secs(3600));
+            },
+            Behaviour::CrashOnce if self.operations().keys().next() != Some(id) => right(batch),
+            Behaviour::Crash | Behaviour::CrashOnce => std::process::abort(),
+            Behaviour::Lost => Err(Error::device_lost("the device was lost")),
+        }
+    }
+}
+
+/// What reads the memory of each `rows × columns` tile column by column sees in its rows.
+fn transposed(elements: &Elements, tiles: usize, rows: usize, columns: usize) -> Elements {
+    let of_tile = |tile: usize| {
+        let first = tile * rows * columns;
+        (0..rows * columns).map(move |at| first + at % columns * rows + at / columns)
+    };
+    Elements::from_bits(elements.format(), (0..tiles).flat_map(of_tile).map(|at| elements.get(at)))
+}
+
+fn flushed(elements: &Elements) -> Elements {
+    let format = elements.format();
+    Elements::from_bits(
+        format,
+        elements.iter().map(|bits| if is_subnormal(format, bits) { zero_of(format, bits) } else { bits }),
+    )
+}
+
+fn is_subnormal(format: Format, bits: u64) -> bool {
+    let Some(float) = format.as_float() else { return false };
+    matches!(format.decode(bits), Decoded::Finite { significand, .. } if significand >> float.fraction_bits == 0)
+}
+
+fn zero_of(format: Format, bits: u64) -> u64 {
+    // A format without −0 has NaN there.
+    let is_nan = matches!(format.decode(1 << (format.bits() - 1)), Decoded::Nan { .. });
+    if is_nan { 0 } else { bits & 1 << (format.bits() - 1) }
+}
+
+fn fewer(model: &mut Model) -> bool {
+    let mut changed = false;
+    for adder in &mut model.adders {
+        for rule in &mut adder.grid {
+            rule.fraction_bits -= 1;
+            changed = true;
+        }
+        if let (true, Output::Float { fraction_bits, .. }) = (adder.grid.is_empty(), &mut adder.output) {
+            *fraction_bits -= 1;
+            changed = true;
+        }
+    }
+    changed
+}
+
+fn more(model: &mut Model) -> bool {
+    let mut changed = false;
+    for rule in model.adders.iter_mut().flat_map(|adder| &mut adder.grid) {
+        rule.fraction_bits += 1;
+        changed = true;
+    }
+    changed
+}
+
+fn floor(model: &mut Model) -> bool {
+    let mut changed = false;
+    for adder in &mut model.adders {
+        if !adder.grid.is_empty() && adder.below == Below::Truncate {
+            adder.below = Below::Floor;
+            changed = true;
+        }
+    }
+    changed
+}
+
+fn nearest(model: &mut Model) -> bool {
+    let mut changed = false;
+    for adder in &mut model.adders {
+        if let Output::Float { rounding: rounding @ Rounding::TowardZero, .. } = &mut adder.output {
+            *rounding = Rounding::NearestEven;
+            changed = true;
+        }
+    }
+    changed
+}
+
+fn payload_kept(model: &mut Model) -> bool {
+    let mut changed = false;
+    for adder in &mut model.adders {
+        if adder.output_format().is_some_and(|format| format.infinity(false).is_some()) {
+            changed |= adder.nan.operand.take().is_some() | adder.nan.value.take().is_some();
+        }
+    }
+    changed
+}
+
+/// Rewrites the trees of all units; those for which `rewrite` has no answer stay as they are.
+fn retree(model: &mut Model, rewrite: impl Fn(&str) -> Option<String>) -> bool {
+    let mut changed = false;
+    for unit in 0..model.units.len() {
+        let Some(tree) = rewrite(&model.units[unit].tree) else { continue };
+        changed |= model.set_tree(unit, &tree).is_ok();
+    }
+    changed
+}
+
+/// `fold(c, all/N, X(…, acc))` and `X(all, c)`: the sums from +0, then X of that and c.
+fn c_outside(model: &mut Model) -> bool {
+    retree(model, |tree| {
+        if let Some(rest) = tree.strip_prefix("fold(c,") {
+            // The body stands behind `/N, `.
+            let (_, body) = rest.split_once('/')?.1.split_once(',')?;
+            let adder = body.split_once('(')?.0.trim();
+            return Some(format!("{adder}(fold(+0,{rest}, c)"));
+        }
+        let adder = tree.strip_suffix("(all, c)")?;
+        Some(format!("{adder}({adder}(all), c)"))
+    })
+}
+
+/// `…/N` with N of 2 or more: N/2; `X(all, c)`: a chain of pairs.
+fn half_block(model: &mut Model) -> bool {
+    retree(model, |tree| {
+        if let Some(adder) = tree.strip_suffix("(all, c)") {
+            return Some(format!("fold(c, all/2, {adder}(all, acc))"));
+        }
+        let (head, rest) = tree.split_once("all/")?;
+        let digits = rest.find(|c: char| !c.is_ascii_digit())?;
+        let group: usize = rest[..digits].parse().ok().filter(|group| *group >= 2)?;
+        Some(format!("{head}all/{}{}", group / 2, &rest[digits..]))
+    })
+}
+
+/// `fold(c, all/N, X(all, acc))`: every product goes through an adder of its own first, which rounds it.
+fn product_rounded(model: &mut Model) -> bool {
+    let mut changed = false;
+    for unit in 0..model.units.len() {
+        let of_unit = &model.units[unit];
+        let Some(id) = of_unit.operations.first().cloned() else { continue };
+        let Some(node) = of_unit.plan(id.shape.sizes().2).and_then(|plan| plan.nodes.last().cloned()) else { continue };
+        let tree = of_unit.tree.clone();
+        let mut rounder = model.adders[node.adder].clone();
+        let Output::Float { format, overflow, .. } = rounder.output else { continue };
+        rounder.name = format!("product-{unit}");
+        rounder.grid.clear();
+        (rounder.carry_bits, rounder.ignored_values, rounder.normalised_fraction_bits) = (None, None, None);
+        rounder.output = Output::Float {
+            format,
+            fraction_bits: id.a.fraction_bits().clamp(1, format.fraction_bits()),
+            rounding: Rounding::NearestEven,
+            overflow,
+            subnormals: Subnormals::Keep,
+        };
+        let group = tree
+            .split_once("all/")
+            .and_then(|(_, rest)| rest.split_once(','))
+            .and_then(|(group, _)| group.parse().ok());
+        let Some((group, head)) = group.zip(tree.split_once("(all, acc)").map(|(head, _)| head.to_owned())) else {
+            continue;
+        };
+        let group: usize = group;
+        let products: Vec<String> = (0..group).map(|index| format!("{}({index})", rounder.name)).collect();
+        model.adders.push(rounder);
+        changed |= model.set_tree(unit, &format!("{head}({}, acc))", products.join(", "))).is_ok();
+    }
+    changed
+}
+
+/// The largest sum of each adder that aligns products by their operands' exponents has its leading bit at
+/// log2(Σ largest significands); one bit fewer than that. Adders of unrounded sums stay as they are: those have no
+/// largest significand.
+fn carry_short(model: &mut Model) -> bool {
+    let mut shortest: Vec<Option<u32>> = vec![None; model.adders.len()];
+    for unit in &model.units {
+        for id in &unit.operations {
+            let Some(plan) = unit.plan(id.shape.sizes().2) else { continue };
+            let longest = |bits: u32| 2.0 - (-f64::from(bits)).exp2();
+            let product = longest(id.a.fraction_bits()) * longest(id.b.fraction_bits());
+            for node in &plan.nodes {
+                let by_operands = model.adders[node.adder].grid.iter().any(|rule| rule.exponent == Exponent::Operands);
+                let of = |term: &Term| match term {
+                    Term::Product(_) => product,
+                    Term::PositiveZero => 0.0,
+                    _ => longest(id.c.fraction_bits().min(30)),
+                };
+                let is_wide = |term: &Term| matches!(term, Term::Node(at) if model.adders[plan.nodes[*at].adder].output == Output::Wide);
+                let leading = node.terms.iter().map(of).sum::<f64>().log2().floor();
+                if !by_operands || leading < 1.0 || node.terms.iter().any(is_wide) {
+                    continue;
+                }
+                #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 1 to some tens")]
+                let short = leading as u32 - 1;
+                let slot = &mut shortest[node.adder];
+                *slot = Some(slot.map_or(short, |other| other.max(short)));
+            }
+        }
+    }
+    for (adder, short) in model.adders.iter_mut().zip(&shortest) {
+        adder.carry_bits = short.or(adder.carry_bits);
+    }
+    shortest.iter().any(Option::is_some)
+}

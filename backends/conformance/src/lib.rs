@@ -1,0 +1,35 @@
+//! One suite that every backend passes, and the wrong devices that it must catch.
+//!
+//! [`check`] asks what holds whatever the arithmetic: elements where the layout says, every element written, the same
+//! bits again and at every position. [`against`] compares a device bit for bit with a reference, such as a model of the
+//! same unit. [`check_backend`] asks what holds of a backend as a whole. [`FAULTS`] are devices that are wrong in one
+//! way each; whoever changes the suite, or the probes, sees whether they are still told apart from a right one.
+//!
+//! ```
+//! use mxprobe_api::Backend;
+//! use mxprobe_conformance::{FaultBackend, check};
+//!
+//! let right = mxprobe_sim::SimBackend.open("h100")?;
+//! let operation = right.operations().values().next().expect("a model has operations");
+//! assert!(check(right.as_ref(), operation).is_empty());
+//!
+//! let wrong = FaultBackend.open("all-zeros:h100")?;
+//! assert!(check(wrong.as_ref(), operation).iter().any(|violation| violation.check == "layout"));
+//! # Ok::<(), mxprobe_api::Error>(())
+//! ```
+//!
+//! A backend that has a runner of its own, such as one that goes through every driver of a machine, calls [`check`] for
+//! each operation of each device that it opens, and [`against`] where a model of the driver is there.
+#![forbid(unsafe_code)]
+
+mod against;
+mod dots;
+mod faults;
+mod random;
+mod suite;
+mod violation;
+
+pub use against::{CLASSES, against, against_dots};
+pub use faults::{FAULTS, Fault, FaultBackend, Right, wrong};
+pub use suite::{BACKEND_CHECKS, CHECKS, check, check_backend};
+pub use violation::Violation;

@@ -1,0 +1,25 @@
+use std::fmt;
+
+use mxprobe_api::OperationId;
+
+/// A check that a device or a backend did not pass.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// The name of the check, one of [`CHECKS`](crate::CHECKS), [`BACKEND_CHECKS`](crate::BACKEND_CHECKS) or
+    /// [`CLASSES`](crate::CLASSES).
+    pub check: &'static str,
+    /// The operation that was asked, where it is one.
+    pub operation: Option<OperationId>,
+    /// What was found and what was wanted, bits included.
+    pub found: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.check)?;
+        if let Some(operation) = &self.operation {
+            write!(f, "{operation}: ")?;
+        }
+        f.write_str(&self.found)
+    }
+}
