@@ -151,19 +151,32 @@ impl<'a> Maker<'a> {
         Some(Range { low: low.min(high), high })
     }
 
-    /// A dot of zeros, of which some have scales about 1.
+    /// A dot of zeros, whose scales are 1, about 1, or far apart.
     fn dot(&mut self) -> Dot {
         let mut dot = Dot::zeros(self.id);
         let Some(scale) = self.id.block_scale() else { return dot };
+        let spread = [0, 1, 3, 12, 40][self.random.below(5)];
         if let Some((a, b)) = &mut dot.scales {
             for bits in a.iter_mut().chain(b) {
-                let exponent = self.random.between(-3, 3);
-                if self.random.flip() {
-                    *bits = encode(scale.format, false, 1, exponent);
-                }
+                let exponent = self.random.between(-spread, spread);
+                let significand = 8 + u128::from(self.random.bits() & 7);
+                // A power of two in half the dots, which is all that some scales can be.
+                let significand = if spread % 2 == 0 { significand } else { 8 };
+                *bits = encode(scale.format, false, significand, exponent - 3);
             }
         }
         dot
+    }
+
+    /// Makes every scale block but that of product `at` so many places smaller, as far as the scales' format reaches.
+    fn lower_other_blocks(&mut self, dot: &mut Dot, at: usize, depth: i32) {
+        let (Some(scale), Some((a, b))) = (self.id.block_scale(), &mut dot.scales) else { return };
+        let high = scale.format.as_float().map_or(0, FloatEncoding::max_exponent).min(depth.max(8) / 2);
+        for (block, (of_a, of_b)) in a.iter_mut().zip(b).enumerate() {
+            let down = if block == at / scale.block { 0 } else { depth };
+            *of_a = encode(scale.format, false, 1, high - down / 2);
+            *of_b = encode(scale.format, false, 1, high - (down - down / 2));
+        }
     }
 
     fn fraction(&mut self) -> Fraction {
@@ -232,7 +245,7 @@ fn sign_of(format: Format) -> u64 {
 fn extremes(maker: &mut Maker<'_>, index: usize) -> Option<Dot> {
     let id = maker.id;
     let mut dot = maker.dot();
-    let count = if index % 2 == 0 { maker.k } else { 1 + maker.random.below(maker.k) };
+    let count = if index.is_multiple_of(2) { maker.k } else { 1 + maker.random.below(maker.k) };
     let negative = index / 2 % 2 == 1;
     let Some(span) = maker.span() else {
         let (a, b) = (id.a.largest(negative), id.b.largest(maker.random.flip()));
@@ -264,7 +277,12 @@ fn cancelling(maker: &mut Maker<'_>, index: usize) -> Option<Dot> {
         }
     }
     let fraction = maker.fraction();
-    let (first, second) = (maker.random.below(maker.k), maker.random.below(maker.k));
+    let (first, mut second) = (maker.random.below(maker.k), maker.random.below(maker.k));
+    if let Some(scale) = id.block_scale() {
+        // Both of the pair have the same scales, the small terms smaller ones.
+        second = first / scale.block * scale.block + second % scale.block;
+        maker.lower_other_blocks(&mut dot, first, i32::try_from(index % 48).unwrap_or(0));
+    }
     maker.put(&mut dot, first, top, fraction, false);
     (dot.a[second], dot.b[second]) = (dot.a[first] ^ sign_of(id.a), dot.b[first]);
     if maker.random.flip() {
@@ -306,12 +324,12 @@ fn one_large(maker: &mut Maker<'_>, index: usize) -> Option<Dot> {
     let negative = maker.random.flip();
     let (fraction, jitter) = (maker.fraction(), maker.random.between(0, 1));
     for at in 0..maker.k {
-        let minus = if index % 3 == 0 { maker.random.flip() } else { negative };
+        let minus = if index.is_multiple_of(3) { maker.random.flip() } else { negative };
         let less = maker.random.between(0, jitter);
         maker.put(&mut dot, at, top - depth - less, fraction, minus);
     }
     let (fraction, minus) = (maker.fraction(), maker.random.flip());
-    if index % 2 == 0 {
+    if index.is_multiple_of(2) {
         dot.c = maker.value(id.c, top, fraction, minus);
     } else {
         let large = maker.random.below(maker.k);
@@ -332,7 +350,7 @@ fn ties(maker: &mut Maker<'_>, index: usize) -> Option<Dot> {
     let (down, minus) = (maker.random.between(0, 3), maker.random.flip());
     let (first, second) = (maker.fraction(), maker.fraction());
     maker.put(&mut dot, at, top - places - down, first, minus);
-    if index % 2 == 0 {
+    if index.is_multiple_of(2) {
         let (other, deeper) = (maker.random.below(maker.k), maker.random.between(0, 6));
         maker.put(&mut dot, other, top - places - deeper, second, minus);
     }
@@ -392,7 +410,7 @@ fn subnormals(maker: &mut Maker<'_>, index: usize) -> Option<Dot> {
         let (exponent, fraction) = (maker.random.between(low, high), maker.fraction());
         let negative = maker.random.flip();
         maker.put(&mut dot, at, exponent, fraction, negative);
-        if index % 2 == 0 {
+        if index.is_multiple_of(2) {
             if maker.random.flip() {
                 dot.a[at] = subnormal(maker, id.a);
                 let exponent = maker.random.between(0, b.high);
@@ -426,7 +444,7 @@ fn overflow(maker: &mut Maker<'_>, index: usize) -> Option<Dot> {
         }
         let exponent = (top + maker.random.between(-6, 1)).min(a.high + b.high);
         let fraction = maker.fraction();
-        let negative = index % 2 == 0 && maker.random.flip();
+        let negative = index.is_multiple_of(2) && maker.random.flip();
         maker.put(&mut dot, at, exponent, fraction, negative);
     }
     let (exponent, fraction) = (top + maker.random.between(-4, 0), maker.fraction());
@@ -491,7 +509,7 @@ fn specials(maker: &mut Maker<'_>, index: usize) -> Option<Dot> {
         }
     }
     if let (Some(scale), Some((a, _))) = (id.block_scale(), &mut dot.scales)
-        && index % 5 == 0
+        && index.is_multiple_of(5)
     {
         let at = maker.random.below(a.len());
         a[at] = scale.format.nan().unwrap_or(a[at]);
@@ -507,7 +525,7 @@ fn limits(maker: &mut Maker<'_>, index: usize) -> Option<Dot> {
     let mut dot = maker.dot();
     let negative = index % 2 == 1;
     let small = |maker: &mut Maker<'_>, format: Format| {
-        if index % 3 == 0 {
+        if index.is_multiple_of(3) {
             maker.random.any(format)
         } else {
             [0, 1, format.mask(), 2][maker.random.below(4)] & format.mask()
@@ -516,7 +534,7 @@ fn limits(maker: &mut Maker<'_>, index: usize) -> Option<Dot> {
     for at in 0..maker.k {
         (dot.a[at], dot.b[at]) = (small(maker, id.a), small(maker, id.b));
     }
-    let off = maker.random.bits() & if index % 3 == 0 { 0xffff } else { 3 };
+    let off = maker.random.bits() & if index.is_multiple_of(3) { 0xffff } else { 3 };
     let end = id.c.largest(negative);
     dot.c = if negative { end.wrapping_add(off) } else { end.wrapping_sub(off) } & id.c.mask();
     Some(dot)
@@ -526,7 +544,7 @@ fn bits(maker: &mut Maker<'_>, index: usize) -> Option<Dot> {
     let id = maker.id;
     let mut dot = maker.dot();
     // Every second dot without NaN and infinities, which would hide the rest.
-    let finite = index % 2 == 0;
+    let finite = index.is_multiple_of(2);
     let mut any = |format: Format| loop {
         let bits = maker.random.any(format);
         let is_finite =

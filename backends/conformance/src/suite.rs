@@ -28,7 +28,10 @@ pub const CHECKS: &[(&str, &str)] = &[
     ("refusals", "an operation that is not claimed and a batch that does not fit are refused as invalid"),
 ];
 
-const RUNS: [fn(&Bench<'_>) -> Result<(), String>; CHECKS.len()] =
+type Run = fn(&Bench<'_>) -> Result<(), String>;
+type BackendRun = fn(&dyn Backend) -> Result<(), String>;
+
+const RUNS: [Run; CHECKS.len()] =
     [id, layout, sums, written, batches, determinism, threads, position, independence, inputs, refusals];
 
 /// The checks of a backend as a whole.
@@ -39,7 +42,7 @@ pub const BACKEND_CHECKS: &[(&str, &str)] = &[
     ("open.unknown", "a device that does not exist is refused as invalid, with its name"),
 ];
 
-const BACKEND_RUNS: [fn(&dyn Backend) -> Result<(), String>; BACKEND_CHECKS.len()] =
+const BACKEND_RUNS: [BackendRun; BACKEND_CHECKS.len()] =
     [discovery_repeats, discovery_selectors, discovery_speaks, open_unknown];
 
 /// Asks an operation of a device everything that holds whatever its arithmetic; one violation at the most for each of
