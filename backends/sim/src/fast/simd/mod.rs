@@ -104,6 +104,7 @@ trait Job {
 ///
 /// # Safety
 /// The job's pointers are good.
+#[cfg_attr(not(target_arch = "x86_64"), allow(unused_variables))]
 unsafe fn dispatch(path: Path, panel: usize, job: &impl Job) {
     assert!(path <= fastest());
     // SAFETY: the processor has the instructions, as just asserted; the rest is the caller's.
