@@ -274,8 +274,11 @@ fn of_c(subject: &Subject<'_>, large: Leaf, opposite: Leaf, bits: i32) -> Result
     Ok(finding)
 }
 
-/// The rules for bits below the grid, and what each makes of a term of `quarters`/4 of the grid's unit.
-const RULES: [(&str, fn(i32, bool) -> i32); 6] = [
+/// What becomes of a term of so many quarters of the grid's unit; the flag says that c is negative.
+type Rule = fn(i32, bool) -> i32;
+
+/// The rules for bits below the grid.
+const RULES: [(&str, Rule); 6] = [
     ("truncate", |quarters, _| quarters / 4),
     ("floor", |quarters, _| quarters.div_euclid(4)),
     (

@@ -246,7 +246,7 @@ fn by_counts(subject: &Subject<'_>, facts: &mut Facts, leaves: &[Leaf], scale: S
 /// A number that is a whole, not negative one.
 fn whole(number: Number) -> Option<usize> {
     let (negative, magnitude, exponent) = number.parts();
-    let fits = exponent >= 0 && exponent < 64 && (!negative || magnitude == 0);
+    let fits = (0..64).contains(&exponent) && (!negative || magnitude == 0);
     fits.then(|| usize::try_from(magnitude << exponent).ok()).flatten()
 }
 

@@ -35,6 +35,9 @@ pub enum Leaf {
     C,
 }
 
+/// The bits of an element of A and of one of B.
+type Operands = (u64, u64);
+
 /// An operation of a device, and what has been asked of it.
 pub struct Subject<'a> {
     device: &'a dyn Device,
@@ -217,7 +220,7 @@ impl<'a> Subject<'a> {
     }
 
     /// One scale for a block (as two power-of-two scales), and operands for each of its values.
-    fn scaled_block(&self, scale: Format, values: &[(usize, Number)]) -> Option<((u64, u64), Vec<(u64, u64)>)> {
+    fn scaled_block(&self, scale: Format, values: &[(usize, Number)]) -> Option<(Operands, Vec<Operands>)> {
         let limit = if scale == Format::UE8M0 { 250 } else { 14 };
         let (low, high) = self.unscaled_exponents();
         let leading = || values.iter().filter_map(|(_, value)| value.leading());
