@@ -238,7 +238,6 @@ fn probe_all(models: &[Model]) -> Vec<String> {
             });
         }
     });
-    println!("{} operations of {} models were probed", jobs.len(), models.len());
     wrong.into_inner().expect("no panic while held")
 }
 

@@ -1,7 +1,7 @@
 //! The questions, one file each, and the order in which they are asked.
 //!
 //! A probe asks a [`Subject`] (an operation of a device) and answers with findings. What one question finds the next ones
-//! build on ([`facts`]): no probe uses a constant that is right for one alignment width only, and none knows a vendor.
+//! build on (`facts`): no probe uses a constant that is right for one alignment width only, and none knows a vendor.
 
 mod accumulator;
 mod alignment;
