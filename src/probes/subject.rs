@@ -35,8 +35,6 @@ pub enum Leaf {
     C,
 }
 
-/// The bits of an element of A and of one of B.
-
 /// An operation of a device, and what has been asked of it.
 pub struct Subject<'a> {
     device: &'a dyn Device,
