@@ -150,7 +150,8 @@ fn plan(devices: &Devices) -> Result<Plan, Failure> {
             let mut plan = stand_in(isolate)?;
             let title = &plan.targets[0].listed.device.name;
             let words = format!("no matrix unit was found; this is the {title}, nothing was measured on silicon");
-            plan.notes.push(format!("{words} ({})", list::tried(&found)));
+            let tried = if found.is_empty() { String::new() } else { format!(" ({})", list::tried(&found)) };
+            plan.notes.push(format!("{words}{tried}"));
             plan.stand_in = Some(words);
             plan.notes.extend(notes);
             plan.found = found;
