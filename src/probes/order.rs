@@ -20,6 +20,8 @@ use crate::report::Evidence;
 const GAP_BITS: i32 = 45;
 /// A gap from which on several values of s are told apart in one dot.
 const SAFE_GAP_BITS: i32 = 38;
+/// The widest gap that is tried where that was not enough.
+const WIDEST_GAP_BITS: i32 = 160;
 
 /// From so many leaves on, survivors are counted, one dot for each pair of leaves, not told apart.
 const MANY_LEAVES: usize = 72;
@@ -39,28 +41,36 @@ pub(super) fn ask(subject: &Subject<'_>, facts: &mut Facts) -> Result<Vec<Findin
     if leaves.len() > MANY_LEAVES {
         return by_counts(subject, facts, &leaves, scale);
     }
-    let mut losses = Losses::new(leaves.len());
-    let mut evidence = Vec::new();
-    match fill(subject, &leaves, scale, &mut losses, &mut evidence)? {
-        Asked::All => {}
-        Asked::Unbuildable => return blocks_under_c(subject, facts),
-        Asked::Odd(shown) => {
-            let reason = "a leaf neither survives nor is lost when two others cancel";
-            return Ok(vec![Finding::inconclusive("order.tree", reason).with(vec![*shown])]);
-        }
-    }
-    match losses.tree(&leaves) {
-        Ok(tree) => Ok(findings(subject, facts, tree, evidence)),
-        Err((i, j, x)) => {
-            let dot = triple(subject, scale, i, j, &[(x, 0)]);
-            let mut shown = Vec::new();
-            if let Some(dot) = dot {
-                let d = subject.ask(std::slice::from_ref(&dot))?[0];
-                shown.push(subject.evidence(format!("M at {i:?}, −M at {j:?}, s at {x:?}"), &dot, d, &[]));
+    // A unit that keeps more bits than any known one loses only some of the small values: then once more, each value on
+    // its own and as far down as the formats allow.
+    let mut last = None;
+    for scale in [scale, scale.deepest()] {
+        let mut losses = Losses::new(leaves.len());
+        let mut evidence = Vec::new();
+        match fill(subject, &leaves, scale, &mut losses, &mut evidence)? {
+            Asked::All => {}
+            Asked::Unbuildable => return blocks_under_c(subject, facts),
+            Asked::Odd(shown) => {
+                let reason = "a leaf neither survives nor is lost when two others cancel";
+                last = Some(Finding::inconclusive("order.tree", reason).with(vec![*shown]));
+                continue;
             }
-            Ok(vec![Finding::inconclusive("order.tree", "no tree explains which leaves are lost").with(shown)])
+        }
+        match losses.tree(&leaves) {
+            Ok(tree) => return Ok(findings(subject, facts, tree, evidence)),
+            Err((i, j, x)) => {
+                let mut shown = Vec::new();
+                if let Some(dot) = triple(subject, scale, i, j, &[(x, 0)]) {
+                    let d = subject.ask(std::slice::from_ref(&dot))?[0];
+                    let about = format!("M at {}, −M at {}, s at {}", show(i), show(j), show(x));
+                    shown.push(subject.evidence(about, &dot, d, &[]));
+                }
+                let reason = "no tree explains which leaves are lost";
+                last = Some(Finding::inconclusive("order.tree", reason).with(shown));
+            }
         }
     }
+    Ok(last.into_iter().collect())
 }
 
 /// The sizes of M and s.
@@ -69,6 +79,8 @@ struct Scale {
     large: i32,
     small: i32,
     gap: i32,
+    /// The widest gap that the formats allow, up to [`WIDEST_GAP_BITS`].
+    widest: i32,
     /// How many values of s one dot tells apart.
     at_once: usize,
 }
@@ -80,6 +92,7 @@ impl Scale {
         let (low, high) = (product_low.max(c_low), product_high.min(c_high));
         let wanted = GAP_BITS.max(subject.id().d.fraction_bits().cast_signed() + 22);
         let gap = wanted.min(high - low);
+        let widest = WIDEST_GAP_BITS.min(high - low);
         if gap <= 0 {
             return None;
         }
@@ -87,11 +100,24 @@ impl Scale {
         let safe = SAFE_GAP_BITS.max(subject.id().d.fraction_bits().cast_signed() + 4);
         let precision = subject.id().d.fraction_bits().cast_signed();
         let at_once = (gap - safe + 1).clamp(1, precision.min(8));
-        Some(Self { large: small + gap, small, gap, at_once: at_once.unsigned_abs() as usize })
+        Some(Self { large: small + gap, small, gap, widest, at_once: at_once.unsigned_abs() as usize })
     }
 }
 
 impl Scale {
+    /// One small value at a time, as far below M as the formats allow.
+    fn deepest(self) -> Self {
+        let more = self.widest - self.gap;
+        // Half of the room above M, half below s: M stays clear of the ends of its range.
+        Self {
+            large: self.large + more / 2,
+            small: self.small - (more - more / 2),
+            gap: self.widest,
+            at_once: 1,
+            ..self
+        }
+    }
+
     /// Where M − M leaves a remnant (a one's complement does), s has to be seen beside it: not so far below M.
     fn above_remnants(self, subject: &Subject<'_>, leaves: &[Leaf]) -> Result<Self, Error> {
         let last = leaves.len() - 1;
