@@ -21,9 +21,11 @@ const AMX: &str = "amx/amx.m16n16k32.f32.bf16.bf16.f32";
 const AMX_INTEGERS: &str = "amx/amx.m16n16k64.s32.u8.s8.s32";
 const LANES: &str = "avx512/dot.m1n1k2.f32.bf16.bf16.f32";
 const SCALED: &str = "rtx5090/mma.m16n8k64.f32.e2m1.e2m1.f32.block16.ue4m3";
+const SCALED_BY_POWERS: &str = "rtx5090/mma.m16n8k64.f32.e2m1.e2m1.f32.block16.ue8m0";
 
 /// Operations of every kind.
-const ALL: &[&str] = &[F16, F16_TO_F16, FP8, S8, S8_CLAMPED, AMPERE, VOLTA, AMX, AMX_INTEGERS, LANES, SCALED];
+const ALL: &[&str] =
+    &[F16, F16_TO_F16, FP8, S8, S8_CLAMPED, AMPERE, VOLTA, AMX, AMX_INTEGERS, LANES, SCALED, SCALED_BY_POWERS];
 /// Those with more than one row, column and k: others are their own transposes.
 const MATRICES: &[&str] = &[F16, F16_TO_F16, FP8, S8, S8_CLAMPED, AMPERE, VOLTA, AMX, AMX_INTEGERS, SCALED];
 const INTEGERS: &[&str] = &[S8, S8_CLAMPED, AMX_INTEGERS];
@@ -51,6 +53,7 @@ const SHOWN: &[(&str, &str, Says, &[&str])] = &[
     ("one-fraction-bit-fewer", "alignment.fraction_bits", Value("12"), &[FP8]),
     ("one-fraction-bit-fewer", "alignment.fraction_bits", Value("23"), &[AMPERE]),
     ("one-fraction-bit-fewer", "alignment.fraction_bits", Value("22"), &[VOLTA]),
+    ("one-fraction-bit-fewer", "alignment.fraction_bits", Value("34"), &[SCALED_BY_POWERS]),
     ("one-fraction-bit-fewer", "rounding.fraction_bits", Value("22"), &[AMX, LANES]),
     ("one-fraction-bit-more", "alignment.fraction_bits", Value("26"), &[F16]),
     // As many as the formats can show.
@@ -58,7 +61,9 @@ const SHOWN: &[(&str, &str, Says, &[&str])] = &[
     ("one-fraction-bit-more", "alignment.fraction_bits", Value("14"), &[FP8]),
     ("one-fraction-bit-more", "alignment.fraction_bits", Value("25"), &[AMPERE]),
     ("one-fraction-bit-more", "alignment.fraction_bits", Value("24"), &[VOLTA]),
+    ("one-fraction-bit-more", "alignment.fraction_bits", Value("36"), &[SCALED_BY_POWERS]),
     ("floor-for-truncation", "alignment.below", Value(r#""floor""#), CUT),
+    ("floor-for-truncation", "alignment.below", Value(r#""floor""#), &[SCALED_BY_POWERS]),
     ("rne-for-rz", "rounding.result", Value(r#""RNE""#), &[F16, FP8, AMPERE, VOLTA, SCALED]),
     ("c-outside-the-sum", "order.tree", Value(r#"["c",[0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15]]"#), &[F16, F16_TO_F16]),
     ("c-outside-the-sum", "order.tree", Value(r#"["c",[8,9,10,11,12,13,14,15,[0,1,2,3,4,5,6,7]]]"#), &[AMPERE]),
@@ -95,7 +100,7 @@ const SHOWN: &[(&str, &str, Says, &[&str])] = &[
 /// Operations of which no finding shows a fault, though dots that a model is compared on do: what a probe would have to
 /// send. A probe that learns to has to take its line from here.
 const UNSHOWN: &[(&str, &str)] = &[
-    // Terms of two scale blocks lie far enough apart only with the largest and the smallest scales together.
+    // Scales of ue4m3: terms of two blocks lie far enough apart only with the largest scales and subnormal ones.
     ("one-fraction-bit-fewer", SCALED),
     ("one-fraction-bit-more", SCALED),
     ("floor-for-truncation", SCALED),
