@@ -35,6 +35,9 @@ use facts::Facts;
 /// The probes: the name that findings carry, and what is asked; in the order they are asked.
 pub const PROBES: &[(&str, &str)] = &[
     ("self_test", "Do small integers, exact in every format, come back right at every position?"),
+    ("determinism", "Does the same input give the same bits again?"),
+    ("position", "Does the same dot give the same bits at every position of the tile?"),
+    ("independence", "Do other rows and columns leave a result alone?"),
     ("subnormals.a", "Are subnormals of A read, or taken as zero (DAZ)?"),
     ("subnormals.b", "Are subnormals of B read, or taken as zero (DAZ)?"),
     ("subnormals.c", "Are subnormals of C read and returned?"),
@@ -76,9 +79,6 @@ pub const PROBES: &[(&str, &str)] = &[
     ("scales.value", "Do block scales multiply exactly?"),
     ("scales.cover", "Which k does one block scale cover?"),
     ("scales.specials", "What do a zero and a NaN scale give?"),
-    ("determinism", "Does the same input give the same bits again?"),
-    ("position", "Does the same dot give the same bits at every position of the tile?"),
-    ("independence", "Do other rows and columns leave a result alone?"),
     ("instruction", "Which instruction does the driver say it runs?"),
 ];
 
@@ -127,20 +127,28 @@ fn ask_all(subject: &Subject<'_>, findings: &mut Vec<Finding>) {
         ("specials", |subject, _| specials::ask(subject)),
     ];
     let integral: [(&str, Question); 1] = [("integers", |subject, _| integers::ask(subject))];
-    let common: [(&str, Question); 2] =
-        [("scales", |subject, _| scales::ask(subject)), ("position", |subject, _| position::ask(subject))];
+    let first: [(&str, Question); 1] = [("position", |subject, _| position::ask(subject))];
+    let last: [(&str, Question); 1] = [("scales", |subject, _| scales::ask(subject))];
     let own: &[(&str, Question)] = if subject.id().is_integer() { &integral } else { &floating };
     let mut facts = Facts::default();
-    let mut lost = false;
-    for (name, question) in own.iter().chain(&common) {
-        if lost {
-            findings.push(Finding::skipped(name, "the device was lost"));
+    let mut stop = None;
+    for (name, question) in first.iter().chain(own).chain(&last) {
+        if let Some(reason) = stop {
+            findings.push(Finding::skipped(name, reason));
             continue;
         }
         match question(subject, &mut facts) {
-            Ok(found) => findings.extend(found),
+            Ok(found) => {
+                // An answer that depends on where or when it is asked tells nothing of the arithmetic.
+                if *name == "position" && found.iter().any(|finding| finding.is(false)) {
+                    stop = Some("the same dot does not always give the same bits");
+                }
+                findings.extend(found);
+            }
             Err(error) => {
-                lost = error.is_device_lost() || error.is_timed_out();
+                if error.is_device_lost() || error.is_timed_out() {
+                    stop = Some("the device was lost");
+                }
                 findings.push(Finding::failed(name, error.to_string()));
             }
         }

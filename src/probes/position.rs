@@ -40,8 +40,10 @@ pub(super) fn ask(subject: &Subject<'_>) -> Result<Vec<Finding>, Error> {
     (dot.a, dot.b, dot.c) = (a.clone(), b.clone(), c);
 
     // Every position of one tile holds the same dot; then one position a tile, everything else random.
-    let mut same = TileBatch::zeros(subject.operation(), 2);
-    for tile in 0..2 {
+    // A unit that computes one dot a tile computes many tiles side by side: as many as any lane count.
+    let tiles = 64usize.div_ceil(m * n).max(2);
+    let mut same = TileBatch::zeros(subject.operation(), tiles);
+    for tile in 0..tiles {
         for row in 0..m {
             (0..k).for_each(|index| same.a.set((tile * m + row) * k + index, a[index]));
         }
@@ -80,11 +82,11 @@ pub(super) fn ask(subject: &Subject<'_>) -> Result<Vec<Finding>, Error> {
         None => Finding::measured(
             "position",
             true.into(),
-            format!("the same dot gives the same bits at all {} positions", m * n),
+            format!("the same dot gives the same bits at all {} positions of {tiles} tiles", m * n),
         ),
         Some(at) => {
-            let (row, column) = (at % (m * n) / n, at % n);
-            let words = format!("row {row}, column {column} gives {} instead", id.d.hex(first.get(at)));
+            let (tile, row, column) = (at / (m * n), at % (m * n) / n, at % n);
+            let words = format!("tile {tile}, row {row}, column {column} gives {} instead", id.d.hex(first.get(at)));
             Finding::measured("position", false.into(), words)
         }
     };

@@ -87,7 +87,12 @@ fn exact(subject: &Subject<'_>, facts: &Facts) -> Result<Finding, Error> {
         let bits = format.fraction_bits();
         Number::new((1i128 << (bits + 1)) - 1, -bits.cast_signed())
     };
-    let (a, b) = (longest(id.a), longest(id.b));
+    // All ones times alternating ones: a product with ones all over.
+    let alternating = |format: Format| {
+        let bits = format.fraction_bits();
+        Number::new((1i128 << (bits + 2)) / 3 | 1 | 1i128 << bits, -bits.cast_signed())
+    };
+    let (a, b) = (longest(id.a), alternating(id.b));
     let product = multiply(a, b);
     let (a_bits, b_bits) = (a.encode(id.a, Rounding::TowardZero), b.encode(id.b, Rounding::TowardZero));
     let precision = id.d.fraction_bits().cast_signed();
@@ -149,7 +154,7 @@ fn exact(subject: &Subject<'_>, facts: &Facts) -> Result<Finding, Error> {
             let words = if answer == "exact" {
                 "products are exact: their low bits reach the sum".to_owned()
             } else {
-                format!("each product is {answer} to {} bits before it is added", precision + 1)
+                format!("each product is {answer} to {} bits before c joins it", precision + 1)
             };
             return Ok(Finding::measured(name, answer.into(), words).with(shown));
         }
