@@ -90,7 +90,7 @@ fn exact(subject: &Subject<'_>, facts: &Facts) -> Result<Finding, Error> {
     // All ones times alternating ones: a product with ones all over.
     let alternating = |format: Format| {
         let bits = format.fraction_bits();
-        Number::new((1i128 << (bits + 2)) / 3 | 1 | 1i128 << bits, -bits.cast_signed())
+        Number::new(((1i128 << (bits + 2)) / 3) | 1 | (1i128 << bits), -bits.cast_signed())
     };
     let (a, b) = (longest(id.a), alternating(id.b));
     let product = multiply(a, b);
