@@ -221,7 +221,7 @@ impl<'a> Subject<'a> {
 
     /// One scale for a block (as two power-of-two scales), and operands for each of its values.
     fn scaled_block(&self, scale: Format, values: &[(usize, Number)]) -> Option<(Bits, Vec<Bits>)> {
-        let limit = if scale == Format::UE8M0 { 250 } else { 14 };
+        let limit = if scale == Format::UE8M0 { 250 } else { 18 };
         let (low, high) = self.unscaled_exponents();
         let leading = || values.iter().filter_map(|(_, value)| value.leading());
         // A scale outside of these cannot bring the largest and the smallest value within reach of a product.
@@ -230,8 +230,8 @@ impl<'a> Subject<'a> {
         let mut exponents: Vec<i32> = (least..=most).collect();
         exponents.sort_by_key(|exponent| exponent.abs());
         exponents.into_iter().find_map(|exponent| {
-            let scale_a = Self::bits(scale, Number::power(exponent / 2), true)?;
-            let scale_b = Self::bits(scale, Number::power(exponent - exponent / 2), true)?;
+            let scale_a = Self::bits(scale, Number::power(exponent / 2), false)?;
+            let scale_b = Self::bits(scale, Number::power(exponent - exponent / 2), false)?;
             let operands: Option<Vec<_>> =
                 values.iter().map(|(_, value)| self.product_bits(value.scaled(-exponent))).collect();
             Some(((scale_a, scale_b), operands?))
