@@ -519,6 +519,18 @@ fn a_hundred_million_dots_of_every_family_agree_with_one_dot_at_a_time() {
     }
 }
 
+/// The exact evaluator itself, which takes a minute or more a family: `MXPROBE_FAMILY` picks those whose name holds it.
+#[test]
+#[ignore = "takes twenty minutes in release; run it with --nocapture for the counts"]
+#[allow(clippy::print_stdout)]
+fn a_hundred_million_dots_of_every_family_agree_with_the_exact_evaluator() {
+    let wanted = std::env::var("MXPROBE_FAMILY").unwrap_or_default();
+    let fastest = fast_paths().into_iter().max().unwrap_or(Path::Scalar);
+    for family in FAMILIES.iter().filter(|family| family.name.contains(&wanted)) {
+        println!("{}", family.compare(Path::Exact, fastest, 100_000_000, 12));
+    }
+}
+
 #[test]
 fn the_operations_of_the_long_run_exist() {
     for family in &FAMILIES {
