@@ -219,7 +219,12 @@ pub(crate) fn no_usable(found: &[Found], asked: &str) -> Failure {
 
 /// A refusal in one line.
 pub(crate) fn reason(backend: &str, refusal: &RefusalRecord) -> String {
-    format!("{backend}: {}: {}", refusal.what, refusal.reason)
+    // Where the reason, or the backend's own name, says what it is about, it is not said twice.
+    if refusal.reason.starts_with(&refusal.what) || refusal.what.eq_ignore_ascii_case(backend) {
+        format!("{backend}: {}", refusal.reason)
+    } else {
+        format!("{backend}: {}: {}", refusal.what, refusal.reason)
+    }
 }
 
 /// The operations that `--op` names; all, if it names none.
