@@ -125,14 +125,12 @@ fn infinity_cases(subject: &Subject<'_>) -> Vec<Case> {
         Some(())
     });
     case("overflow", "the largest C and as large a product", &|dot| {
-        let (largest, value) = largest_product(subject)?;
-        (dot.a[0], dot.b[0]) = largest;
+        (dot.a[0], dot.b[0]) = largest_product(subject)?;
         dot.c = id.c.largest(false);
-        let _ = value;
         Some(())
     });
     case("negative_overflow", "the lowest C and as low a product", &|dot| {
-        let ((a, b), _) = largest_product(subject)?;
+        let (a, b) = largest_product(subject)?;
         (dot.a[0], dot.b[0]) = (a | sign_of(id.a), b);
         dot.c = id.c.largest(true);
         Some(())
@@ -141,10 +139,9 @@ fn infinity_cases(subject: &Subject<'_>) -> Vec<Case> {
 }
 
 /// A product of about the largest value of d, if there is one.
-fn largest_product(subject: &Subject<'_>) -> Option<((u64, u64), i32)> {
+fn largest_product(subject: &Subject<'_>) -> Option<(u64, u64)> {
     let top = subject.id().d.as_float()?.max_exponent();
-    let bits = subject.product_bits(super::number::Number::power(top))?;
-    Some((bits, top))
+    subject.product_bits(super::number::Number::power(top))
 }
 
 fn zero_cases(subject: &Subject<'_>) -> Vec<Case> {
@@ -191,13 +188,12 @@ fn nan_finding(subject: &Subject<'_>, cases: &[Case], answers: &[u64]) -> Findin
     }
     let format = subject.id().d;
     let (values, mut shown) = table(subject, cases, answers);
-    for ((evidence, d), case) in shown.iter_mut().zip(answers).zip(cases) {
+    for (evidence, d) in shown.iter_mut().zip(answers) {
         let quieted = matches!(format.decode(*d), Decoded::Nan { .. });
         let canonical = format.nan().filter(|nan| nan != d && quieted);
         evidence
             .rivals
             .extend(canonical.map(|nan| crate::report::Rival { answer: "the default NaN".into(), d: format.hex(nan) }));
-        let _ = case;
     }
     if let Some((case, d)) = cases.iter().zip(answers).find(|(_, d)| !matches!(format.decode(**d), Decoded::Nan { .. }))
     {
