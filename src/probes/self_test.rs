@@ -54,7 +54,7 @@ pub(super) fn layout(subject: &Subject<'_>) -> Result<(), Error> {
                 let got = d.get(at);
                 let is_same =
                     super::number::Number::decode(id.d, got) == Some(super::number::Number::new(i128::from(wanted), 0));
-                // RDNA3 makes 1 − 1 a little less than 0: a layout is right if every element is within a half.
+                // A one's complement makes 1 − 1 a little less than 0: a layout is right if every element is within a half.
                 let is_near = !id.d.is_integer() && (id.d.to_f64(got) - wanted as f64).abs() < 0.5;
                 if !is_same && !is_near {
                     return Err(Error::self_test(format!(
