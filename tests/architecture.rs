@@ -66,6 +66,22 @@ fn a_backend_depends_on_the_contract_alone() {
 }
 
 #[test]
+fn the_test_double_of_the_driver_is_in_no_program() {
+    // It stands in for hardware, so that its arithmetic is a model's; tests alone may use it.
+    let double = "mxprobe-cuda-double";
+    let found = depends_on("backends/cuda/double/Cargo.toml", "dependencies");
+    assert_eq!(found, ["mxprobe-api", "mxprobe-sim"]);
+    let manifest: toml::Table = read("backends/cuda/double/Cargo.toml").parse().unwrap();
+    assert_eq!(manifest["package"]["publish"].as_bool(), Some(false));
+    let manifests = backends().into_iter().map(|name| format!("backends/{name}/Cargo.toml"));
+    for manifest in manifests.chain(["Cargo.toml".to_owned()]) {
+        for table in ["dependencies", "build-dependencies"] {
+            assert!(!depends_on(&manifest, table).contains(&double.to_owned()), "{manifest} has the double in {table}");
+        }
+    }
+}
+
+#[test]
 fn every_backend_is_a_member_of_the_workspace() {
     let manifest: toml::Table = read("Cargo.toml").parse().unwrap();
     let members = manifest["workspace"]["members"].as_array().unwrap();

@@ -1,0 +1,354 @@
+//! The driver behind the entry points: handles, modules, memory, launches.
+
+use std::{
+    collections::BTreeMap,
+    sync::Arc,
+    thread,
+    time::{Duration, Instant},
+};
+
+use crate::{
+    cubin::{self, Code},
+    lowering::{FFMA, Lowering, lowering},
+    machine::{self, Launch, Plans, Unit},
+    memory::Memory,
+    ptx::{self, Fault as PtxFault, Instruction, Kernel, Module},
+    settings::{Fault, Settings},
+    status::Status,
+};
+
+/// How much memory the device has.
+const MEMORY_BYTES: usize = 4 << 30;
+/// How many multiprocessors it says it has.
+const MULTIPROCESSORS: i32 = 8;
+/// Shared memory of a block, static and dynamic.
+const SHARED_BYTES: usize = 227 << 10;
+
+/// A module that can be launched from.
+#[derive(Debug)]
+pub(crate) struct Program {
+    module: Module,
+    plans: Plans,
+}
+
+/// What linking gave, or why it gave nothing.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    pub status: Status,
+    pub log: String,
+}
+
+/// The driver.
+#[derive(Debug)]
+pub(crate) struct Driver {
+    settings: Settings,
+    unit: Unit,
+    pub memory: Memory,
+    modules: BTreeMap<u64, Arc<Program>>,
+    functions: BTreeMap<u64, (Arc<Program>, usize)>,
+    /// When an event was recorded.
+    events: BTreeMap<u64, Option<Instant>>,
+    streams: Vec<u64>,
+    next_handle: u64,
+    /// The error of a kernel: every later call of the context returns it.
+    sticky: Option<Status>,
+    launches: u64,
+}
+
+impl Driver {
+    /// # Errors
+    /// What `cuInit` returns instead of success.
+    pub(crate) fn new(settings: Settings) -> Result<Self, Status> {
+        match settings.fault {
+            Some(Fault::NoDevice) => return Err(Status::NO_DEVICE),
+            Some(Fault::Stub) => return Err(Status::STUB_LIBRARY),
+            Some(Fault::Mismatch) => return Err(Status::SYSTEM_DRIVER_MISMATCH),
+            _ => {}
+        }
+        let unit = Unit::new(settings.model.clone(), settings.fails(Fault::Layout));
+        Ok(Self {
+            settings,
+            unit,
+            memory: Memory::new(MEMORY_BYTES),
+            modules: BTreeMap::new(),
+            functions: BTreeMap::new(),
+            events: BTreeMap::new(),
+            streams: Vec::new(),
+            next_handle: 0x1000,
+            sticky: None,
+            launches: 0,
+        })
+    }
+
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Name of the device.
+    pub(crate) fn name(&self) -> String {
+        format!("mxprobe test double of {} (PTX interpreter, no GPU)", self.settings.model_name)
+    }
+
+    /// The value of a `CUdevice_attribute`; 0 for those that nothing here depends on.
+    pub(crate) fn attribute(&self, attribute: i32) -> i32 {
+        let capability = self.settings.capability.cast_signed();
+        match attribute {
+            // Threads of a block, and its extents.
+            1..=3 => 1024,
+            4 => 64,
+            5 => i32::MAX,
+            6 | 7 => 65535,
+            // Shared memory of a block; of a multiprocessor; of a block that asks for more.
+            8 => 48 << 10,
+            81 => 228 << 10,
+            97 => SHARED_BYTES as i32,
+            9 => 64 << 10,
+            10 => 32,
+            12 | 82 => 65536,
+            // Clocks, kHz; bus width, bits.
+            13 | 36 => 1_000_000,
+            37 => 512,
+            16 => MULTIPROCESSORS,
+            // Maps host memory, runs kernels side by side, unified addressing, memory pools.
+            19 | 31 | 41 | 115 => 1,
+            38 => 4 << 20,
+            39 => 2048,
+            75 => capability / 10,
+            76 => capability % 10,
+            106 => 32,
+            _ => 0,
+        }
+    }
+
+    /// Whether the context still works.
+    pub(crate) fn healthy(&self) -> Result<(), Status> {
+        self.sticky.map_or(Ok(()), Err)
+    }
+
+    fn handle(&mut self) -> u64 {
+        self.next_handle += 16;
+        self.next_handle
+    }
+
+    pub(crate) fn allocate(&mut self, len: usize) -> Result<u64, Status> {
+        self.healthy()?;
+        if self.settings.fails(Fault::OutOfMemory) {
+            return Err(Status::OUT_OF_MEMORY);
+        }
+        self.memory.allocate(len)
+    }
+
+    /// Compiles PTX into a file.
+    pub(crate) fn link(&self, source: &str) -> Result<Vec<u8>, Refusal> {
+        let compiled = self.compile(source)?;
+        let kernels: Vec<Code> = compiled.module.kernels.iter().map(|kernel| self.code(kernel)).collect();
+        Ok(cubin::write(self.settings.capability, &kernels, source))
+    }
+
+    /// Compiles PTX as far as it is needed to run it.
+    fn compile(&self, source: &str) -> Result<Program, Refusal> {
+        let refusal = |status, log: String| Err(Refusal { status, log });
+        if self.settings.fails(Fault::NoJit) {
+            return refusal(Status::JIT_COMPILER_NOT_FOUND, String::new());
+        }
+        if self.settings.fails(Fault::InvalidPtx) {
+            let fault = PtxFault::new(1, "this double refuses all PTX");
+            return refusal(Status::INVALID_PTX, fault.to_string());
+        }
+        let module = match ptx::compile(source) {
+            Ok(module) => module,
+            Err(fault) => return refusal(Status::INVALID_PTX, fault.to_string()),
+        };
+        let limit = self.settings.ptx_version();
+        if module.version > limit {
+            let text = format!(
+                "Unsupported .version {}.{}; current version is '{}.{}'",
+                module.version / 10,
+                module.version % 10,
+                limit / 10,
+                limit % 10
+            );
+            return refusal(Status::UNSUPPORTED_PTX_VERSION, PtxFault::new(1, text).to_string());
+        }
+        if !ptx::loads_on(module.target, self.settings.capability) {
+            let text = format!("{} does not run on a device of sm_{}", module.target, self.settings.capability);
+            return refusal(Status::NO_BINARY_FOR_GPU, text);
+        }
+        let plans = self.unit.plans(&module).map_err(|(line, id)| {
+            let text = format!("Feature '{id}' not supported on .target '{}'", module.target);
+            Refusal { status: Status::INVALID_PTX, log: PtxFault::new(line, text).to_string() }
+        })?;
+        Ok(Program { module, plans })
+    }
+
+    fn code(&self, kernel: &Kernel) -> Code {
+        let lower = |id| {
+            if self.settings.fails(Fault::WrongOpcode) {
+                return Lowering { opcodes: vec![(FFMA, 32)], routines: Vec::new() };
+            }
+            lowering(id, self.settings.capability)
+        };
+        let operations = kernel.steps.iter().filter_map(|step| match &step.instruction {
+            Instruction::Multiply(multiply) => Some(lower(&multiply.id)),
+            Instruction::GroupMultiply(multiply) => Some(lower(&multiply.id)),
+            _ => None,
+        });
+        Code { name: kernel.name.clone(), operations: operations.collect() }
+    }
+
+    /// Loads what [`link`](Self::link) gave, or PTX.
+    pub(crate) fn load(&mut self, image: &[u8]) -> Result<u64, Status> {
+        self.healthy()?;
+        let source = if image.starts_with(b"\x7fELF") {
+            let (capability, source) = cubin::read(image).ok_or(Status::INVALID_IMAGE)?;
+            if capability != self.settings.capability {
+                return Err(Status::NO_BINARY_FOR_GPU);
+            }
+            source
+        } else {
+            std::str::from_utf8(image).map_err(|_| Status::INVALID_IMAGE)?
+        };
+        let program = self.compile(source).map_err(|refusal| refusal.status)?;
+        let handle = self.handle();
+        self.modules.insert(handle, Arc::new(program));
+        Ok(handle)
+    }
+
+    pub(crate) fn unload(&mut self, module: u64) -> Result<(), Status> {
+        self.modules.remove(&module).map(|_| ()).ok_or(Status::INVALID_HANDLE)
+    }
+
+    pub(crate) fn function(&mut self, module: u64, name: &str) -> Result<u64, Status> {
+        self.healthy()?;
+        let program = Arc::clone(self.modules.get(&module).ok_or(Status::INVALID_HANDLE)?);
+        let index = program.module.kernels.iter().position(|kernel| kernel.name == name).ok_or(Status::NOT_FOUND)?;
+        let handle = self.handle();
+        self.functions.insert(handle, (program, index));
+        Ok(handle)
+    }
+
+    fn kernel(&self, function: u64) -> Result<(Arc<Program>, usize), Status> {
+        self.functions
+            .get(&function)
+            .map(|(program, index)| (Arc::clone(program), *index))
+            .ok_or(Status::INVALID_HANDLE)
+    }
+
+    /// The value of a `CUfunction_attribute`.
+    pub(crate) fn function_attribute(&self, function: u64, attribute: i32) -> Result<i32, Status> {
+        let (program, index) = self.kernel(function)?;
+        let kernel = &program.module.kernels[index];
+        let value = match attribute {
+            0 => kernel.maximum_threads as i32,
+            1 => kernel.shared_bytes as i32,
+            4 => kernel.register_masks.len().clamp(16, 255) as i32,
+            5 => program.module.version as i32,
+            6 => self.settings.capability.cast_signed(),
+            8 => (SHARED_BYTES - kernel.shared_bytes) as i32,
+            _ => 0,
+        };
+        Ok(value)
+    }
+
+    /// Size in bytes of each parameter of a kernel, and where it stands.
+    pub(crate) fn parameters(&self, function: u64) -> Result<Vec<(usize, usize)>, Status> {
+        let (program, index) = self.kernel(function)?;
+        Ok(program.module.kernels[index].parameters.clone())
+    }
+
+    /// Runs a kernel to its end; what goes wrong in it is told by the next call.
+    pub(crate) fn launch(
+        &mut self,
+        function: u64,
+        grid: [u32; 3],
+        block: [u32; 3],
+        dynamic_shared_bytes: usize,
+        parameters: Vec<u8>,
+    ) -> Result<(), Status> {
+        self.healthy()?;
+        let (program, kernel_index) = self.kernel(function)?;
+        let kernel = &program.module.kernels[kernel_index];
+        let product = |sizes: [u32; 3]| sizes.iter().try_fold(1u32, |product, size| product.checked_mul(*size));
+        let threads = product(block).filter(|threads| (1..=1024).contains(threads)).ok_or(Status::INVALID_VALUE)?;
+        product(grid).filter(|blocks| *blocks > 0).ok_or(Status::INVALID_VALUE)?;
+        if kernel.required_threads.is_some_and(|required| required != threads) {
+            return Err(Status::INVALID_VALUE);
+        }
+        if threads > kernel.maximum_threads || kernel.shared_bytes + dynamic_shared_bytes > SHARED_BYTES {
+            return Err(Status::LAUNCH_OUT_OF_RESOURCES);
+        }
+        self.launches += 1;
+        match self.settings.fault {
+            Some(Fault::Launch) => return Err(Status::LAUNCH_FAILED),
+            Some(Fault::LaunchAsync) => {
+                self.sticky = Some(Status::LAUNCH_FAILED);
+                return Ok(());
+            }
+            Some(Fault::DeviceLost) if self.launches > self.settings.after => {
+                self.sticky = Some(Status::LAUNCH_FAILED);
+                return Err(Status::LAUNCH_FAILED);
+            }
+            Some(Fault::Silent) => return Ok(()),
+            Some(Fault::Abort) => std::process::abort(),
+            Some(Fault::Hang) => loop {
+                thread::sleep(Duration::from_secs(60));
+            },
+            _ => {}
+        }
+        let (plans, unit) = (&program.plans, &self.unit);
+        let launch = Launch { kernel, kernel_index, plans, unit, grid, block, dynamic_shared_bytes, parameters };
+        if let Err(trap) = machine::run(&launch, &mut self.memory) {
+            say(&format!("kernel `{}`, line {}: {}", kernel.name, trap.line, trap.text));
+            self.sticky = Some(trap.status);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn new_stream(&mut self) -> Result<u64, Status> {
+        self.healthy()?;
+        let handle = self.handle();
+        self.streams.push(handle);
+        Ok(handle)
+    }
+
+    /// 0, 1 and 2 are the default streams.
+    pub(crate) fn stream(&self, stream: u64) -> Result<(), Status> {
+        self.healthy()?;
+        if stream <= 2 || self.streams.contains(&stream) { Ok(()) } else { Err(Status::INVALID_HANDLE) }
+    }
+
+    pub(crate) fn destroy_stream(&mut self, stream: u64) -> Result<(), Status> {
+        let at = self.streams.iter().position(|one| *one == stream).ok_or(Status::INVALID_HANDLE)?;
+        self.streams.swap_remove(at);
+        Ok(())
+    }
+
+    pub(crate) fn new_event(&mut self) -> Result<u64, Status> {
+        self.healthy()?;
+        let handle = self.handle();
+        self.events.insert(handle, None);
+        Ok(handle)
+    }
+
+    pub(crate) fn event(&mut self, event: u64) -> Result<&mut Option<Instant>, Status> {
+        self.healthy()?;
+        self.events.get_mut(&event).ok_or(Status::INVALID_HANDLE)
+    }
+
+    pub(crate) fn destroy_event(&mut self, event: u64) -> Result<(), Status> {
+        self.events.remove(&event).map(|_| ()).ok_or(Status::INVALID_HANDLE)
+    }
+
+    /// Milliseconds from one event to another.
+    pub(crate) fn elapsed_ms(&mut self, start: u64, end: u64) -> Result<f32, Status> {
+        let start = self.event(start)?.ok_or(Status::INVALID_HANDLE)?;
+        let end = self.event(end)?.ok_or(Status::INVALID_HANDLE)?;
+        Ok(end.saturating_duration_since(start).as_secs_f32() * 1e3)
+    }
+}
+
+/// What no result code can tell goes to standard error: a driver has no other way to a person.
+#[allow(clippy::print_stderr)]
+pub(crate) fn say(text: &str) {
+    eprintln!("mxprobe test double: {text}");
+}

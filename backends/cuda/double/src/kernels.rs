@@ -1,0 +1,406 @@
+//! Whole kernels through the driver: known answers of each instruction, and matrix products against naive sums.
+
+use mxprobe_api::{Decoded, Format, OperationId};
+
+use crate::{
+    driver::Driver,
+    settings::{Fault, Settings},
+    status::Status,
+};
+
+pub(crate) fn driver(model: &str) -> Driver {
+    Driver::new(Settings::of_model(model).unwrap()).unwrap()
+}
+
+fn faulty(model: &str, fault: Fault) -> Driver {
+    Driver::new(Settings { fault: Some(fault), ..Settings::of_model(model).unwrap() }).unwrap()
+}
+
+fn function(driver: &mut Driver, source: &str, name: &str) -> u64 {
+    let cubin = driver.link(source).unwrap_or_else(|refusal| panic!("{}\n{source}", refusal.log));
+    let module = driver.load(&cubin).unwrap();
+    driver.function(module, name).unwrap()
+}
+
+fn upload(driver: &mut Driver, words: &[u32]) -> u64 {
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    let address = driver.allocate(bytes.len()).unwrap();
+    driver.memory.span(address, bytes.len()).unwrap().copy_from_slice(&bytes);
+    address
+}
+
+fn download(driver: &mut Driver, address: u64, words: usize) -> Vec<u32> {
+    let bytes = driver.memory.span(address, words * 4).unwrap();
+    bytes.chunks(4).map(|word| u32::from_le_bytes(word.try_into().unwrap())).collect()
+}
+
+/// Runs `body`, which finds its thread's number in `%thread` and its output's address in `%out`, and stores one or more
+/// words there; returns the words of every thread.
+fn run(body: &str, threads: u32, words: usize) -> Result<Vec<u32>, Status> {
+    let source = format!(
+        ".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 out)\n{{\n.reg .b16 %h<8>; .reg .b32 %r<16>; \
+         .reg .f32 %f<8>; .reg .f64 %d<8>; .reg .b64 %x<8>, %out; .reg .pred %p<4>; .reg .b32 %thread;\n.shared .align 16 .b8 room[1024];\n\
+         mov.u32 %thread, %tid.x; ld.param.u64 %out, [out]; cvta.to.global.u64 %out, %out;\nmad.wide.u32 %out, %thread, {}, %out;\n{body}\n}}\n",
+        words * 4
+    );
+    let mut driver = driver("a100");
+    let kernel = function(&mut driver, &source, "k");
+    let count = threads as usize * words;
+    let out = upload(&mut driver, &vec![0xdead_beef; count]);
+    driver.launch(kernel, [1, 1, 1], [threads, 1, 1], 0, out.to_le_bytes().to_vec())?;
+    driver.healthy()?;
+    Ok(download(&mut driver, out, count))
+}
+
+#[test]
+fn a_loop_ends_for_each_thread_on_its_own() {
+    let body = "mov.u32 %r0, 0; mov.u32 %r1, 0;
+        again: setp.ge.u32 %p0, %r0, %thread; @%p0 bra done;
+        add.u32 %r1, %r1, %r0; add.u32 %r0, %r0, 1; bra.uni again;
+        done: st.global.u32 [%out], %r1; ret;";
+    let sums = run(body, 40, 1).unwrap();
+    assert!((0u32..).zip(&sums).all(|(n, sum)| *sum == (0..n).sum::<u32>()), "{sums:?}");
+}
+
+#[test]
+fn a_guard_leaves_the_other_lanes_as_they_were() {
+    let body = "mov.u32 %r1, 7; and.b32 %r0, %thread, 1; setp.eq.u32 %p0, %r0, 1;
+        @!%p0 mov.u32 %r1, 9; @%p0 st.global.u32 [%out], %r1;";
+    let words = run(body, 4, 1).unwrap();
+    assert_eq!(words, [0xdead_beef, 7, 0xdead_beef, 7]);
+}
+
+#[test]
+fn words_go_through_shared_memory_and_a_barrier() {
+    let body = "mov.u32 %r0, room; mad.lo.u32 %r1, %thread, 4, %r0; st.shared.u32 [%r1], %thread; bar.sync 0;
+        sub.u32 %r2, 63, %thread; mad.lo.u32 %r2, %r2, 4, %r0; ld.shared.u32 %r3, [%r2]; st.global.u32 [%out], %r3; exit;";
+    assert_eq!(run(body, 64, 1).unwrap(), (0..64).rev().collect::<Vec<u32>>());
+}
+
+#[test]
+fn registers_are_packed_and_taken_apart() {
+    let body = "mov.b16 %h0, 0x1234; mov.b16 %h1, 0xabcd; mov.b32 %r0, {%h0, %h1};
+        mov.b64 %x0, {%r0, %thread}; mov.b64 {%r1, %r2}, %x0; mov.b32 {%h2, %h3}, %r1; cvt.s32.s16 %r3, %h3;
+        st.global.v4.b32 [%out], {%r0, %r1, %r2, %r3};";
+    assert_eq!(run(body, 2, 4).unwrap()[4..], [0xabcd_1234, 0xabcd_1234, 1, 0xffff_abcd]);
+}
+
+#[test]
+fn floats_are_rounded_as_asked() {
+    let body = "mov.f32 %f0, 0f3F800000; mov.f32 %f1, 0f0DA24260;
+        add.rp.f32 %f2, %f0, %f1; fma.rz.f32 %f3, %f0, %f0, %f1; mov.f64 %d0, 1.0; cvt.f64.f32 %d1, %f1;
+        sub.rm.f64 %d2, %d0, %d1; cvt.rn.f32.f64 %f4, %d2; cvt.rn.f16.f32 %h0, %f2; cvt.u32.u16 %r0, %h0;
+        st.global.v4.b32 [%out], {%f2, %f3, %f4, %r0};";
+    assert_eq!(run(body, 1, 4).unwrap(), [0x3f80_0001, 0x3f80_0000, 0x3f80_0000, 0x3c00]);
+}
+
+#[test]
+fn narrow_loads_are_extended_and_parameters_have_their_place() {
+    let body = "mov.u32 %r0, 0x80ff; st.global.b16 [%out], %r0; ld.global.s8 %r1, [%out+1]; ld.global.u8 %r2, [%out];
+        st.global.v2.u32 [%out], {%r1, %r2};";
+    assert_eq!(run(body, 1, 2).unwrap(), [0xffff_ff80, 0xff]);
+}
+
+#[test]
+fn a_bad_access_is_told_at_the_next_call() {
+    for (body, status) in [
+        ("st.global.u32 [%out+64], %thread;", Status::ILLEGAL_ADDRESS),
+        ("st.global.u32 [%out+-4], %thread;", Status::ILLEGAL_ADDRESS),
+        ("ld.global.u32 %r0, [%out+2];", Status::MISALIGNED_ADDRESS),
+        ("mov.u32 %r0, 0; st.shared.u32 [%r0], %r0;", Status::ILLEGAL_ADDRESS),
+        ("mov.u64 %x0, 0; ld.global.u32 %r0, [%x0];", Status::ILLEGAL_ADDRESS),
+        (
+            "setp.eq.u32 %p0, %thread, 0; @%p0 ret; setp.eq.u32 %p1, %thread, 1; @%p1 bra there; bar.sync 0; there: ret;",
+            Status(0),
+        ),
+    ] {
+        let found = run(body, 4, 1).err().unwrap_or(Status(0));
+        assert_eq!(found, status, "{body}");
+    }
+}
+
+#[test]
+fn a_warp_that_has_parted_cannot_multiply() {
+    let body = "setp.lt.u32 %p0, %thread, 16; @%p0 mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32
+        {%r0,%r1,%r2,%r3},{%r4,%r5},{%r6},{%r0,%r1,%r2,%r3};";
+    assert_eq!(run(body, 32, 1), Err(Status::LAUNCH_FAILED));
+    assert_eq!(run(&body.replace("%thread, 16", "%thread, 99"), 32, 1).map(|words| words[0]), Ok(0xdead_beef));
+    assert_eq!(run(&body.replace("%thread, 16", "%thread, 99"), 48, 1), Err(Status::LAUNCH_FAILED));
+}
+
+#[test]
+fn what_the_compiler_would_refuse_is_refused_with_its_line() {
+    let driver = driver("a100");
+    let head = ".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry k()\n{\n.reg .b32 %r<8>; .reg .b64 %x; .reg .pred %p;\n";
+    for statement in [
+        "frobnicate.u32 %r0, %r1;",
+        "add.u32 %r0, %r1;",
+        "add.u32 %r0, %r1, %nothing;",
+        "add.u32 %x, %r1, %r2;",
+        "add.b32 %r0, %r1, %r2;",
+        "bra nowhere;",
+        "@%r0 ret;",
+        "mul.u32 %r0, %r1, %r2;",
+        "ld.global.u32 %r0, [%r1];",
+        "fma.f32 %r0, %r1, %r2, %r3;",
+        "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%r0,%r1,%r2,%r3},{%r0,%r1,%r2},{%r0,%r1},{%r0,%r1,%r2,%r3};",
+        "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32 {%r0,%r1,%r2,%r3},{%r0,%r1,%r2,%r3},{%r0,%r1},{%r0,%r1,%r2,%r3};",
+        "mma.sync.aligned.m16n8k16.row.row.f32.f16.f16.f32 {%r0,%r1,%r2,%r3},{%r0,%r1,%r2,%r3},{%r0,%r1},{%r0,%r1,%r2,%r3};",
+        "mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f32 {%r0,%r1},{%r0,%r1,%r2,%r3},{%r0,%r1},{%r0,%r1,%r2,%r3};",
+        "wgmma.fence.sync.aligned;",
+    ] {
+        let refusal = driver.link(&format!("{head}{statement}\n}}\n")).unwrap_err();
+        assert_eq!(refusal.status, Status::INVALID_PTX, "{statement}");
+        assert!(refusal.log.contains("line 7; error"), "{statement}: {}", refusal.log);
+    }
+}
+
+#[test]
+fn versions_and_targets_are_checked_against_the_device() {
+    let mut driver = driver("h100");
+    let link = |driver: &Driver, version: &str, target: &str| {
+        let source =
+            format!(".version {version}\n.target {target}\n.address_size 64\n.visible .entry k()\n{{\nret;\n}}\n");
+        driver.link(&source).err().map(|refusal| refusal.status)
+    };
+    assert_eq!(link(&driver, "9.0", "sm_90"), None);
+    assert_eq!(link(&driver, "9.1", "sm_90"), Some(Status::UNSUPPORTED_PTX_VERSION));
+    assert_eq!(link(&driver, "8.0", "sm_90a"), None);
+    assert_eq!(link(&driver, "8.6", "sm_100a"), Some(Status::NO_BINARY_FOR_GPU));
+    assert_eq!(driver.load(b"\x7fELF no"), Err(Status::INVALID_IMAGE));
+}
+
+/// One `mma` of a warp: its text after `mma.sync.aligned.`, and the operation it is.
+struct Form {
+    model: &'static str,
+    text: &'static str,
+    target: &'static str,
+    container_bits: u32,
+}
+
+const fn form(model: &'static str, target: &'static str, container_bits: u32, text: &'static str) -> Form {
+    Form { model, text, target, container_bits }
+}
+
+const FORMS: [Form; 25] = [
+    form("a100", "7.0 sm_80", 16, "m16n8k8.row.col.f32.f16.f16.f32"),
+    form("a100", "7.0 sm_80", 16, "m16n8k8.row.col.f16.f16.f16.f16"),
+    form("a100", "7.0 sm_80", 16, "m16n8k8.row.col.f32.bf16.bf16.f32"),
+    form("a100", "7.0 sm_80", 16, "m16n8k16.row.col.f32.f16.f16.f32"),
+    form("a100", "7.0 sm_80", 16, "m16n8k16.row.col.f16.f16.f16.f16"),
+    form("a100", "7.0 sm_80", 32, "m16n8k4.row.col.f32.tf32.tf32.f32"),
+    form("a100", "7.0 sm_80", 32, "m16n8k8.row.col.f32.tf32.tf32.f32"),
+    form("a100", "7.0 sm_80", 64, "m8n8k4.row.col.f64.f64.f64.f64"),
+    form("a100", "7.0 sm_80", 64, "m8n8k4.row.col.f64.f64.f64.f64.rz"),
+    form("h100", "7.8 sm_90", 64, "m16n8k4.row.col.f64.f64.f64.f64"),
+    form("h100", "7.8 sm_90", 64, "m16n8k8.row.col.f64.f64.f64.f64"),
+    form("h100", "7.8 sm_90", 64, "m16n8k16.row.col.f64.f64.f64.f64"),
+    form("t4", "6.5 sm_75", 8, "m8n8k16.row.col.s32.s8.u8.s32"),
+    form("a100", "7.0 sm_80", 8, "m16n8k16.row.col.s32.s8.s8.s32"),
+    form("a100", "7.0 sm_80", 8, "m16n8k32.row.col.satfinite.s32.u8.s8.s32"),
+    form("t4", "6.5 sm_75", 4, "m8n8k32.row.col.s32.s4.s4.s32"),
+    form("a100", "7.0 sm_80", 4, "m16n8k32.row.col.s32.s4.u4.s32"),
+    form("a100", "7.0 sm_80", 4, "m16n8k64.row.col.s32.s4.s4.s32"),
+    form("l40s", "8.7 sm_89", 8, "m16n8k16.row.col.f32.e4m3.e5m2.f32"),
+    form("l40s", "8.7 sm_89", 8, "m16n8k32.row.col.f16.e4m3.e4m3.f16"),
+    form("rtx5090", "8.7 sm_120a", 8, "m16n8k32.row.col.kind::f8f6f4.f32.e3m2.e2m3.f32"),
+    form("rtx5090", "8.7 sm_120a", 8, "m16n8k32.row.col.kind::f8f6f4.f32.e2m1.e4m3.f32"),
+    form(
+        "rtx5090",
+        "8.7 sm_120a",
+        8,
+        "m16n8k32.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X.f32.e4m3.e2m1.f32.ue8m0",
+    ),
+    form("rtx5090", "8.7 sm_120a", 4, "m16n8k64.row.col.kind::mxf4.block_scale.f32.e2m1.e2m1.f32.ue8m0"),
+    form(
+        "rtx5090",
+        "8.7 sm_120a",
+        4,
+        "m16n8k64.row.col.kind::mxf4nvf4.block_scale.scale_vec::4X.f32.e2m1.e2m1.f32.ue4m3",
+    ),
+];
+
+impl Form {
+    fn id(&self) -> OperationId {
+        let words: Vec<&str> = self.text.split('.').filter(|word| !["row", "col"].contains(word)).collect();
+        let formats: Vec<&str> = words[1..].iter().copied().filter(|word| Format::named(word).is_ok()).collect();
+        format!("mma.{}.{}", words[0], formats[..4].join(".")).parse().unwrap()
+    }
+
+    /// How many scales a row has, and their format.
+    fn scales(&self) -> Option<(u32, Format)> {
+        let count = match self.text {
+            text if text.contains("4X") => 4,
+            text if text.contains("mxf4.") => 2,
+            text if text.contains("1X") => 1,
+            _ => return None,
+        };
+        Some((count, Format::named(self.text.rsplit('.').next().unwrap()).unwrap()))
+    }
+
+    fn kernel(&self, registers: &[usize; 4], widths: &[u32; 4]) -> String {
+        let (version, target) = self.target.split_once(' ').unwrap();
+        let mut body = String::new();
+        let mut lists = Vec::new();
+        for (name, (count, width)) in "abcd".chars().zip(registers.iter().zip(widths)) {
+            body +=
+                &format!(".reg .b{width} %{name}<{count}>; .reg .b64 %p{name};\nld.param.u64 %p{name}, [{name}];\n");
+            body += &format!("mad.wide.u32 %p{name}, %tid.x, {}, %p{name};\n", width / 8);
+            lists.push((0..*count).map(|at| format!("%{name}{at}")).collect::<Vec<_>>().join(","));
+        }
+        for (name, (count, width)) in "abc".chars().zip(registers.iter().zip(widths)) {
+            for at in 0..*count {
+                body += &format!("ld.global.b{width} %{name}{at}, [%p{name}+{}];\n", at as u32 * 4 * width);
+            }
+        }
+        let scales = if self.scales().is_some() { ", {%s0}, {%z, %z}, {%s1}, {0, 3}" } else { "" };
+        body += ".reg .b32 %s<2>; .reg .b16 %z; .reg .b64 %ps; mov.u16 %z, 0;\nld.param.u64 %ps, [s];\n\
+                 mad.wide.u32 %ps, %tid.x, 4, %ps;\nld.global.b32 %s0, [%ps];\nld.global.b32 %s1, [%ps+128];\n";
+        let [a, b, c, d] = &lists[..] else { unreachable!() };
+        body += &format!("mma.sync.aligned.{} {{{d}}}, {{{a}}}, {{{b}}}, {{{c}}}{scales};\n", self.text);
+        for at in 0..registers[3] {
+            body += &format!("st.global.b{} [%pd+{}], %d{at};\n", widths[3], at as u32 * 4 * widths[3]);
+        }
+        format!(
+            ".version {version}\n.target {target}\n.address_size 64\n.visible .entry k(.param .u64 a, .param .u64 b, .param .u64 c, \
+             .param .u64 d, .param .u64 s)\n{{\n{body}ret;\n}}\n"
+        )
+    }
+}
+
+fn random(state: &mut u64) -> i64 {
+    *state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+    i64::try_from(*state >> 40).unwrap()
+}
+
+/// A small integer that every format holds.
+fn small(state: &mut u64, format: Format) -> u64 {
+    let signed = Format::named(format.name()).is_ok() && !["u8", "u4"].contains(&format.name());
+    let value = random(state) % if signed { 7 } else { 4 } - if signed { 3 } else { 0 };
+    encode(format, value)
+}
+
+fn encode(format: Format, value: i64) -> u64 {
+    if format.is_integer() { value.cast_unsigned() & format.mask() } else { format.from_f64(value as f64) }
+}
+
+fn value(format: Format, bits: u64) -> f64 {
+    if let Decoded::Zero { .. } = format.decode(bits) { 0.0 } else { format.to_f64(bits) }
+}
+
+/// The one rule of all layouts but Volta's: row and column of sub-element `s` of register `r` in `lane`.
+fn rule(operand: char, m: u32, e: u32, wide: bool, lane: u32, r: u32, s: u32) -> (u32, u32) {
+    let (g, t) = (lane / 4, lane % 4);
+    match operand {
+        'a' if m == 16 => (g + 8 * (r % 2), t * e + s + 4 * e * (r / 2)),
+        'a' => (g, t * e + s + 4 * e * r),
+        'b' => (t * e + s + 4 * e * r, g),
+        _ if wide => (g + 8 * (r / 2), 2 * t + r % 2),
+        _ => (g + 8 * r, 2 * t + s),
+    }
+}
+
+/// What the registers of a warp hold for a matrix, as 32-bit words by register and lane, 64-bit ones as two.
+fn pack(operand: char, form: &Form, format: Format, bits: u32, elements: &[u64], columns: u32) -> Vec<u32> {
+    let m = form.id().shape.m;
+    let e = (32 / bits).max(1);
+    let registers = elements.len() as u32 / 32 / e;
+    let mut words = Vec::new();
+    for (r, lane) in (0..registers).flat_map(|r| (0..32).map(move |lane| (r, lane))) {
+        let mut word = 0;
+        for s in 0..e {
+            let (row, column) = rule(operand, m, e, format.bits() >= 32, lane, r, s);
+            let inset = if format == Format::E2M1 && bits == 8 { 2 } else { 0 };
+            word |= elements[(row * columns + column) as usize] << (s * bits + inset);
+        }
+        words.push(word as u32);
+        if bits == 64 {
+            words.push((word >> 32) as u32);
+        }
+    }
+    words
+}
+
+fn product(form: &Form, driver: &mut Driver) -> (Vec<f64>, Vec<f64>) {
+    let id = form.id();
+    let (m, n, k) = (id.shape.m, id.shape.n, id.shape.k);
+    let mut state = 7;
+    let mut draw = |format: Format, len: u32| (0..len).map(|_| small(&mut state, format)).collect::<Vec<u64>>();
+    let (a, b, c) = (draw(id.a, m * k), draw(id.b, k * n), draw(id.c, m * n));
+    let bits = [form.container_bits, form.container_bits, id.c.bits(), id.d.bits()];
+    let count = |elements: u32, bits: u32| (elements / 32 / (32 / bits).max(1)) as usize;
+    let registers = [count(m * k, bits[0]), count(k * n, bits[1]), count(m * n, bits[2]), count(m * n, bits[3])];
+    let widths = bits.map(|bits| bits.max(32));
+    let scale = |row: u32, chunk: u32| [1.0, 2.0, 0.5, 4.0][((row + 3 * chunk) % 4) as usize];
+    let mut scale_words = vec![0u32; 64];
+    if let Some((count, format)) = form.scales() {
+        for lane in 0..32u32 {
+            // Rows g and g + 8 from threads 0 and 1 of a quad; columns from thread 3, and nothing anywhere else.
+            let a_row = match lane % 4 {
+                0 => Some(lane / 4),
+                1 => Some(lane / 4 + 8),
+                _ => None,
+            };
+            let byte = |row: u32, chunk: u32| (format.from_f64(scale(row, chunk)) as u32) << (8 * chunk);
+            scale_words[lane as usize] = a_row.map_or(0, |row| (0..count).map(|chunk| byte(row, chunk)).sum());
+            let column = (lane % 4 == 3).then_some(lane / 4);
+            scale_words[32 + lane as usize] =
+                column.map_or(0, |column| (0..count).map(|chunk| byte(column + 1, chunk)).sum());
+        }
+    }
+    let kernel = function(driver, &form.kernel(&registers, &widths), "k");
+    let a_address = upload(driver, &pack('a', form, id.a, bits[0], &a, k));
+    let b_address = upload(driver, &pack('b', form, id.b, bits[1], &b, n));
+    let c_address = upload(driver, &pack('c', form, id.c, bits[2], &c, n));
+    let d_words = registers[3] * 32 * widths[3] as usize / 32;
+    let d_address = upload(driver, &vec![0xffff_ffff; d_words]);
+    let s_address = upload(driver, &scale_words);
+    let parameters =
+        [a_address, b_address, c_address, d_address, s_address].into_iter().flat_map(|word| word.to_le_bytes());
+    driver.launch(kernel, [1, 1, 1], [32, 1, 1], 0, parameters.collect()).unwrap();
+    driver.healthy().unwrap();
+    let words = download(driver, d_address, d_words);
+    let mut wanted = Vec::new();
+    for (row, column) in (0..m).flat_map(|row| (0..n).map(move |column| (row, column))) {
+        let products = (0..k).map(|at| {
+            let product = value(id.a, a[(row * k + at) as usize]) * value(id.b, b[(at * n + column) as usize]);
+            form.scales()
+                .map_or(product, |(count, _)| product * scale(row, at * count / k) * scale(column + 1, at * count / k))
+        });
+        wanted.push(value(id.c, c[(row * n + column) as usize]) + products.sum::<f64>());
+    }
+    // Unpacked as it was packed: the place of each element in the words.
+    let places: Vec<u64> = (0..u64::from(m * n)).collect();
+    let e = (32 / bits[3]).max(1);
+    let mut found = vec![f64::NAN; places.len()];
+    for (r, lane) in (0..registers[3] as u32).flat_map(|r| (0..32).map(move |lane| (r, lane))) {
+        for s in 0..e {
+            let (row, column) = rule('d', m, e, id.d.bits() >= 32, lane, r, s);
+            let at = (r * 32 + lane) as usize;
+            let word = if bits[3] == 64 {
+                u64::from(words[2 * at]) | u64::from(words[2 * at + 1]) << 32
+            } else {
+                u64::from(words[at])
+            };
+            found[(row * n + column) as usize] = value(id.d, word >> (s * bits[3]) & id.d.mask());
+        }
+    }
+    (found, wanted)
+}
+
+#[test]
+fn every_mma_of_small_integers_is_the_naive_product() {
+    for form in &FORMS {
+        let (found, wanted) = product(form, &mut driver(form.model));
+        assert!(found == wanted, "{}\n{found:?}\n{wanted:?}", form.text);
+        assert!(wanted.iter().any(|value| *value != 0.0));
+    }
+}
+
+#[test]
+fn a_wrong_layout_shows_in_every_mma() {
+    for form in &FORMS {
+        let (found, wanted) = product(form, &mut faulty(form.model, Fault::Layout));
+        assert!(found != wanted, "{}", form.text);
+    }
+}

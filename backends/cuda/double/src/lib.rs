@@ -1,0 +1,71 @@
+//! A stand-in for the CUDA driver, for tests on machines without a GPU.
+//!
+//! Built as a shared library it is a `libcuda.so.1`: programs that open the driver by that name, through `cudarc` or by
+//! hand, run unchanged. It interprets the PTX it is given, on the CPU; the arithmetic of the matrix unit is that of a
+//! model of `mxprobe-sim`. So it shows that loading, argument passing, packing of fragments, control flow and the paths
+//! of failure are right. It shows nothing about NVIDIA's arithmetic, and says so: its device is called `mxprobe test
+//! double of …`, and it exports `mxprobe_cuda_double`, which no driver does.
+//!
+//! Fragments are read by the formulas of the PTX ISA, shape by shape, and not by the code under test: a wrong layout
+//! gives wrong results here too. Beyond what hardware would do it stops kernels that break a rule which hardware may
+//! let pass: accesses outside an allocation, results of `wgmma` read before they were waited for, shared memory read
+//! through a descriptor before a fence and a barrier.
+//!
+//! # Environment
+//!
+//! | variable | meaning |
+//! |---|---|
+//! | `MXPROBE_DOUBLE_MODEL` | a model's name or file, with `@VARIANT`; `h100` if unset |
+//! | `MXPROBE_DOUBLE_CAPABILITY` | the compute capability, as `8.6`; else that of the model |
+//! | `MXPROBE_DOUBLE_DRIVER` | what `cuDriverGetVersion` says, and so the newest PTX it takes; `13000` if unset |
+//! | `MXPROBE_DOUBLE_FAULT` | one of the faults of [`Fault`] |
+//! | `MXPROBE_DOUBLE_AFTER` | launches that succeed before `device-lost` |
+// Registers, fields and handles are cut to their width on purpose everywhere here.
+#![allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)]
+
+mod cubin;
+mod driver;
+mod entry;
+#[cfg(test)]
+mod kernels;
+mod lowering;
+mod machine;
+mod memory;
+mod ptx;
+mod settings;
+mod status;
+
+use std::{
+    env, fs, io,
+    path::{Path, PathBuf},
+};
+
+pub use lowering::{Lowering, lowering};
+pub use settings::{Fault, Settings};
+pub use status::Status;
+
+/// Name of the built library.
+const LIBRARY: &str = "libmxprobe_cuda_double.so";
+
+/// The built library, found beside the running test: Cargo builds it with every test that depends on this crate.
+///
+/// # Errors
+/// If it is not there.
+pub fn library() -> io::Result<PathBuf> {
+    let program = env::current_exe()?;
+    let found = program.ancestors().skip(1).take(2).map(|folder| folder.join(LIBRARY)).find(|path| path.exists());
+    found.ok_or_else(|| io::Error::other(format!("there is no {LIBRARY} beside {}", program.display())))
+}
+
+/// Puts the double into a folder, under the names by which programs look for the driver; with `LD_LIBRARY_PATH` set to
+/// the folder they find it.
+///
+/// # Errors
+/// If the library was not built, or the folder cannot be written.
+pub fn install(folder: &Path) -> io::Result<()> {
+    let library = library()?;
+    for name in ["libcuda.so", "libcuda.so.1"] {
+        fs::copy(&library, folder.join(name))?;
+    }
+    Ok(())
+}

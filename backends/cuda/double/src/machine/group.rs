@@ -1,0 +1,236 @@
+//! `wgmma`: 128 threads, operands in shared memory behind descriptors, results that are there only once waited for.
+
+use mxprobe_api::{Elements, Format, Operation, TileBatch};
+
+use super::{Registers, Trap, Wave, fragments};
+use crate::ptx::{GroupMultiply, GroupOperand, Instruction, SHARED_BASE, Step};
+
+/// What a warpgroup has under way.
+#[derive(Debug, Default)]
+pub(super) struct Group {
+    /// `wgmma.fence` was executed.
+    fenced: bool,
+    /// How many groups of multiplies were committed.
+    committed: u64,
+    under_way: Vec<UnderWay>,
+}
+
+/// The result of one multiply that nobody has waited for.
+#[derive(Debug)]
+struct UnderWay {
+    /// Which committed group it belongs to; `None` before it is committed.
+    commit: Option<u64>,
+    registers: Vec<usize>,
+    /// By register, then by thread.
+    values: Vec<u64>,
+}
+
+impl Wave<'_> {
+    pub(super) fn group(&mut self, step: &Step, lanes: &[u32]) -> Result<(), Trap> {
+        for first in self.together(step, lanes, 128)? {
+            let index = first as usize / 128;
+            match &step.instruction {
+                Instruction::GroupFence => self.groups[index].fenced = true,
+                Instruction::GroupCommit => {
+                    let group = &mut self.groups[index];
+                    let commit = group.committed;
+                    group.committed += 1;
+                    group.under_way.iter_mut().for_each(|one| {
+                        one.commit.get_or_insert(commit);
+                    });
+                }
+                Instruction::GroupWait(pending) => self.wait(first, u64::from(*pending)),
+                Instruction::GroupMultiply(multiply) => self.group_multiply(step, multiply, first)?,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets all but the latest `pending` committed groups arrive in their registers.
+    fn wait(&mut self, first: u32, pending: u64) {
+        let group = &mut self.groups[first as usize / 128];
+        let arrives_before = group.committed.saturating_sub(pending);
+        let (arrived, left) = std::mem::take(&mut group.under_way)
+            .into_iter()
+            .partition(|one| one.commit.is_some_and(|commit| commit < arrives_before));
+        group.under_way = left;
+        let arrived: Vec<UnderWay> = arrived;
+        for one in arrived {
+            for (register, values) in one.registers.iter().zip(one.values.chunks(128)) {
+                for (thread, bits) in (0..).zip(values) {
+                    self.write(*register, first + thread, *bits);
+                }
+            }
+        }
+    }
+
+    fn group_multiply(&mut self, step: &Step, multiply: &GroupMultiply, first: u32) -> Result<(), Trap> {
+        let group = &self.groups[first as usize / 128];
+        if !group.fenced {
+            return Err(Trap::failure(step, "no `wgmma.fence` before the first `wgmma.mma_async`"));
+        }
+        let block = first as usize / self.block_lanes;
+        let of_block = block * self.block_lanes..(block + 1) * self.block_lanes;
+        if self.unfenced[of_block.clone()].contains(&true) {
+            return Err(Trap::failure(step, "shared memory was written and no `fence.proxy.async` followed"));
+        }
+        if self.unsynchronised[of_block].contains(&true) {
+            return Err(Trap::failure(step, "shared memory was written and no barrier followed"));
+        }
+        let id = &multiply.id;
+        let Some(operation) = self.launch.unit.operation(id).cloned() else {
+            return Err(Trap::failure(step, format!("this unit has no {id}")));
+        };
+        let (n, k) = (id.shape.n, id.shape.k);
+        let a = self.rows_of_a(step, multiply, first)?;
+        let b = self.columns_of_b(step, multiply, first)?;
+        let c = self.accumulator(multiply, first);
+        let narrow = operation.id.shape.n;
+        let mut d = vec![0; (64 * n) as usize];
+        let tiles = n / narrow;
+        let mut batch = TileBatch::zeros(&operation, tiles as usize);
+        for tile in 0..tiles {
+            fill(&mut batch.a, tile * 64 * k, a.iter().copied());
+            let columns = tile * narrow..(tile + 1) * narrow;
+            let part = (0..k).flat_map(|row| columns.clone().map(move |column| (column * k + row) as usize));
+            fill(&mut batch.b, tile * k * narrow, part.map(|index| b[index]));
+            let part = (0..64).flat_map(|row| columns.clone().map(move |column| (row * n + column) as usize));
+            fill(&mut batch.c, tile * 64 * narrow, part.map(|index| c[index]));
+        }
+        let computed = self.compute_group(step, &operation, &batch)?;
+        for tile in 0..tiles {
+            for (row, column) in (0..64).flat_map(|row| (0..narrow).map(move |column| (row, column))) {
+                let bits = computed.get((tile * 64 * narrow + row * narrow + column) as usize);
+                d[(row * n + tile * narrow + column) as usize] = bits;
+            }
+        }
+        let one = UnderWay { commit: None, registers: multiply.d.clone(), values: in_registers(&d, n, id.d) };
+        self.groups[first as usize / 128].under_way.push(one);
+        Ok(())
+    }
+
+    fn compute_group(&self, step: &Step, operation: &Operation, batch: &TileBatch) -> Result<Elements, Trap> {
+        self.launch.unit.compute(operation, batch).map_err(|error| Trap::failure(step, error.to_string()))
+    }
+
+    /// A, row-major.
+    fn rows_of_a(&self, step: &Step, multiply: &GroupMultiply, first: u32) -> Result<Vec<u64>, Trap> {
+        let id = &multiply.id;
+        let (k, bits) = (id.shape.k, id.a.bits());
+        let mut a = vec![0; (64 * k) as usize];
+        match &multiply.a {
+            GroupOperand::Descriptor(source) => {
+                let descriptor = self.uniform(step, *source, first)?;
+                for (row, column) in (0..64).flat_map(|row| (0..k).map(move |column| (row, column))) {
+                    let bits = self.shared_element(step, descriptor, first, (row, column), bits)?;
+                    a[(self.launch.unit.row_of_a(row) * k + column) as usize] = bits;
+                }
+            }
+            GroupOperand::Registers(registers) => {
+                let each = 32 / bits;
+                for (thread, i) in (0..128).flat_map(|thread| (0..k / 2).map(move |i| (thread, i))) {
+                    let word = self.register(registers[(i / each) as usize], first + thread);
+                    let (row, column) = fragments::group_a(bits, k, thread, i)
+                        .ok_or_else(|| Trap::failure(step, format!("{id} takes no A in registers")))?;
+                    let row = self.launch.unit.row_of_a(row);
+                    a[(row * k + column) as usize] = word >> (i % each * bits) & id.a.mask();
+                }
+            }
+        }
+        negate(&mut a, id.a, multiply.negate_a);
+        Ok(a)
+    }
+
+    /// B, column after column.
+    fn columns_of_b(&self, step: &Step, multiply: &GroupMultiply, first: u32) -> Result<Vec<u64>, Trap> {
+        let id = &multiply.id;
+        let descriptor = self.uniform(step, multiply.b, first)?;
+        let mut b = Vec::new();
+        for (column, row) in (0..id.shape.n).flat_map(|column| (0..id.shape.k).map(move |row| (column, row))) {
+            b.push(self.shared_element(step, descriptor, first, (column, row), id.b.bits())?);
+        }
+        negate(&mut b, id.b, multiply.negate_b);
+        Ok(b)
+    }
+
+    /// C, row-major: zeros, or the registers of D with what is under way to them.
+    fn accumulator(&self, multiply: &GroupMultiply, first: u32) -> Vec<u64> {
+        let id = &multiply.id;
+        let n = id.shape.n;
+        let mut c = vec![0; (64 * n) as usize];
+        if self.value(multiply.scale_d, first) == 0 {
+            return c;
+        }
+        let under_way = &self.groups[first as usize / 128].under_way;
+        let latest = under_way.iter().rev().find(|one| one.registers == multiply.d);
+        let each = 32 / id.d.bits();
+        for (thread, i) in (0..128).flat_map(|thread| (0..n / 2).map(move |i| (thread, i))) {
+            let index = (i / each) as usize;
+            let word = match latest {
+                Some(one) => one.values[index * 128 + thread as usize],
+                None => self.register(multiply.d[index], first + thread),
+            };
+            let (row, column) = fragments::group_accumulator(thread, i);
+            c[(row * n + column) as usize] = word >> (i % each * id.d.bits()) & id.d.mask();
+        }
+        c
+    }
+
+    /// A descriptor, which all 128 threads have to agree on.
+    fn uniform(&self, step: &Step, source: crate::ptx::Source, first: u32) -> Result<u64, Trap> {
+        let value = self.value(source, first);
+        let same = (first..first + 128).all(|lane| self.value(source, lane) == value);
+        same.then_some(value).ok_or_else(|| Trap::failure(step, "the threads have different descriptors"))
+    }
+
+    /// One element of a matrix whose rows (columns of B) run along k, without swizzle: core matrices of 8 rows by 16
+    /// bytes, `stride` apart along the rows and `leading` apart along k (PTX ISA 8.7, 9.7.15.5.1.2; bits 0 to 13 the
+    /// address, 16 to 29 the leading and 32 to 45 the stride offset, each without its low 4 bits).
+    fn shared_element(
+        &self,
+        step: &Step,
+        descriptor: u64,
+        first: u32,
+        (row, column): (u32, u32),
+        bits: u32,
+    ) -> Result<u64, Trap> {
+        let field = |low: u32| (descriptor >> low & 0x3fff) << 4;
+        let (start, leading, stride) = (field(0), field(16), field(32));
+        if descriptor >> 49 != 0 {
+            return Err(Trap::failure(step, format!("descriptor {descriptor:#x} has a swizzle or a base offset")));
+        }
+        let byte = u64::from(column * bits / 8);
+        let at = start + u64::from(row / 8) * stride + byte / 16 * leading + u64::from(row % 8) * 16 + byte % 16;
+        let memory = &self.shared[first as usize / self.block_lanes];
+        let offset = at.checked_sub(SHARED_BASE).and_then(|offset| usize::try_from(offset).ok());
+        let bytes = offset.and_then(|offset| memory.get(offset..offset + bits as usize / 8));
+        let bytes = bytes.ok_or_else(|| {
+            Trap::failure(step, format!("descriptor {descriptor:#x} leads to {at:#x}, outside shared memory"))
+        })?;
+        Ok(bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)))
+    }
+}
+
+fn fill(elements: &mut Elements, start: u32, values: impl Iterator<Item = u64>) {
+    for (index, bits) in (start as usize..).zip(values) {
+        elements.set(index, bits);
+    }
+}
+
+fn negate(elements: &mut [u64], format: Format, negate: bool) {
+    if negate {
+        elements.iter_mut().for_each(|bits| *bits ^= 1 << (format.bits() - 1));
+    }
+}
+
+/// D as the registers of 128 threads.
+fn in_registers(d: &[u64], n: u32, format: Format) -> Vec<u64> {
+    let each = 32 / format.bits();
+    let mut values = vec![0; (n / 2 / each * 128) as usize];
+    for (thread, i) in (0..128).flat_map(|thread| (0..n / 2).map(move |i| (thread, i))) {
+        let (row, column) = fragments::group_accumulator(thread, i);
+        values[(i / each * 128 + thread) as usize] |= d[(row * n + column) as usize] << (i % each * format.bits());
+    }
+    values
+}

@@ -1,0 +1,91 @@
+//! Loads and stores of a wave.
+
+use super::{Registers, Trap, Wave};
+use crate::{
+    ptx::{Address, SHARED_BASE, Source, Space, Step, Type},
+    status::Status,
+};
+
+/// What a load or store accesses.
+type Access = (Space, Type, Address);
+
+impl Wave<'_> {
+    fn address(&self, step: &Step, lane: u32, (_, _, address): Access, len: usize) -> Result<u64, Trap> {
+        let at = self.value(address.base, lane).wrapping_add_signed(address.offset);
+        if at.is_multiple_of(len as u64) {
+            return Ok(at);
+        }
+        // The driver has its own code for this, 716; a sticky error either way.
+        let text = format!("address {at:#x} is no multiple of {len}");
+        Err(Trap { status: Status::MISALIGNED_ADDRESS, line: step.line, text })
+    }
+
+    pub(super) fn load(&mut self, step: &Step, lanes: &[u32], access: Access, into: &[usize]) -> Result<(), Trap> {
+        let (space, kind, _) = access;
+        let size = kind.bytes();
+        let len = size * into.len();
+        for lane in lanes {
+            let at = self.address(step, *lane, access, len)?;
+            let mut buffer = [0; 16];
+            let bytes = self.span(space, *lane, at, len).ok_or_else(|| outside(step, space, at, len))?;
+            buffer[..len].copy_from_slice(bytes);
+            for (register, part) in into.iter().zip(buffer.chunks(size)) {
+                let mut word = [0; 8];
+                word[..size].copy_from_slice(part);
+                self.write(*register, *lane, self.widened(*register, kind.extend(u64::from_le_bytes(word))));
+            }
+        }
+        Ok(())
+    }
+
+    /// A register is never wider than 64 bits, and a signed value is extended to all of them: what lies above the
+    /// register's own width is cut where it is used.
+    pub(super) fn widened(&self, register: usize, bits: u64) -> u64 {
+        bits & self.launch.kernel.register_masks[register]
+    }
+
+    pub(super) fn store(&mut self, step: &Step, lanes: &[u32], access: Access, from: &[Source]) -> Result<(), Trap> {
+        let (space, kind, _) = access;
+        let size = kind.bytes();
+        let len = size * from.len();
+        for lane in lanes {
+            let at = self.address(step, *lane, access, len)?;
+            let mut buffer = [0; 16];
+            for (part, source) in buffer.chunks_mut(size).zip(from) {
+                part.copy_from_slice(&self.value(*source, *lane).to_le_bytes()[..size]);
+            }
+            let bytes = self.span(space, *lane, at, len).ok_or_else(|| outside(step, space, at, len))?;
+            bytes.copy_from_slice(&buffer[..len]);
+            if space == Space::Shared {
+                self.unfenced[*lane as usize] = true;
+                self.unsynchronised[*lane as usize] = true;
+            }
+        }
+        Ok(())
+    }
+
+    /// The bytes at an address, if they are all there. Parameters are only read.
+    fn span(&mut self, space: Space, lane: u32, at: u64, len: usize) -> Option<&mut [u8]> {
+        match space {
+            Space::Global => self.memory.bytes(at, len, &mut self.hint),
+            Space::Shared => {
+                let start = usize::try_from(at.checked_sub(SHARED_BASE)?).ok()?;
+                self.shared[lane as usize / self.block_lanes].get_mut(start..start.checked_add(len)?)
+            }
+            Space::Parameter => {
+                let start = usize::try_from(at).ok()?;
+                self.parameters.get_mut(start..start.checked_add(len)?)
+            }
+        }
+    }
+}
+
+fn outside(step: &Step, space: Space, at: u64, len: usize) -> Trap {
+    let space = match space {
+        Space::Global => "global",
+        Space::Shared => "shared",
+        Space::Parameter => "parameter",
+    };
+    let text = format!("{len} bytes at {at:#x} lie outside {space} memory");
+    Trap { status: Status::ILLEGAL_ADDRESS, line: step.line, text }
+}

@@ -1,0 +1,171 @@
+//! The matrix unit: registers in, a tile batch of the model, registers out.
+
+use std::collections::BTreeMap;
+
+use mxprobe_api::{Device, Elements, Error, Format, Operation, OperationId, Shape, TileBatch};
+use mxprobe_sim::{Model, ModelDevice};
+
+use super::fragments::{self, Operand};
+use crate::ptx::{Instruction, Layout, Module, Multiply};
+
+/// The unit of a device.
+#[derive(Debug)]
+pub(crate) struct Unit {
+    device: ModelDevice,
+    /// Row 2 of A is taken for row 3.
+    wrong_layout: bool,
+}
+
+/// One element: which register of the operand holds it, in which lane, where in the register, and its index in the
+/// matrices of one warp.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    register: u32,
+    lane: u32,
+    shift: u32,
+    index: u32,
+}
+
+/// How the registers of an `mma` are read and written.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub operation: Operation,
+    /// Multiplies that a warp does at once: 4 on Volta's shape.
+    pub tiles: usize,
+    a: Vec<Place>,
+    b: Vec<Place>,
+    c: Vec<Place>,
+    d: Vec<Place>,
+}
+
+/// What the instructions of a module need, by kernel and step.
+pub(crate) type Plans = BTreeMap<(usize, usize), Plan>;
+
+impl Unit {
+    pub(crate) fn new(model: Model, wrong_layout: bool) -> Self {
+        Self { device: ModelDevice::new(model), wrong_layout }
+    }
+
+    /// The model's operation, or the one that computes it piece by piece.
+    pub(crate) fn operation(&self, id: &OperationId) -> Option<&Operation> {
+        if let Some(operation) = self.device.operations().get(id) {
+            return Some(operation);
+        }
+        // Each column of D is computed for itself: a wgmma of n columns is n/8 of 8.
+        let narrow = OperationId { shape: Shape { n: 8, ..id.shape }, ..id.clone() };
+        self.device.operations().get(&narrow).filter(|_| id.family == "wgmma")
+    }
+
+    pub(crate) fn compute(&self, operation: &Operation, batch: &TileBatch) -> Result<Elements, Error> {
+        self.device.execute(operation, batch)
+    }
+
+    /// Row 3 for row 2, if the unit is to be wrong.
+    pub(crate) fn row_of_a(&self, row: u32) -> u32 {
+        if self.wrong_layout && row == 2 { 3 } else { row }
+    }
+
+    /// The plans of every `mma` of a module.
+    ///
+    /// # Errors
+    /// The line of an instruction that this unit does not have, and its id.
+    pub(crate) fn plans(&self, module: &Module) -> Result<Plans, (usize, OperationId)> {
+        let mut plans = Plans::new();
+        for (kernel_index, kernel) in module.kernels.iter().enumerate() {
+            for (index, step) in kernel.steps.iter().enumerate() {
+                match &step.instruction {
+                    Instruction::Multiply(multiply) => {
+                        let plan = self.plan(multiply).ok_or_else(|| (step.line, multiply.id.clone()))?;
+                        plans.insert((kernel_index, index), plan);
+                    }
+                    Instruction::GroupMultiply(multiply) => {
+                        self.operation(&multiply.id).ok_or_else(|| (step.line, multiply.id.clone()))?;
+                    }
+                    _ => {}
+                }
+            }
+        }
+        Ok(plans)
+    }
+
+    fn plan(&self, multiply: &Multiply) -> Option<Plan> {
+        let id = &multiply.id;
+        let operation = self.operation(id)?.clone();
+        let (m, n, k) = (id.shape.m, id.shape.n, id.shape.k);
+        let volta = (m, n, k) == (8, 8, 4) && id.a == Format::F16;
+        let tiles = if volta { 4 } else { 1 };
+        let places = |operand: Operand, rows: u32, columns: u32, format: Format, bits: u32, layout: Layout| {
+            let each = rows * columns * tiles / 32;
+            let mut places = Vec::new();
+            for (lane, i) in (0..32).flat_map(|lane| (0..each).map(move |i| (lane, i))) {
+                let (tile, (row, column)) = if volta {
+                    (fragments::volta_quad_pair(lane), fragments::volta(operand, layout, bits, lane, i))
+                } else {
+                    (0, fragments::element(operand, id.shape, bits, lane, i)?)
+                };
+                let row = if operand == Operand::A { self.row_of_a(row) } else { row };
+                let in_register = if bits == 64 { 1 } else { 32 / bits };
+                // e2m1 in a byte stands in bits 2 to 5 (PTX ISA 8.7, 9.7.14.5.12).
+                let inset = if format == Format::E2M1 && bits == 8 { 2 } else { 0 };
+                places.push(Place {
+                    register: i / in_register,
+                    lane,
+                    shift: i % in_register * bits + inset,
+                    index: tile * rows * columns + row * columns + column,
+                });
+            }
+            Some(places)
+        };
+        let row = Layout::Row;
+        let (a_bits, b_bits) = multiply.container_bits;
+        Some(Plan {
+            tiles: tiles as usize,
+            a: places(Operand::A, m, k, id.a, a_bits, multiply.layouts.0)?,
+            b: places(Operand::B, k, n, id.b, b_bits, multiply.layouts.1)?,
+            c: places(Operand::Accumulator, m, n, id.c, id.c.bits(), row)?,
+            d: places(Operand::Accumulator, m, n, id.d, id.d.bits(), row)?,
+            operation,
+        })
+    }
+}
+
+/// A warp's registers, by number and lane.
+pub(crate) trait Registers {
+    fn read(&self, register: usize, lane: u32) -> u64;
+    fn write(&mut self, register: usize, lane: u32, bits: u64);
+}
+
+impl Plan {
+    /// The operands of every warp as one batch; `warps` are the first lanes.
+    pub(crate) fn gather(&self, multiply: &Multiply, registers: &impl Registers, warps: &[u32]) -> TileBatch {
+        let mut batch = TileBatch::zeros(&self.operation, warps.len() * self.tiles);
+        let operands = [
+            (&self.a, &multiply.a, &mut batch.a),
+            (&self.b, &multiply.b, &mut batch.b),
+            (&self.c, &multiply.c, &mut batch.c),
+        ];
+        for (places, names, elements) in operands {
+            let each = elements.len() / warps.len();
+            for (at, warp) in warps.iter().enumerate() {
+                for place in places {
+                    let word = registers.read(names[place.register as usize], warp + place.lane);
+                    elements.set(at * each + place.index as usize, word >> place.shift);
+                }
+            }
+        }
+        batch
+    }
+
+    /// D of every warp into its registers.
+    pub(crate) fn scatter(&self, multiply: &Multiply, registers: &mut impl Registers, warps: &[u32], d: &Elements) {
+        let each = d.len() / warps.len();
+        for (at, warp) in warps.iter().enumerate() {
+            for place in &self.d {
+                let name = multiply.d[place.register as usize];
+                let bits = d.get(at * each + place.index as usize) << place.shift;
+                let kept = if place.shift == 0 { 0 } else { registers.read(name, warp + place.lane) };
+                registers.write(name, warp + place.lane, kept | bits);
+            }
+        }
+    }
+}
