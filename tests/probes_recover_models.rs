@@ -120,7 +120,7 @@ fn differences(model: &Model, id: &OperationId, report: &OperationReport) -> Vec
     for finding in &report.findings {
         let proven = finding.outcome != Outcome::Measured
             || !finding.evidence.is_empty()
-            || ["self_test", "order.blocks", "order.products_at_once", "instruction"]
+            || ["self_test", "order.blocks", "order.products_at_once", "instruction", "emulation"]
                 // One product and c: there is one tree.
                 .contains(&finding.probe.as_str())
             || id.shape.k == 1 && finding.probe == "order.tree";

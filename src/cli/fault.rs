@@ -31,6 +31,7 @@ impl Backend for FaultBackend {
                 name: format!("device that fails: {fault}"),
                 fingerprint: format!("fault-{fault}"),
                 kind: DeviceKind::Software,
+                emulated: false,
                 aliases: Vec::new(),
                 driver: None,
                 properties: BTreeMap::new(),

@@ -17,6 +17,8 @@ pub(crate) struct Entry {
 pub(crate) const ENTRIES: &[Entry] = &[
     #[cfg(feature = "cpu")]
     Entry { name: "cpu", isolated: true, hidden: false, make: || Box::new(mxprobe_cpu::CpuBackend::new()) },
+    #[cfg(feature = "cuda")]
+    Entry { name: "cuda", isolated: true, hidden: false, make: || Box::new(mxprobe_cuda::CudaBackend::new()) },
     #[cfg(feature = "vulkan")]
     Entry { name: "vulkan", isolated: true, hidden: false, make: || Box::new(mxprobe_vulkan::VulkanBackend::new()) },
     #[cfg(feature = "fault-devices")]

@@ -320,6 +320,7 @@ mod tests {
             name: name.into(),
             fingerprint: "x".into(),
             kind: Kind::Hardware,
+            emulated: false,
             aliases: aliases.iter().map(|&alias| alias.to_owned()).collect(),
             driver: None,
             properties: BTreeMap::new(),

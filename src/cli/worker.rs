@@ -6,7 +6,9 @@ use std::{
 };
 
 use mxprobe::{probes, report::OperationReport};
-use mxprobe_api::{Device, DeviceInfo, Elements, Error, Operation, OperationId, OperationSet, Refusal, TileBatch};
+use mxprobe_api::{
+    Device, DeviceInfo, Elements, Error, Issued, Operation, OperationId, OperationSet, Refusal, TileBatch,
+};
 use serde::{Deserialize, Serialize};
 
 use super::{Outcome, catalog, failure::Failure, registry::Entry, select};
@@ -128,8 +130,8 @@ impl Device for Watched {
         result
     }
 
-    fn disassembly(&self, operation: &Operation) -> Result<Option<String>, Error> {
-        self.inner.disassembly(operation)
+    fn issued(&self, operation: &Operation) -> Result<Option<Issued>, Error> {
+        self.inner.issued(operation)
     }
 
     fn kernel_hash(&self, operation: &Operation) -> Option<String> {

@@ -14,16 +14,15 @@ mod position;
 mod products;
 mod rounding;
 mod scales;
-mod self_test;
 mod specials;
 mod subject;
 mod subnormals;
 mod sums;
 mod tree;
 
-use std::time::Instant;
+use std::{collections::BTreeMap, time::Instant};
 
-use mxprobe_api::{Device, Error, Operation};
+use mxprobe_api::{Device, Error, Issued, Operation, execute, self_test};
 
 pub use number::Number;
 pub use subject::{Dot, Leaf, Subject};
@@ -79,7 +78,8 @@ pub const PROBES: &[(&str, &str)] = &[
     ("scales.value", "Do block scales multiply exactly?"),
     ("scales.cover", "Which k does one block scale cover?"),
     ("scales.specials", "What do a zero and a NaN scale give?"),
-    ("instruction", "Which instruction does the driver say it runs?"),
+    ("instruction", "Which instruction does the driver's code issue?"),
+    ("emulation", "Is it the matrix unit at all, or an emulation on other units?"),
 ];
 
 /// Asks the questions about one operation; `wanted` tells by its name which findings to keep (all, if `None`).
@@ -91,15 +91,15 @@ pub fn probe(device: &dyn Device, operation: &Operation, wanted: Option<&dyn Fn(
     let started = Instant::now();
     let subject = Subject::new(device, operation);
     let mut findings = Vec::new();
-    match self_test::layout(&subject) {
-        Ok(()) => {
+    match self_test(operation, |batch| execute(device, operation, batch)) {
+        Ok(_) => {
             let words = "small integers come back right at every position".to_owned();
             findings.push(Finding::measured("self_test", true.into(), words));
             ask_all(&subject, &mut findings);
         }
         Err(error) => findings.push(Finding::failed("self_test", error.to_string())),
     }
-    findings.push(instruction(device, operation));
+    findings.extend(instructions(device, operation));
     if let Some(wanted) = wanted {
         findings.retain(|finding| wanted(&finding.probe) || finding.outcome == crate::report::Outcome::Failed);
     }
@@ -155,44 +155,50 @@ fn ask_all(subject: &Subject<'_>, findings: &mut Vec<Finding>) {
     }
 }
 
-fn instruction(device: &dyn Device, operation: &Operation) -> Finding {
-    let name = "instruction";
-    match (device.disassembly(operation), &operation.instruction) {
-        (Ok(Some(text)), _) => {
-            let found = matrix_instructions(&text);
-            let words = found.iter().map(|(name, count)| format!("{count} × {name}")).collect::<Vec<_>>().join(", ");
-            if found.is_empty() {
-                return Finding::measured(
-                    name,
-                    serde_json::json!({}),
-                    "the driver's code has no matrix instruction".into(),
-                );
-            }
-            let value: std::collections::BTreeMap<_, _> = found.into_iter().collect();
-            Finding::measured(name, serde_json::json!(value), words)
-        }
+/// Which instruction runs, and whether it is the matrix unit's.
+fn instructions(device: &dyn Device, operation: &Operation) -> [Finding; 2] {
+    let names = ["instruction", "emulation"];
+    let both = |finding: &dyn Fn(&str) -> Finding| names.map(finding);
+    match (device.issued(operation), &operation.instruction) {
+        (Ok(Some(issued)), _) => [issued_instructions(&issued), emulation(&issued)],
         (Ok(None), Some(instruction)) => {
-            Finding::skipped(name, format!("not read from the device; the backend issues {instruction}"))
+            both(&|name| Finding::skipped(name, format!("not read from the device; the backend issues {instruction}")))
         }
-        (Ok(None), None) => Finding::unsupported(name, "the driver does not show its code"),
-        (Err(error), _) => Finding::failed(name, error.to_string()),
+        (Ok(None), None) => both(&|name| Finding::unsupported(name, "the driver does not show its code")),
+        (Err(error), _) => both(&|name| Finding::failed(name, error.to_string())),
     }
 }
 
-/// Mnemonics of matrix instructions in a disassembly, and how often each stands there.
-fn matrix_instructions(text: &str) -> Vec<(String, usize)> {
-    let mut found: Vec<(String, usize)> = Vec::new();
-    for word in text.split(|c: char| c.is_whitespace() || c == ',' || c == ';') {
-        let lower = word.to_ascii_lowercase();
-        let is_matrix = ["v_wmma_", "v_mfma_", "v_swmmac_", "hmma", "imma", "dmma", "qmma", "omma", "bmma", "dpas"]
-            .iter()
-            .any(|prefix| lower.starts_with(prefix));
-        if is_matrix {
-            match found.iter_mut().find(|(name, _)| *name == lower) {
-                Some((_, count)) => *count += 1,
-                None => found.push((lower, 1)),
-            }
-        }
+fn counted(instructions: &BTreeMap<String, usize>) -> String {
+    instructions.iter().map(|(name, count)| format!("{count} × {name}")).collect::<Vec<_>>().join(", ")
+}
+
+fn issued_instructions(issued: &Issued) -> Finding {
+    let words = if issued.matrix.is_empty() {
+        "the driver's code has no matrix instruction".to_owned()
+    } else {
+        counted(&issued.matrix)
+    };
+    Finding::measured("instruction", serde_json::json!(issued.matrix), words)
+}
+
+/// An emulation is shown by what stands in the code instead.
+fn emulation(issued: &Issued) -> Finding {
+    let is_emulated = issued.is_emulated();
+    let unit = issued.unit.as_deref().map_or_else(String::new, |unit| format!(" {unit}"));
+    let mut words = match (is_emulated, issued.matrix.is_empty()) {
+        (false, _) => format!("the matrix unit{unit} runs it"),
+        (true, true) => format!("an emulation: the matrix instruction{unit} is not in the code"),
+        (true, false) => format!("an emulation: {} in place of one{unit}", counted(&issued.matrix)),
+    };
+    if is_emulated && !issued.others.is_empty() {
+        words.push_str(&format!(", beside {}", counted(&issued.others)));
     }
-    found
+    if !issued.routines.is_empty() {
+        words.push_str(&format!("; it calls {}", issued.routines.join(", ")));
+    }
+    if let Some(digest) = &issued.code_sha256 {
+        words.push_str(&format!("; machine code of SHA-256 {digest}"));
+    }
+    Finding::measured("emulation", is_emulated.into(), words)
 }

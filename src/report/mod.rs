@@ -63,6 +63,9 @@ pub struct DeviceRecord {
     pub fingerprint: String,
     /// Hardware, software or model.
     pub kind: Kind,
+    /// A double of the device, made for tests, answered: nothing was measured.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub emulated: bool,
     /// Other selectors.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub aliases: Vec<String>,
@@ -238,6 +241,7 @@ impl From<&DeviceInfo> for DeviceRecord {
                 DeviceKind::Software => Kind::Software,
                 DeviceKind::Model => Kind::Model,
             },
+            emulated: info.emulated,
             aliases: info.aliases.clone(),
             driver: info.driver.as_ref().map(|driver| DriverRecord {
                 name: driver.name.clone(),

@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use crate::{Elements, Error, Operation, OperationSet, TileBatch};
+use crate::{Elements, Error, Issued, Operation, OperationSet, TileBatch};
 
 /// A way to reach matrix units: CUDA, Vulkan, the CPU's own instructions, models.
 pub trait Backend: Send + Sync {
@@ -77,6 +77,8 @@ pub struct DeviceInfo {
     pub fingerprint: String,
     /// Silicon, software or model.
     pub kind: DeviceKind,
+    /// A double stands in for the device, so that the way to it can be tested: nothing it computes was measured.
+    pub emulated: bool,
     /// Other selectors, without the backend: part numbers.
     pub aliases: Vec<String>,
     /// The driver, where one stands between.
@@ -107,12 +109,12 @@ pub trait Device: Send + Sync {
     /// Whatever the driver or the device reports. An implementation never returns memory that the device did not write.
     fn execute(&self, operation: &Operation, batch: &TileBatch) -> Result<Elements, Error>;
 
-    /// What the device itself shows of the instructions behind an operation, such as the disassembly of the kernel that
-    /// runs it: text for people and evidence, `None` where the driver shows nothing.
+    /// Which instructions the driver issues for an operation, read from the code that it compiled; `None` where the
+    /// driver shows nothing.
     ///
     /// # Errors
     /// Whatever the driver reports while it is asked.
-    fn disassembly(&self, operation: &Operation) -> Result<Option<String>, Error> {
+    fn issued(&self, operation: &Operation) -> Result<Option<Issued>, Error> {
         let _ = operation;
         Ok(None)
     }

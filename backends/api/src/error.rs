@@ -118,6 +118,13 @@ impl Error {
         self.kind == Kind::SelfTest
     }
 
+    /// The same error with `: detail` after its text.
+    #[must_use]
+    pub fn detail(mut self, detail: impl fmt::Display) -> Self {
+        self.message = format!("{}: {detail}", self.message);
+        self
+    }
+
     /// The same error with `context: ` in front of its text.
     #[must_use]
     pub fn context(mut self, context: impl fmt::Display) -> Self {

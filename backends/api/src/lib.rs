@@ -13,10 +13,14 @@ mod batch;
 mod device;
 mod error;
 mod format;
+mod issued;
 mod operation;
+mod self_test;
 
 pub use batch::{Elements, TileBatch};
 pub use device::{Backend, Device, DeviceInfo, DeviceKind, Discovery, Driver, Refusal, execute};
 pub use error::Error;
 pub use format::{Decoded, Encoded, Encoding, FloatEncoding, Format, Overflow, Rounding, Specials, Subnormals};
+pub use issued::Issued;
 pub use operation::{BlockScale, Operation, OperationId, OperationSet, Shape};
+pub use self_test::{SelfTest, self_test};

@@ -222,6 +222,7 @@ fn info(readings: &Readings, used: &[Extension]) -> DeviceInfo {
         name,
         fingerprint: format!("{}+{}", readings.vendor.to_lowercase(), words.join("+")),
         kind: DeviceKind::Hardware,
+        emulated: false,
         aliases: Vec::new(),
         driver: None,
         properties,

@@ -68,6 +68,7 @@ impl ModelDevice {
             name: format!("model of {}", model.title),
             fingerprint: format!("{}{variant}", model.name),
             kind: DeviceKind::Model,
+            emulated: false,
             aliases: model.aliases.clone(),
             driver: None,
             properties: BTreeMap::from([

@@ -3,12 +3,14 @@ use std::fmt::Write as _;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use mxprobe_api::{Device, DeviceInfo, Elements, Error, Operation, OperationId, OperationSet, Refusal, TileBatch};
+use mxprobe_api::{
+    Device, DeviceInfo, Elements, Error, Issued, Operation, OperationId, OperationSet, Refusal, SelfTest, TileBatch,
+    self_test,
+};
 use sha2::{Digest, Sha256};
 
 use crate::disassembly::assembly;
 use crate::physical::{Found, Physical};
-use crate::self_test::{self, SelfTest};
 use crate::session::Session;
 use crate::spirv::Kernel;
 
@@ -142,7 +144,7 @@ impl VulkanDevice {
     }
 
     fn self_test_in(&self, opened: &mut Opened, operation: &Operation, kernel: &Kernel) -> Result<SelfTest, Error> {
-        self_test::check(operation, |batch| self.run(opened, operation, kernel, batch, 1))
+        self_test(operation, |batch| self.run(opened, operation, kernel, batch, 1))
     }
 
     fn execute_steps(&self, operation: &Operation, batch: &TileBatch, steps: u32) -> Result<Elements, Error> {
@@ -193,10 +195,11 @@ impl Device for VulkanDevice {
         self.execute_steps(operation, batch, 1)
     }
 
-    fn disassembly(&self, operation: &Operation) -> Result<Option<String>, Error> {
+    fn issued(&self, operation: &Operation) -> Result<Option<Issued>, Error> {
         let kernel = self.kernel(&operation.id)?;
         let mut opened = self.opened();
-        Ok(self.session(&mut opened)?.representations(&kernel.words(1))?.map(assembly))
+        let texts = self.session(&mut opened)?.representations(&kernel.words(1))?;
+        Ok(texts.map(|texts| Issued::in_listing(assembly(texts))))
     }
 
     fn kernel_hash(&self, operation: &Operation) -> Option<String> {

@@ -17,7 +17,6 @@ mod failure;
 mod instance;
 mod physical;
 mod search;
-mod self_test;
 mod session;
 mod spirv;
 
@@ -28,8 +27,6 @@ use std::time::Duration;
 use mxprobe_api::{Backend, Device, Discovery, Error, Refusal};
 
 pub use device::VulkanDevice;
-pub use disassembly::matrix_instructions;
-pub use self_test::SelfTest;
 
 use failure::failure;
 use instance::{Instance, Messages};

@@ -335,6 +335,7 @@ pub(crate) fn examine(instance: &Arc<Instance>, index: usize, handle: vk::Physic
         } else {
             DeviceKind::Hardware
         },
+        emulated: false,
         aliases: aliases(&name, driver.driver_id),
         name,
         driver: Some(Driver {

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use mxprobe_api::{Backend, Decoded, Device, DeviceKind, Elements, Operation, OperationId, TileBatch, execute};
-use mxprobe_vulkan::{VulkanBackend, VulkanDevice, matrix_instructions};
+use mxprobe_vulkan::{VulkanBackend, VulkanDevice};
 
 use crate::model::{Inputs, Random, lavapipe};
 
@@ -154,7 +154,7 @@ fn self_tests() {
     for operation in device.operations().values() {
         let passed = device.self_test(operation).unwrap();
         assert_eq!(passed.elements, passed.tiles * 64, "{}", operation.id);
-        assert_eq!(device.disassembly(operation), Ok(None));
+        assert_eq!(device.issued(operation), Ok(None));
     }
 }
 
@@ -351,8 +351,8 @@ fn instructions(golden: &str) {
         writeln!(text, "refused: {}: {}", refusal.what, refusal.reason).unwrap();
     }
     for operation in device.operations().values() {
-        let assembly = device.disassembly(operation).unwrap().expect("a driver that shows its assembly");
-        let found = matrix_instructions(&assembly);
+        let issued = device.issued(operation).unwrap().expect("a driver that shows its assembly");
+        let (found, assembly) = (issued.matrix, issued.listing.expect("an assembly"));
         let found: Vec<String> =
             found.iter().map(|(name, count)| format!("{count} {name}{}", modifiers(&assembly, name))).collect();
         assert!(!found.is_empty(), "{} has no matrix instruction:\n{assembly}", operation.id);
@@ -395,7 +395,7 @@ fn validates(computes: bool) {
     let device = only_device(&backend);
     for operation in device.operations().values() {
         device.compile(operation).unwrap();
-        device.disassembly(operation).unwrap();
+        device.issued(operation).unwrap();
         let result = execute(&device, operation, &TileBatch::zeros(operation, 100));
         assert_eq!(result.is_ok(), computes);
         if operation.id.c == operation.id.d {

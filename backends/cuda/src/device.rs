@@ -1,0 +1,245 @@
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use cudarc::driver::{DriverError, result, sys};
+use mxprobe_api::{
+    Device, DeviceInfo, DeviceKind, Driver as DriverInfo, Elements, Error, Issued, Operation, OperationId,
+    OperationSet, Refusal, TileBatch, self_test,
+};
+
+use crate::capability::{Capability, Target};
+use crate::driver::{Driver, failure};
+use crate::instruction::{Instruction, Kind, table};
+use crate::layout::Layouts;
+use crate::opcodes::sha256;
+use crate::ptx::{Kernel, kernel};
+use crate::session::Session;
+
+/// A CUDA device, opened when it is first asked to compute or compile.
+pub struct CudaDevice {
+    ordinal: usize,
+    multiprocessors: u32,
+    capability: Capability,
+    info: DeviceInfo,
+    operations: OperationSet,
+    refusals: Vec<Refusal>,
+    instructions: BTreeMap<OperationId, (Instruction, Target)>,
+    opened: Mutex<Opened>,
+}
+
+#[derive(Default)]
+struct Opened {
+    session: Option<Session>,
+    /// Operations whose self-test passed.
+    tested: BTreeSet<OperationId>,
+}
+
+/// What the driver says of a device.
+struct Description {
+    name: String,
+    capability: Capability,
+    memory_bytes: usize,
+    uuid: String,
+    multiprocessors: u32,
+    clock_khz: i32,
+    pci: [i32; 3],
+}
+
+fn describe(ordinal: i32) -> Result<Description, Error> {
+    use sys::CUdevice_attribute as Attribute;
+    let called = |call: &'static str| move |error: DriverError| failure(call, error);
+    let device = result::device::get(ordinal).map_err(called("cuDeviceGet"))?;
+    // SAFETY: the driver returned the device.
+    let attribute = |attribute: Attribute| unsafe { result::device::get_attribute(device, attribute) };
+    let number = |which: Attribute| attribute(which).map_err(called("cuDeviceGetAttribute"));
+    let unsigned = |which: Attribute| number(which).map(|value| u32::try_from(value).unwrap_or(0));
+    // SAFETY: as above.
+    let memory_bytes = unsafe { result::device::total_mem(device) }.map_err(called("cuDeviceTotalMem"))?;
+    let uuid = result::device::get_uuid(device).map_err(called("cuDeviceGetUuid"))?;
+    Ok(Description {
+        name: result::device::get_name(device).map_err(called("cuDeviceGetName"))?,
+        capability: Capability::new(
+            unsigned(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?,
+            unsigned(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?,
+        ),
+        memory_bytes,
+        uuid: uuid.bytes.iter().map(|byte| format!("{:02x}", byte.cast_unsigned())).collect(),
+        multiprocessors: unsigned(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
+        clock_khz: number(Attribute::CU_DEVICE_ATTRIBUTE_CLOCK_RATE).unwrap_or(0),
+        pci: [
+            Attribute::CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID,
+            Attribute::CU_DEVICE_ATTRIBUTE_PCI_BUS_ID,
+            Attribute::CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID,
+        ]
+        .map(|which| number(which).unwrap_or(0)),
+    })
+}
+
+impl CudaDevice {
+    /// Asks the driver who a device is, and lists what it has.
+    pub(crate) fn examine(driver: Driver, ordinal: i32) -> Result<Self, Refusal> {
+        let description = describe(ordinal).map_err(|reason| Refusal {
+            what: format!("cuda:{ordinal}"),
+            reason,
+            help: Some("`nvidia-smi` shows what the driver sees".into()),
+        })?;
+        let capability = description.capability;
+        let mut device = Self {
+            ordinal: usize::try_from(ordinal).expect("an index"),
+            multiprocessors: description.multiprocessors.max(1),
+            capability,
+            info: info(driver, ordinal, &description),
+            operations: OperationSet::new(),
+            refusals: Vec::new(),
+            instructions: BTreeMap::new(),
+            opened: Mutex::default(),
+        };
+        if capability < Capability::new(7, 0) {
+            return Err(Refusal {
+                what: format!("cuda:{ordinal} {}", description.name),
+                reason: Error::unsupported(format!(
+                    "compute capability {capability} has no matrix unit; 7.0 is the first"
+                )),
+                help: None,
+            });
+        }
+        for instruction in table() {
+            let Some(target) = instruction.availability.target(capability) else { continue };
+            if target.version > driver.ptx() {
+                device.refusals.push(Refusal {
+                    what: instruction.id.to_string(),
+                    reason: Error::unsupported(format!(
+                        "it needs PTX {}, and the driver's CUDA {} accepts up to {}",
+                        target.version,
+                        driver.release(),
+                        driver.ptx()
+                    )),
+                    help: Some("a later driver brings it".into()),
+                });
+                continue;
+            }
+            let operation = operation(&instruction);
+            device.operations.insert(instruction.id.clone(), operation);
+            device.instructions.insert(instruction.id.clone(), (instruction, target));
+        }
+        Ok(device)
+    }
+
+    /// The PTX of an operation's kernel.
+    ///
+    /// # Errors
+    /// [`Error::is_invalid`] if the device has no such operation.
+    pub fn ptx(&self, operation: &Operation) -> Result<String, Error> {
+        let (instruction, target) = self.instruction(&operation.id)?;
+        Ok(made(instruction, *target).1.text)
+    }
+
+    fn instruction(&self, id: &OperationId) -> Result<&(Instruction, Target), Error> {
+        self.instructions.get(id).ok_or_else(|| Error::invalid(format!("{} has no operation {id}", self.info.selector)))
+    }
+
+    fn opened(&self) -> MutexGuard<'_, Opened> {
+        // A panic while it was held leaves a context and a list, both valid.
+        self.opened.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn session<'a>(&self, opened: &'a mut Opened) -> Result<&'a mut Session, Error> {
+        if opened.session.is_none() {
+            opened.session = Some(Session::open(self.ordinal, self.multiprocessors, self.capability)?);
+        }
+        Ok(opened.session.as_mut().expect("just opened"))
+    }
+}
+
+fn made(instruction: &Instruction, target: Target) -> (Layouts, Kernel) {
+    let layouts = Layouts::of(instruction);
+    let kernel = kernel(instruction, &layouts, target);
+    (layouts, kernel)
+}
+
+fn operation(instruction: &Instruction) -> Operation {
+    let (scope, note) = match instruction.kind {
+        Kind::Warp => ("warp", ""),
+        Kind::Quarter => ("quarter-warp", ""),
+        Kind::Warpgroup => ("warpgroup", ""),
+        Kind::Tensor => ("block", " (a kernel that was assembled and has never run)"),
+    };
+    let mut operation = Operation::new(instruction.id.clone(), scope);
+    operation.instruction = Some(format!("{}{note}", instruction.text));
+    operation
+}
+
+fn info(driver: Driver, ordinal: i32, description: &Description) -> DeviceInfo {
+    let capability = description.capability;
+    let [domain, bus, slot] = description.pci;
+    let properties = [
+        ("compute_capability", capability.to_string()),
+        ("clock_khz", description.clock_khz.to_string()),
+        ("memory_bytes", description.memory_bytes.to_string()),
+        ("multiprocessors", description.multiprocessors.to_string()),
+        ("pci", format!("{domain:04x}:{bus:02x}:{slot:02x}")),
+        ("ptx_accepted", driver.ptx().to_string()),
+        ("uuid", description.uuid.clone()),
+    ];
+    DeviceInfo {
+        backend: "cuda".into(),
+        selector: format!("cuda:{ordinal}"),
+        name: description.name.clone(),
+        fingerprint: capability.fingerprint(),
+        kind: if driver.is_double { DeviceKind::Software } else { DeviceKind::Hardware },
+        emulated: driver.is_double,
+        aliases: Vec::new(),
+        driver: Some(DriverInfo {
+            name: "NVIDIA".into(),
+            version: kernel_module_version().unwrap_or_else(|| format!("of CUDA {}", driver.release())),
+            api_version: driver.release(),
+        }),
+        properties: properties.map(|(key, value)| (key.to_owned(), value)).into(),
+    }
+}
+
+/// The version of NVIDIA's kernel module: the driver's own number, which CUDA does not tell.
+fn kernel_module_version() -> Option<String> {
+    let version = std::fs::read_to_string("/sys/module/nvidia/version").ok()?;
+    Some(version.trim().to_owned()).filter(|version| !version.is_empty())
+}
+
+impl Device for CudaDevice {
+    fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    fn operations(&self) -> &OperationSet {
+        &self.operations
+    }
+
+    fn refusals(&self) -> &[Refusal] {
+        &self.refusals
+    }
+
+    fn execute(&self, operation: &Operation, batch: &TileBatch) -> Result<Elements, Error> {
+        let (instruction, target) = self.instruction(&operation.id)?;
+        let mut opened = self.opened();
+        let is_tested = opened.tested.contains(&operation.id);
+        let session = self.session(&mut opened)?;
+        session.compiled(instruction, || made(instruction, *target))?;
+        if !is_tested {
+            self_test(operation, |batch| session.run(&operation.id, batch))?;
+        }
+        let d = session.run(&operation.id, batch)?;
+        opened.tested.insert(operation.id.clone());
+        Ok(d)
+    }
+
+    fn issued(&self, operation: &Operation) -> Result<Option<Issued>, Error> {
+        let (instruction, target) = self.instruction(&operation.id)?;
+        let mut opened = self.opened();
+        let compiled = self.session(&mut opened)?.compiled(instruction, || made(instruction, *target))?;
+        Ok(Some(compiled.issued.clone()))
+    }
+
+    fn kernel_hash(&self, operation: &Operation) -> Option<String> {
+        let (instruction, target) = self.instruction(&operation.id).ok()?;
+        Some(sha256(made(instruction, *target).1.text.as_bytes()))
+    }
+}

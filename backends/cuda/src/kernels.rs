@@ -1,0 +1,43 @@
+//! Every kernel of a capability as text, for those who assemble them without a device.
+
+use mxprobe_api::{Error, Issued, OperationId};
+
+use crate::capability::{Capability, Target};
+use crate::instruction::{Instruction, table};
+use crate::layout::Layouts;
+use crate::opcodes::Code;
+use crate::ptx::kernel;
+
+/// A kernel's text, for one operation on one capability.
+#[derive(Clone, Debug)]
+pub struct KernelText {
+    /// The operation.
+    pub id: OperationId,
+    /// The target and version it begins with.
+    pub target: Target,
+    /// The PTX.
+    pub ptx: String,
+    unit: &'static str,
+    capability: Capability,
+}
+
+impl KernelText {
+    /// Every kernel that a device of this capability is offered, whatever its driver's version.
+    #[must_use]
+    pub fn all(capability: Capability) -> Vec<Self> {
+        let text = |instruction: Instruction| {
+            let target = instruction.availability.target(capability)?;
+            let ptx = kernel(&instruction, &Layouts::of(&instruction), target).text;
+            Some(Self { id: instruction.id, target, ptx, unit: instruction.unit, capability })
+        };
+        table().into_iter().filter_map(text).collect()
+    }
+
+    /// What the machine code that was made from it consists of.
+    ///
+    /// # Errors
+    /// If this is no cubin.
+    pub fn issued(&self, cubin: &[u8]) -> Result<Issued, Error> {
+        Code::of(cubin, self.capability).map(|code| code.issued(self.unit, cubin))
+    }
+}

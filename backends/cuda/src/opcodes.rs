@@ -1,0 +1,116 @@
+//! Which instructions a compiled kernel consists of, read from its machine code.
+//!
+//! An instruction is 16 bytes from Volta on, and the lowest 12 bits are its opcode. NVIDIA documents none of this; the
+//! numbers were read off `nvdisasm` 12.8 and 13.5 over every kernel of this backend on every architecture (2026-11).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use mxprobe_api::{Error, Issued};
+use object::{Object, ObjectSection, ObjectSymbol};
+use sha2::{Digest, Sha256};
+
+use crate::capability::Capability;
+
+/// Opcodes worth a name: matrix instructions, and what emulations of them are made of.
+const OPCODES: &[(u16, &str)] = &[
+    (0x23c, "HMMA"),
+    (0x237, "IMMA"),
+    (0x23d, "BMMA"),
+    (0x23f, "DMMA"),
+    (0x27a, "QMMA"),
+    (0x47a, "QMMA.SF"),
+    (0x47f, "OMMA.SF"),
+    (0x9f0, "HGMMA"),
+    (0xdf0, "HGMMA"),
+    (0x9f1, "IGMMA"),
+    (0xdf1, "IGMMA"),
+    (0x9f2, "BGMMA"),
+    (0xdf2, "BGMMA"),
+    (0x9f3, "QGMMA"),
+    (0xdf3, "QGMMA"),
+    // UTCHMMA, UTCQMMA, UTCOMMA and UTCIMMA are one opcode.
+    (0x5ea, "UTCMMA"),
+    (0xdea, "UTCMMA"),
+    (0x221, "FADD"),
+    (0x223, "FFMA"),
+    (0x220, "FMUL"),
+    (0x230, "HADD2"),
+    (0x23e, "F2FP"),
+];
+
+/// The steps of the first generations' HMMA; the opcode means something else later.
+const HMMA_884: (u16, &str) = (0x236, "HMMA.884");
+
+/// A call, which no kernel of ours contains: the compiler put a routine in the place of an instruction.
+const CALL: (u16, &str) = (0x944, "CALL");
+
+/// What the code of a kernel consists of.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Code {
+    /// How often each of the named opcodes stands there.
+    pub(crate) counts: BTreeMap<&'static str, usize>,
+    /// Routines of the compiler's own that stand for an instruction the device does not have.
+    pub(crate) routines: BTreeSet<String>,
+}
+
+impl Code {
+    /// Reads a cubin for a device of this capability.
+    ///
+    /// # Errors
+    /// If it is no ELF file, or has no code.
+    pub(crate) fn of(cubin: &[u8], capability: Capability) -> Result<Self, Error> {
+        let file = object::File::parse(cubin).map_err(|error| {
+            Error::driver(format!("the driver's code of {} bytes is no ELF file: {error}", cubin.len()))
+        })?;
+        let mut code = Self::default();
+        let has_steps = capability < Capability::new(8, 0);
+        let known = OPCODES.iter().chain(has_steps.then_some(&HMMA_884)).chain([&CALL]);
+        let known: BTreeMap<u16, &'static str> = known.copied().collect();
+        let mut instructions = 0;
+        for section in file.sections().filter(|section| section.name().is_ok_and(|name| name.starts_with(".text"))) {
+            let bytes = section.data().map_err(|error| Error::driver(format!("a section cannot be read: {error}")))?;
+            for instruction in bytes.chunks_exact(16) {
+                instructions += 1;
+                let opcode = u16::from_le_bytes([instruction[0], instruction[1]]) & 0xfff;
+                if let Some(name) = known.get(&opcode) {
+                    *code.counts.entry(name).or_insert(0) += 1;
+                }
+            }
+        }
+        if instructions == 0 {
+            return Err(Error::driver("the driver's code has no instruction"));
+        }
+        // Symbols carry a prefix of the linker's: `$__internal_0_$__cuda_sm_9x_mma_sub_byte_internal_m8n8k32_s4_s4`.
+        for name in file.symbols().filter_map(|symbol| symbol.name().ok()) {
+            code.routines.extend(name.find("__cuda_sm").map(|at| name[at..].to_owned()));
+        }
+        if code.counts.contains_key(CALL.1) && code.routines.is_empty() {
+            code.routines.insert("a routine whose name the driver took out".to_owned());
+        }
+        Ok(code)
+    }
+
+    /// The same for a report: the unit is what the instruction is meant for.
+    pub(crate) fn issued(&self, unit: &str, cubin: &[u8]) -> Issued {
+        let counts = self.counts.iter().map(|(name, count)| ((*name).to_owned(), *count));
+        let (matrix, others) = counts.partition(|(name, _)| name.contains("MMA") && name != "FFMA");
+        Issued {
+            matrix,
+            others,
+            routines: self.routines.iter().cloned().collect(),
+            unit: Some(unit.to_owned()),
+            code_sha256: Some(sha256(cubin)),
+            listing: None,
+        }
+    }
+}
+
+/// SHA-256 in hex.
+pub(crate) fn sha256(bytes: &[u8]) -> String {
+    let mut hex = String::new();
+    for byte in Sha256::digest(bytes) {
+        write!(hex, "{byte:02x}").expect("a string takes it");
+    }
+    hex
+}

@@ -1,0 +1,164 @@
+//! An open device: its context, compiled kernels, and launches.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use cudarc::driver::{CudaContext, CudaFunction, CudaStream, DriverError, LaunchConfig, PushKernelArg};
+use cudarc::nvrtc::Ptx;
+use mxprobe_api::{Elements, Error, Issued, OperationId, TileBatch};
+
+use crate::capability::Capability;
+use crate::driver::failure;
+use crate::instruction::Instruction;
+use crate::layout::{Layout, Layouts};
+use crate::link::link;
+use crate::opcodes::Code;
+use crate::ptx::{ENTRY, Kernel};
+
+/// The most bytes of one operand that a launch takes.
+const BYTES_PER_LAUNCH: usize = 64 << 20;
+
+/// What output memory holds before a launch, and before the second one that decides whether anything was written.
+const FILLINGS: [u8; 2] = [0xa5, 0x5a];
+
+/// A compiled kernel.
+pub(crate) struct Compiled {
+    function: CudaFunction,
+    kernel: Kernel,
+    layouts: Layouts,
+    /// What its machine code consists of.
+    pub(crate) issued: Issued,
+}
+
+/// A device's context and what was compiled for it.
+pub(crate) struct Session {
+    context: Arc<CudaContext>,
+    stream: Arc<CudaStream>,
+    multiprocessors: u32,
+    capability: Capability,
+    compiled: HashMap<OperationId, Compiled>,
+}
+
+fn called(call: &'static str) -> impl Fn(DriverError) -> Error {
+    move |error| failure(call, error)
+}
+
+impl Session {
+    /// Opens the context of a device.
+    pub(crate) fn open(ordinal: usize, multiprocessors: u32, capability: Capability) -> Result<Self, Error> {
+        let context = CudaContext::new(ordinal).map_err(called("cuDevicePrimaryCtxRetain"))?;
+        // SAFETY: everything here is on one stream, and no buffer outlives the call that made it.
+        unsafe { context.disable_event_tracking() };
+        let stream = context.default_stream();
+        Ok(Self { context, stream, multiprocessors, capability, compiled: HashMap::new() })
+    }
+
+    /// The kernel of an instruction, compiled at its first use.
+    pub(crate) fn compiled(
+        &mut self,
+        instruction: &Instruction,
+        make: impl FnOnce() -> (Layouts, Kernel),
+    ) -> Result<&Compiled, Error> {
+        if !self.compiled.contains_key(&instruction.id) {
+            let compiled = self.compile(instruction.unit, make()).map_err(|error| error.context(&instruction.id))?;
+            self.compiled.insert(instruction.id.clone(), compiled);
+        }
+        Ok(&self.compiled[&instruction.id])
+    }
+
+    fn compile(&self, unit: &str, (layouts, kernel): (Layouts, Kernel)) -> Result<Compiled, Error> {
+        self.context.bind_to_thread().map_err(called("cuCtxSetCurrent"))?;
+        let cubin = link(&kernel.text)?;
+        let issued = Code::of(&cubin, self.capability)?.issued(unit, &cubin);
+        let module = self.context.load_module(Ptx::from_binary(cubin)).map_err(called("cuModuleLoadData"))?;
+        let function = module.load_function(ENTRY).map_err(called("cuModuleGetFunction"))?;
+        Ok(Compiled { function, kernel, layouts, issued })
+    }
+
+    /// Computes every tile of a batch with a kernel that [`compiled`](Self::compiled) made.
+    ///
+    /// # Errors
+    /// What the driver reports; [`Error::is_nothing_written`] with the first tile that no launch wrote.
+    pub(crate) fn run(&self, id: &OperationId, batch: &TileBatch) -> Result<Elements, Error> {
+        let compiled = &self.compiled[id];
+        let layouts = &compiled.layouts;
+        let group = layouts.c.group();
+        let widest = [&layouts.a, &layouts.b, &layouts.c, &layouts.d].map(Layout::bytes).into_iter().max();
+        let groups_per_launch = (BYTES_PER_LAUNCH / widest.expect("four operands")).max(1);
+        let mut d = Vec::new();
+        let mut tile = 0;
+        while tile < batch.tiles {
+            let tiles = (batch.tiles - tile).min(groups_per_launch * group);
+            let launch = Launch { compiled, batch, first: tile, tiles, groups: tiles.div_ceil(group) };
+            d.extend_from_slice(self.launch_checked(id, &launch)?.bytes());
+            tile += tiles;
+        }
+        Elements::from_bytes(id.d, d)
+    }
+
+    /// Launches; where a tile still holds what was there before, launches once more over another filling.
+    fn launch_checked(&self, id: &OperationId, launch: &Launch<'_>) -> Result<Elements, Error> {
+        let layout = &launch.compiled.layouts.d;
+        let unwritten = |d: &[u8], filling: u8| {
+            let mut tiles = layout.tiles_where(d, |word| word.iter().all(|byte| *byte == filling));
+            tiles.retain(|tile| *tile < launch.tiles);
+            tiles
+        };
+        let mut d = self.launch(launch, FILLINGS[0])?;
+        let suspects = unwritten(&d, FILLINGS[0]);
+        if !suspects.is_empty() {
+            d = self.launch(launch, FILLINGS[1])?;
+            let still = unwritten(&d, FILLINGS[1]);
+            if let Some(tile) = suspects.iter().find(|tile| still.contains(tile)) {
+                return Err(Error::nothing_written(format!(
+                    "{id}: the launch succeeded and {} of {} tiles were never written, tile {} first",
+                    suspects.iter().filter(|tile| still.contains(tile)).count(),
+                    launch.tiles,
+                    launch.first + tile
+                )));
+            }
+        }
+        Ok(layout.unpack(&d, id.d, launch.tiles))
+    }
+
+    fn launch(&self, launch: &Launch<'_>, filling: u8) -> Result<Vec<u8>, Error> {
+        let Launch { compiled: Compiled { function, kernel, layouts, .. }, batch, first, groups, .. } = launch;
+        let upload = |layout: &Layout, elements: &Elements| {
+            self.stream.clone_htod(&layout.pack(elements, *first, *groups)).map_err(called("cuMemcpyHtoDAsync"))
+        };
+        let a = upload(&layouts.a, &batch.a)?;
+        let b = upload(&layouts.b, &batch.b)?;
+        let c = upload(&layouts.c, &batch.c)?;
+        let mut d = vec![filling; groups * layouts.d.bytes()];
+        let mut d_device = self.stream.clone_htod(&d).map_err(called("cuMemcpyHtoDAsync"))?;
+        let scales = match (&layouts.scales, &batch.scale_a, &batch.scale_b) {
+            (Some((of_a, of_b)), Some(a), Some(b)) => Some((upload(of_a, a)?, upload(of_b, b)?)),
+            _ => None,
+        };
+        let count = u32::try_from(*groups).expect("a launch has few groups");
+        let blocks = count.div_ceil(kernel.groups_at_once).min(8 * self.multiprocessors).max(1);
+        let configuration =
+            LaunchConfig { grid_dim: (blocks, 1, 1), block_dim: (kernel.threads, 1, 1), shared_mem_bytes: 0 };
+        let mut builder = self.stream.launch_builder(function);
+        builder.arg(&a).arg(&b).arg(&c).arg(&mut d_device);
+        if let Some((of_a, of_b)) = &scales {
+            builder.arg(of_a).arg(of_b);
+        }
+        builder.arg(&count);
+        // SAFETY: the parameters are those of the kernel's text, pointers then a count; every buffer holds `groups`
+        // groups of the layouts that the text was made for, and all outlive the synchronisation below.
+        unsafe { builder.launch(configuration) }.map_err(called("cuLaunchKernel"))?;
+        self.stream.memcpy_dtoh(&d_device, &mut d).map_err(called("cuMemcpyDtoHAsync"))?;
+        self.stream.synchronize().map_err(called("cuStreamSynchronize"))?;
+        Ok(d)
+    }
+}
+
+/// Some consecutive tiles of a batch.
+struct Launch<'a> {
+    compiled: &'a Compiled,
+    batch: &'a TileBatch,
+    first: usize,
+    tiles: usize,
+    groups: usize,
+}

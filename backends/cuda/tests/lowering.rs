@@ -1,0 +1,189 @@
+//! Every kernel assembles for every architecture it is offered on, and lowers to the instructions that
+//! `backends/cuda/lowering.tsv` says: NVIDIA's own assembler, no GPU.
+//!
+//! `scripts/cuda-tools` fetches the assembler. Without it the test says that it did not run, and with
+//! `MXPROBE_REQUIRE_PTXAS=1` that is a failure. `MXPROBE_BLESS=1` writes the table anew.
+#![allow(missing_docs, clippy::print_stderr)]
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+    sync::{
+        Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use mxprobe_api::Issued;
+use mxprobe_cuda::{Capability, KernelText};
+
+/// Compute capabilities with matrix units that somebody has.
+const CAPABILITIES: [(u32, u32); 12] =
+    [(7, 0), (7, 5), (8, 0), (8, 6), (8, 7), (8, 9), (9, 0), (10, 0), (10, 3), (11, 0), (12, 0), (12, 1)];
+
+fn manifest() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// A tool that `scripts/cuda-tools` fetched, or `None` where it may be missing.
+fn tool(name: &str) -> Option<PathBuf> {
+    let folder = std::env::var_os("MXPROBE_CUDA_TOOLS").map_or_else(|| manifest().join("../../.cuda"), PathBuf::from);
+    let path = folder.join(name);
+    if path.exists() {
+        return Some(path);
+    }
+    let required = std::env::var_os("MXPROBE_REQUIRE_PTXAS").is_some_and(|value| value == "1");
+    assert!(!required, "{} is not there; scripts/cuda-tools fetches it", path.display());
+    eprintln!("SKIPPED: {} is not there; scripts/cuda-tools fetches it", path.display());
+    None
+}
+
+/// The machine code of a kernel on an architecture.
+fn assemble(kernel: &KernelText, capability: Capability, folder: &Path) -> Result<Vec<u8>, String> {
+    // The one that knows sm_70 is the older.
+    let name = if capability < Capability::new(7, 5) { "ptxas-12" } else { "ptxas" };
+    let ptxas = tool(name).expect("looked for before");
+    let is_specific = kernel.target.name.ends_with('a');
+    let architecture = if is_specific { capability.fingerprint() } else { capability.architecture() };
+    let (source, code) = (
+        folder.join(format!("{architecture}-{}.ptx", kernel.id)),
+        folder.join(format!("{architecture}-{}.cubin", kernel.id)),
+    );
+    fs::write(&source, &kernel.ptx).unwrap();
+    let said =
+        Command::new(ptxas).arg(format!("-arch={architecture}")).arg(&source).arg("-o").arg(&code).output().unwrap();
+    if !said.status.success() {
+        return Err(String::from_utf8_lossy(&said.stderr).into_owned());
+    }
+    Ok(fs::read(&code).unwrap())
+}
+
+/// `HMMA*2 F2FP*8 call:NAME`.
+fn words(issued: &Issued) -> String {
+    let counts = issued.matrix.iter().chain(&issued.others).map(|(name, count)| format!("{name}*{count}"));
+    let routines = issued.routines.iter().map(|name| format!("call:{name}"));
+    let verdict = if issued.is_emulated() { "emulated" } else { "native" };
+    std::iter::once(verdict.to_owned()).chain(counts).chain(routines).collect::<Vec<_>>().join(" ")
+}
+
+/// Every kernel on every capability that has it, assembled by as many threads as there are cores.
+fn every_lowering() -> BTreeMap<String, Vec<(Capability, String)>> {
+    let folder = tempfile::tempdir().unwrap();
+    let kernels: Vec<(Capability, KernelText)> = CAPABILITIES
+        .iter()
+        .map(|(major, minor)| Capability::new(*major, *minor))
+        .flat_map(|capability| KernelText::all(capability).into_iter().map(move |kernel| (capability, kernel)))
+        .collect();
+    let found: Mutex<BTreeMap<(usize, Capability), (String, String)>> = Mutex::default();
+    let next = AtomicUsize::new(0);
+    let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                while let Some((at, (capability, kernel))) = {
+                    let at = next.fetch_add(1, Ordering::Relaxed);
+                    kernels.get(at).map(|kernel| (at, kernel))
+                } {
+                    let cubin = assemble(kernel, *capability, folder.path())
+                        .unwrap_or_else(|said| panic!("{} on {capability}: {said}\n{}", kernel.id, kernel.ptx));
+                    let issued = kernel.issued(&cubin).unwrap();
+                    found.lock().unwrap().insert((at, *capability), (kernel.id.to_string(), words(&issued)));
+                }
+            });
+        }
+    });
+    let mut by_id: BTreeMap<String, Vec<(Capability, String)>> = BTreeMap::new();
+    for ((_, capability), (id, words)) in found.into_inner().unwrap() {
+        by_id.entry(id).or_default().push((capability, words));
+    }
+    by_id
+}
+
+/// A line for each operation and set of architectures that lower it alike.
+fn table(lowered: &BTreeMap<String, Vec<(Capability, String)>>) -> String {
+    let mut text = String::from("# operation\tarchitectures\twhat the assembler makes of its kernel\n");
+    for (id, on) in lowered {
+        let mut alike: Vec<(&str, Vec<String>)> = Vec::new();
+        for (capability, words) in on {
+            match alike.iter_mut().find(|(known, _)| known == words) {
+                Some((_, list)) => list.push(capability.architecture()),
+                None => alike.push((words, vec![capability.architecture()])),
+            }
+        }
+        for (words, architectures) in alike {
+            text.push_str(&format!("{id}\t{}\t{words}\n", architectures.join(" ")));
+        }
+    }
+    text
+}
+
+#[test]
+fn every_kernel_lowers_as_the_table_says() {
+    if tool("ptxas").is_none() || tool("ptxas-12").is_none() {
+        return;
+    }
+    let now = table(&every_lowering());
+    let path = manifest().join("lowering.tsv");
+    if std::env::var_os("MXPROBE_BLESS").is_some() {
+        fs::write(&path, &now).unwrap();
+    }
+    let stored = fs::read_to_string(&path).unwrap_or_default();
+    let differing: Vec<&str> = now.lines().filter(|line| !stored.lines().any(|known| known == *line)).take(5).collect();
+    assert!(now == stored, "MXPROBE_BLESS=1 writes {} anew; now, for one:\n{}", path.display(), differing.join("\n"));
+}
+
+/// Mnemonics in a disassembly, each instruction's first word after a predicate, without its modifiers but `884` and `SF`.
+fn mnemonics(listing: &str) -> BTreeMap<String, usize> {
+    let mut counts = BTreeMap::new();
+    for line in listing.lines() {
+        let Some((_, code)) = line.split_once("*/") else { continue };
+        let mut words = code.split_whitespace().filter(|word| !word.starts_with('@'));
+        let Some(word) = words.next().map(|word| word.trim_end_matches(';')) else { continue };
+        let (base, modifiers) = word.split_once('.').unwrap_or((word, ""));
+        let name = match base {
+            _ if base.starts_with("UTC") && base.ends_with("MMA") => "UTCMMA".to_owned(),
+            "HMMA" if modifiers.contains("STEP") || modifiers.starts_with("884") => "HMMA.884".to_owned(),
+            "QMMA" | "OMMA" if modifiers.starts_with("SF") => format!("{base}.SF"),
+            _ => base.to_owned(),
+        };
+        *counts.entry(name).or_insert(0) += 1;
+    }
+    counts
+}
+
+#[test]
+fn opcodes_are_read_as_the_disassembler_reads_them() {
+    let (Some(disassembler), Some(_)) = (tool("nvdisasm"), tool("ptxas")) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    // One kernel of each lowering that the table has; the disassembler begins with sm_75.
+    let stored = fs::read_to_string(manifest().join("lowering.tsv")).unwrap();
+    let mut seen = BTreeMap::new();
+    for line in stored.lines().filter(|line| !line.starts_with('#')) {
+        let [id, architectures, words] = line.split('\t').collect::<Vec<_>>()[..] else { panic!("{line}") };
+        if let Some(last) = architectures.split(' ').rfind(|name| *name != "sm_70") {
+            seen.entry(words.to_owned()).or_insert((id.to_owned(), last.to_owned()));
+        }
+    }
+    assert!(seen.len() > 15, "{seen:?}");
+    for (id, architecture) in seen.values() {
+        let digits = architecture.strip_prefix("sm_").unwrap();
+        let (major, minor) = digits.split_at(digits.len() - 1);
+        let capability = Capability::new(major.parse().unwrap(), minor.parse().unwrap());
+        let kernels = KernelText::all(capability);
+        let kernel = kernels.iter().find(|kernel| kernel.id.to_string() == *id).unwrap();
+        let cubin = assemble(kernel, capability, folder.path()).unwrap();
+        let file = folder.path().join("code.cubin");
+        fs::write(&file, &cubin).unwrap();
+        let said = Command::new(&disassembler).arg("-c").arg(&file).output().unwrap();
+        assert!(said.status.success(), "{id}: {}", String::from_utf8_lossy(&said.stderr));
+        let theirs = mnemonics(&String::from_utf8_lossy(&said.stdout));
+        let ours = kernel.issued(&cubin).unwrap();
+        for (name, count) in ours.matrix.iter().chain(&ours.others) {
+            assert_eq!(theirs.get(name), Some(count), "{id} on {architecture}: {name}, and there stand {theirs:?}");
+        }
+        let unread = theirs.keys().filter(|name| name.contains("MMA") && !ours.matrix.contains_key(*name));
+        assert_eq!(unread.filter(|name| *name != "FFMA" && *name != "HFMA2").count(), 0, "{id}: {theirs:?}");
+    }
+}
