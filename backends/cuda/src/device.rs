@@ -156,7 +156,7 @@ fn made(instruction: &Instruction, target: Target) -> (Layouts, Kernel) {
 
 fn operation(instruction: &Instruction) -> Operation {
     let (scope, note) = match instruction.kind {
-        Kind::Warp => ("warp", ""),
+        Kind::Warp | Kind::Opaque => ("warp", ""),
         Kind::Quarter => ("quarter-warp", ""),
         Kind::Warpgroup => ("warpgroup", ""),
         Kind::Tensor => ("block", " (a kernel that was assembled and has never run)"),

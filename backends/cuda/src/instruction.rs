@@ -11,6 +11,8 @@ pub(crate) enum Kind {
     Warp,
     /// A quarter of a warp, registers: the `m8n8k4` of f16, four tiles a warp.
     Quarter,
+    /// One warp, registers whose layout only the device knows: `wmma`, which loads and stores matrices itself.
+    Opaque,
     /// Four warps; A and B in shared memory, C and D in registers.
     Warpgroup,
     /// One thread of a block; A and B in shared memory, C and D in tensor memory.
@@ -40,6 +42,8 @@ const fn from(major: u32, minor: u32, name: &'static str, version: (u32, u32)) -
 // The least `.target` and `.version` of each, as ptxas 12.9.86 and 13.5.37 accept them (measured 2026-11);
 // PTX ISA 9.0, 9.7.14.5 and 9.7.15 state the same.
 const VOLTA: Availability = from(7, 0, "sm_70", (6, 4));
+const VOLTA_6_3: Availability = from(7, 0, "sm_70", (6, 3));
+const TURING_6_3: Availability = from(7, 5, "sm_75", (6, 3));
 const TURING: Availability = from(7, 5, "sm_75", (6, 5));
 const AMPERE: Availability = from(8, 0, "sm_80", (7, 0));
 const ADA: Availability = from(8, 9, "sm_89", (8, 4));
@@ -56,7 +60,7 @@ const CONSUMER_BLACKWELL_9_1: Availability = Availability::Only(&[
     (Capability::new(12, 1), target("sm_121a", 9, 1)),
 ]);
 
-const SMALL: [Format; 5] = [Format::E4M3, Format::E5M2, Format::E3M2, Format::E2M3, Format::E2M1];
+pub(crate) const SMALL: [Format; 5] = [Format::E4M3, Format::E5M2, Format::E3M2, Format::E2M3, Format::E2M1];
 
 /// Every instruction there is, of every architecture; sparse forms and 1-bit operands are not among them.
 pub(crate) fn table() -> Vec<Instruction> {
@@ -66,6 +70,7 @@ pub(crate) fn table() -> Vec<Instruction> {
     integers(&mut table);
     small_floats(&mut table);
     block_scaled(&mut table);
+    opaque(&mut table);
     warpgroups(&mut table);
     crate::tensor::instructions(&mut table);
     table
@@ -164,6 +169,36 @@ fn block_scaled(table: &mut Vec<Instruction>) {
     push(fp4, e2m1, e2m1, "block32", Format::UE8M0, two, "OMMA.SF", CONSUMER_BLACKWELL);
     push(fp4, e2m1, e2m1, "block16", Format::UE4M3, four, "OMMA.SF", CONSUMER_BLACKWELL);
     push(fp4, e2m1, e2m1, "block16", Format::UE8M0, four, "OMMA.SF", CONSUMER_BLACKWELL_9_1);
+}
+
+/// `wmma`, the oldest interface: some of its shapes lower to steps that `mma` has no name for.
+fn opaque(table: &mut Vec<Instruction>) {
+    let (f16, f32, s32) = (Format::F16, Format::F32, Format::S32);
+    let mut push = |shape, d: Format, a: Format, b: Format, unit, availability| {
+        let id = OperationId::new("wmma", shape, d, a, b, d);
+        // Operands of f16 are not named.
+        let formats = if a == f16 { format!("{d}.{d}") } else { format!("{d}.{a}.{b}.{d}") };
+        let text = format!("wmma.mma.sync.aligned.row.col.{}.{formats}", id.shape);
+        let instruction = Instruction { id, kind: Kind::Opaque, text, unit, availability };
+        if d == s32 {
+            let id = instruction.id.clone().with("satfinite");
+            table.push(Instruction { id, text: format!("{}.satfinite", instruction.text), ..instruction.clone() });
+        }
+        table.push(instruction);
+    };
+    for shape in [(16, 16, 16), (8, 32, 16), (32, 8, 16)] {
+        for d in [f16, f32] {
+            push(shape, d, f16, f16, "HMMA", VOLTA_6_3);
+        }
+        push(shape, f32, Format::BF16, Format::BF16, "HMMA", AMPERE);
+        push(shape, s32, Format::S8, Format::S8, "IMMA", TURING_6_3);
+        push(shape, s32, Format::U8, Format::U8, "IMMA", TURING_6_3);
+    }
+    push((16, 16, 8), f32, Format::TF32, Format::TF32, "HMMA", AMPERE);
+    push((8, 8, 4), Format::F64, Format::F64, Format::F64, "DMMA", AMPERE);
+    for format in [Format::S4, Format::U4] {
+        push((8, 8, 32), s32, format, format, "IMMA", TURING_6_3);
+    }
 }
 
 /// `wgmma`, the units that Hopper's own programs use; the widest n, the narrowest, and one between.

@@ -38,6 +38,14 @@ impl KernelText {
     /// # Errors
     /// If this is no cubin.
     pub fn issued(&self, cubin: &[u8]) -> Result<Issued, Error> {
-        Code::of(cubin, self.capability).map(|code| code.issued(self.unit, cubin))
+        issued(self.unit, cubin, self.capability)
     }
+}
+
+/// What machine code for a device of this capability consists of; `unit` is how the mnemonic begins that it should have.
+///
+/// # Errors
+/// If this is no cubin.
+pub fn issued(unit: &str, cubin: &[u8], capability: Capability) -> Result<Issued, Error> {
+    Code::of(cubin, capability).map(|code| code.issued(unit, cubin))
 }

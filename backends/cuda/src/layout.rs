@@ -18,6 +18,9 @@ pub(crate) struct Layout {
     container_bits: usize,
     /// The element's lowest bit in its container.
     shift: u32,
+    /// Containers are bytes, and of each 16 of them the elements stand one behind the other, so wide, with the rest of the
+    /// 16 bytes unused.
+    dense_bits: Option<u32>,
     /// For each container in the order of memory, which element of the group it holds, tile by tile, row-major.
     places: Vec<u32>,
     /// Elements of one tile.
@@ -52,6 +55,13 @@ impl Layouts {
             Kind::Quarter => {
                 Self { a: quarter_a(), b: quarter_b(), c: quarter_c(id.c), d: quarter_c(id.d), scales: None }
             }
+            Kind::Opaque => Self {
+                a: row_major(id, id.a, Side::Rows),
+                b: row_major(id, id.b, Side::Columns),
+                c: matrix(id, id.c),
+                d: matrix(id, id.d),
+                scales: None,
+            },
             Kind::Warpgroup => Self {
                 a: core_matrices(id, id.a, Side::Rows),
                 b: core_matrices(id, id.b, Side::Columns),
@@ -64,7 +74,7 @@ impl Layouts {
                 b: core_matrices(id, id.b, Side::Columns),
                 c: rows_by_lane(id),
                 d: rows_by_lane(id),
-                scales: None,
+                scales: id.block_scale().map(|scale| scales_by_lane(id, scale.block)),
             },
         }
     }
@@ -104,7 +114,7 @@ fn warp_a(id: &OperationId) -> Layout {
         let (g, t) = (lane / 4, lane % 4);
         index(g + 8 * (r % rows_at_once), t * e + s + 4 * e * (r / rows_at_once), k)
     });
-    Layout { container_bits, shift: shift(id, id.a), places, elements: m * k, group: 1 }
+    Layout { container_bits, shift: shift(id, id.a), dense_bits: None, places, elements: m * k, group: 1 }
 }
 
 /// B of `mma.sync`.
@@ -116,7 +126,7 @@ fn warp_b(id: &OperationId) -> Layout {
         let (g, t) = (lane / 4, lane % 4);
         index(t * e + s + 4 * e * r, g, n)
     });
-    Layout { container_bits, shift: shift(id, id.b), places, elements: k * n, group: 1 }
+    Layout { container_bits, shift: shift(id, id.b), dense_bits: None, places, elements: k * n, group: 1 }
 }
 
 /// C and D of `mma.sync`: two neighbours of a row to a lane, in one register if they fit.
@@ -128,7 +138,7 @@ fn warp_c(id: &OperationId, format: Format) -> Layout {
         let (g, t, i) = (lane / 4, lane % 4, r * e + s);
         index(g + 8 * (i / 2), 2 * t + i % 2, n)
     });
-    Layout { container_bits, shift: 0, places, elements: m * n, group: 1 }
+    Layout { container_bits, shift: 0, dense_bits: None, places, elements: m * n, group: 1 }
 }
 
 /// Scales of A and of B: every lane gets those of its row (one of two, by the parity of its place among four) and of its
@@ -138,7 +148,8 @@ fn scales(id: &OperationId, block: usize) -> (Layout, Layout) {
     let blocks = k / block;
     let a = registers_of(LANES, 1, 4, |lane, _, s| index(lane / 4 + 8 * (lane % 2), s % blocks, blocks));
     let b = registers_of(LANES, 1, 4, |lane, _, s| index(s % blocks, lane / 4, n));
-    let layout = |places, elements| Layout { container_bits: 8, shift: 0, places, elements, group: 1 };
+    let layout =
+        |places, elements| Layout { container_bits: 8, shift: 0, dense_bits: None, places, elements, group: 1 };
     (layout(a, m * blocks), layout(b, blocks * n))
 }
 
@@ -155,7 +166,7 @@ fn quarter_a() -> Layout {
         let (tile, high) = quarter(lane);
         index(tile * 8 + lane % 4 + high, 2 * r + s, 4)
     });
-    Layout { container_bits: 16, shift: 0, places, elements: 32, group: QUARTERS }
+    Layout { container_bits: 16, shift: 0, dense_bits: None, places, elements: 32, group: QUARTERS }
 }
 
 /// B of the f16 `m8n8k4`, `.col`.
@@ -164,7 +175,7 @@ fn quarter_b() -> Layout {
         let (tile, high) = quarter(lane);
         index(tile * 4 + 2 * r + s, lane % 4 + high, 8)
     });
-    Layout { container_bits: 16, shift: 0, places, elements: 32, group: QUARTERS }
+    Layout { container_bits: 16, shift: 0, dense_bits: None, places, elements: 32, group: QUARTERS }
 }
 
 /// C and D of the f16 `m8n8k4`.
@@ -181,7 +192,7 @@ fn quarter_c(format: Format) -> Layout {
         };
         index(tile * 8 + row, column, 8)
     });
-    Layout { container_bits, shift: 0, places, elements: 64, group: QUARTERS }
+    Layout { container_bits, shift: 0, dense_bits: None, places, elements: 64, group: QUARTERS }
 }
 
 /// C and D of `wgmma`: each warp has 16 rows (PTX ISA 9.0, 9.7.15.5.1.2).
@@ -194,7 +205,7 @@ fn warpgroup_c(id: &OperationId, format: Format) -> Layout {
         let (warp, g, t, i) = (thread / LANES, thread % LANES / 4, thread % 4, r * e + s);
         index(16 * warp + g + 8 * (i / 2 % 2), 8 * (i / 4) + 2 * t + i % 2, n)
     });
-    Layout { container_bits, shift: 0, places, elements: m * n, group: 1 }
+    Layout { container_bits, shift: 0, dense_bits: None, places, elements: m * n, group: 1 }
 }
 
 /// Whether k follows the rows of an operand (A, m×k) or stands before its columns (B, k×n).
@@ -202,6 +213,22 @@ fn warpgroup_c(id: &OperationId, format: Format) -> Layout {
 enum Side {
     Rows,
     Columns,
+}
+
+/// A, m×k, or the transpose of B, n×k, as a matrix in memory.
+fn row_major(id: &OperationId, format: Format, side: Side) -> Layout {
+    let (m, n, k) = id.shape.sizes();
+    let lines = if side == Side::Rows { m } else { n };
+    let place = |line, at| if side == Side::Rows { index(line, at, k) } else { index(at, line, n) };
+    let places = (0..lines).flat_map(|line| (0..k).map(move |at| place(line, at))).collect();
+    Layout { container_bits: format.bits() as usize, shift: 0, dense_bits: None, places, elements: lines * k, group: 1 }
+}
+
+/// C or D as a matrix in memory.
+fn matrix(id: &OperationId, format: Format) -> Layout {
+    let (m, n, _) = id.shape.sizes();
+    let places = (0..u32::try_from(m * n).expect("a tile is small")).collect();
+    Layout { container_bits: format.bits() as usize, shift: 0, dense_bits: None, places, elements: m * n, group: 1 }
 }
 
 /// An operand in shared memory without swizzle, k contiguous: core matrices of 8 rows (or columns) of 16 bytes, first all
@@ -222,7 +249,27 @@ fn core_matrices(id: &OperationId, format: Format, side: Side) -> Layout {
             }
         }
     }
-    Layout { container_bits, shift: 0, places, elements: lines * k, group: 1 }
+    // PTX ISA 9.0, 9.7.16.3.1: 4-bit and 6-bit elements beside 8-bit ones take 16 bytes for 16 of them.
+    let dense_bits = (container_bits > format.bits() as usize).then_some(format.bits());
+    Layout { container_bits, shift: 0, dense_bits, places, elements: lines * k, group: 1 }
+}
+
+/// Scales of A and of B in tensor memory: the scales of a line are the bytes of one word, lines 32c to 32c+31 are lanes of
+/// column c, and each of the four warps has its own copy (PTX ISA 9.0, 9.7.16.10.7).
+fn scales_by_lane(id: &OperationId, block: usize) -> (Layout, Layout) {
+    let (m, n, k) = id.shape.sizes();
+    let blocks = k / block;
+    let threads = 4 * LANES;
+    // Where there are fewer than 32 lines the other lanes' words are not read.
+    let a = registers_of(threads, m.div_ceil(LANES), 4, |thread, column, s| {
+        index((column * LANES + thread % LANES) % m, s % blocks, blocks)
+    });
+    let b = registers_of(threads, n.div_ceil(LANES), 4, |thread, column, s| {
+        index(s % blocks, (column * LANES + thread % LANES) % n, n)
+    });
+    let layout =
+        |places, elements| Layout { container_bits: 8, shift: 0, dense_bits: None, places, elements, group: 1 };
+    (layout(a, m * blocks), layout(b, blocks * n))
 }
 
 /// C and D of `tcgen05` with m = 128: row i is lane i of tensor memory, each element has a 32-bit column of its own
@@ -230,7 +277,7 @@ fn core_matrices(id: &OperationId, format: Format, side: Side) -> Layout {
 fn rows_by_lane(id: &OperationId) -> Layout {
     let (m, n, _) = id.shape.sizes();
     let places = registers_of(m, n, 1, |lane, column, _| index(lane, column, n));
-    Layout { container_bits: 32, shift: 0, places, elements: m * n, group: 1 }
+    Layout { container_bits: 32, shift: 0, dense_bits: None, places, elements: m * n, group: 1 }
 }
 
 /// The places of every register of every lane: register 0 of all lanes first.
@@ -276,7 +323,13 @@ impl Layout {
         for group in 0..groups {
             let start = (first + group * self.group) * self.elements;
             let at = |place: u32| (start + place as usize) * size;
-            if self.container_bits == 4 {
+            if let Some(bits) = self.dense_bits {
+                for sixteen in self.places.chunks_exact(16) {
+                    let element = |place: &u32| u128::from(source.get(at(*place)).copied().unwrap_or(0));
+                    let dense = sixteen.iter().rev().fold(0, |dense, place| dense << bits | element(place));
+                    packed.extend_from_slice(&dense.to_le_bytes());
+                }
+            } else if self.container_bits == 4 {
                 let nibble = |place: u32| source.get(at(place)).copied().unwrap_or(0);
                 packed.extend(self.places.chunks_exact(2).map(|pair| nibble(pair[0]) | nibble(pair[1]) << 4));
             } else if self.shift > 0 {

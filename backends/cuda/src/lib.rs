@@ -26,7 +26,7 @@ use mxprobe_api::{Backend, Device, Discovery, Refusal};
 
 pub use capability::{Capability, PtxVersion, Target};
 pub use device::CudaDevice;
-pub use kernels::KernelText;
+pub use kernels::{KernelText, issued};
 
 /// The backend `cuda`.
 ///

@@ -82,10 +82,13 @@ impl Code {
             return Err(Error::driver("the driver's code has no instruction"));
         }
         // Symbols carry a prefix of the linker's: `$__internal_0_$__cuda_sm_9x_mma_sub_byte_internal_m8n8k32_s4_s4`.
-        for name in file.symbols().filter_map(|symbol| symbol.name().ok()) {
-            code.routines.extend(name.find("__cuda_sm").map(|at| name[at..].to_owned()));
-        }
-        if code.counts.contains_key(CALL.1) && code.routines.is_empty() {
+        let names = file.symbols().filter_map(|symbol| symbol.name().ok());
+        let own: Vec<String> =
+            names.filter_map(|name| name.find("__cuda_sm").map(|at| name[at..].to_owned())).collect();
+        // Other routines only guard the use of tensor memory.
+        code.routines.extend(own.iter().filter(|name| name.contains("mma")).cloned());
+        let calls = code.counts.contains_key(CALL.1) && !code.counts.contains_key("UTCMMA");
+        if calls && own.is_empty() {
             code.routines.insert("a routine whose name the driver took out".to_owned());
         }
         Ok(code)

@@ -5,6 +5,8 @@
 
 use std::fmt::Write as _;
 
+use mxprobe_api::Format;
+
 use crate::capability::Target;
 use crate::instruction::{Instruction, Kind};
 use crate::layout::{Layout, Layouts};
@@ -27,6 +29,7 @@ pub(crate) struct Kernel {
 pub(crate) fn kernel(instruction: &Instruction, layouts: &Layouts, target: Target) -> Kernel {
     match instruction.kind {
         Kind::Warp | Kind::Quarter => warp(instruction, layouts, target),
+        Kind::Opaque => opaque(instruction, layouts, target),
         Kind::Warpgroup => warpgroup(instruction, layouts, target),
         Kind::Tensor => tensor::kernel(instruction, layouts, target),
     }
@@ -120,6 +123,22 @@ pub(crate) fn pointer(body: &mut Body, parameter: &str, thread: &str, bytes: usi
     body.line(format!("mad.wide.u32 %p_{parameter}, {thread}, {bytes}, %p_{parameter};"));
 }
 
+/// The first group of a warp, and how far it is to the next; `%thread` holds the thread in its block.
+fn warp_loop(body: &mut Body) {
+    body.lines(
+        "ld.param.u32 %count, [count];
+        shr.u32 %thread, %thread, 5;
+        mov.u32 %warps, %ntid.x;
+        shr.u32 %warps, %warps, 5;
+        mov.u32 %block, %ctaid.x;
+        mad.lo.u32 %group, %block, %warps, %thread;
+        mov.u32 %block, %nctaid.x;
+        mul.lo.u32 %stride, %block, %warps;
+        setp.lt.u32 %more, %group, %count;
+        @!%more bra finish;",
+    );
+}
+
 /// One warp a group: registers, one `mma.sync`, registers.
 fn warp(instruction: &Instruction, layouts: &Layouts, target: Target) -> Kernel {
     const THREADS: u32 = 128;
@@ -152,18 +171,7 @@ fn warp(instruction: &Instruction, layouts: &Layouts, target: Target) -> Kernel 
         pointer(&mut body, "scale_a", "%lane", 4);
         pointer(&mut body, "scale_b", "%lane", 4);
     }
-    body.lines(
-        "ld.param.u32 %count, [count];
-        shr.u32 %thread, %thread, 5;
-        mov.u32 %warps, %ntid.x;
-        shr.u32 %warps, %warps, 5;
-        mov.u32 %block, %ctaid.x;
-        mad.lo.u32 %group, %block, %warps, %thread;
-        mov.u32 %block, %nctaid.x;
-        mul.lo.u32 %stride, %block, %warps;
-        setp.lt.u32 %more, %group, %count;
-        @!%more bra finish;",
-    );
+    warp_loop(&mut body);
     body.label("next");
     a.load(&mut body, "%p_a");
     b.load(&mut body, "%p_b");
@@ -185,6 +193,61 @@ fn warp(instruction: &Instruction, layouts: &Layouts, target: Target) -> Kernel 
     body.label("finish");
     body.line("ret;");
     let text = module(target, &parameters, THREADS, &body);
+    Kernel { text, threads: THREADS, groups_at_once: THREADS / 32 }
+}
+
+/// One warp a group: `wmma`, which finds its registers' elements by itself.
+fn opaque(instruction: &Instruction, layouts: &Layouts, target: Target) -> Kernel {
+    const THREADS: u32 = 128;
+    let id = &instruction.id;
+    let (shape, (_, n, k)) = (id.shape, id.shape.sizes());
+    // Volta's f16 fragments hold every element twice; so do all later ones, for compatibility (PTX ISA 9.0, 9.7.14.4.1).
+    let registers_of_operand = |layout: &Layout| if id.a == Format::F16 { 8 } else { layout.registers(32) };
+    let operands = [
+        ('a', &layouts.a, id.a, registers_of_operand(&layouts.a), k),
+        ('b', &layouts.b, id.b, registers_of_operand(&layouts.b), k),
+        ('c', &layouts.c, id.c, layouts.c.registers(32), n),
+        ('d', &layouts.d, id.d, layouts.d.registers(32), n),
+    ];
+    let mut body = Body::default();
+    for (name, layout, _, count, _) in operands {
+        body.line(format!(".reg .b{} %{name}<{count}>;", layout.register_bytes() * 8));
+    }
+    body.lines(
+        ".reg .b64 %at, %p_a, %p_b, %p_c, %p_d;
+        .reg .b32 %thread, %group, %stride, %warps, %block, %count;
+        .reg .pred %more;
+        mov.u32 %thread, %tid.x;",
+    );
+    for name in ["a", "b", "c", "d"] {
+        body.line(format!("ld.param.u64 %p_{name}, [{name}];"));
+        body.line(format!("cvta.to.global.u64 %p_{name}, %p_{name};"));
+    }
+    warp_loop(&mut body);
+    body.label("next");
+    for (name, layout, format, count, stride) in operands {
+        body.line(format!("mul.wide.u32 %at, %group, {};", layout.bytes()));
+        body.line(format!("add.s64 %at, %at, %p_{name};"));
+        let order = if name == 'b' { "col" } else { "row" };
+        let list = registers(name, count);
+        if name == 'd' {
+            let lists = operands.map(|(name, _, _, count, _)| registers(name, count));
+            body.line(format!("{} {list}, {}, {}, {};", instruction.text, lists[0], lists[1], lists[2]));
+            body.line(format!("wmma.store.d.sync.aligned.row.{shape}.global.{format} [%at], {list}, {stride};"));
+        } else {
+            body.line(format!(
+                "wmma.load.{name}.sync.aligned.{order}.{shape}.global.{format} {list}, [%at], {stride};"
+            ));
+        }
+    }
+    body.lines(
+        "add.u32 %group, %group, %stride;
+        setp.lt.u32 %more, %group, %count;
+        @%more bra next;",
+    );
+    body.label("finish");
+    body.line("ret;");
+    let text = module(target, &["a", "b", "c", "d"], THREADS, &body);
     Kernel { text, threads: THREADS, groups_at_once: THREADS / 32 }
 }
 

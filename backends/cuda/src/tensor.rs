@@ -3,8 +3,8 @@
 use mxprobe_api::{Format, OperationId};
 
 use crate::capability::{Availability, Capability, PtxVersion, Target};
-use crate::instruction::{Instruction, Kind, pairs};
-use crate::layout::Layouts;
+use crate::instruction::{Instruction, Kind, SMALL, pairs};
+use crate::layout::{Layout, Layouts};
 use crate::ptx::{Body, CORE_MATRIX_BYTES, Kernel, copy_to_shared, descriptor, module, pointer};
 
 const fn only(major: u32, minor: u32, name: &'static str, version: (u32, u32)) -> (Capability, Target) {
@@ -17,6 +17,11 @@ const DATACENTER_BLACKWELL: Availability = Availability::Only(&[
     only(10, 3, "sm_103a", (8, 8)),
     only(11, 0, "sm_110a", (9, 0)),
 ]);
+const DATACENTER_BLACKWELL_8_7: Availability = Availability::Only(&[
+    only(10, 0, "sm_100a", (8, 7)),
+    only(10, 3, "sm_103a", (8, 8)),
+    only(11, 0, "sm_110a", (9, 0)),
+]);
 const WITH_INTEGERS: Availability =
     Availability::Only(&[only(10, 0, "sm_100a", (8, 6)), only(11, 0, "sm_110a", (9, 0))]);
 
@@ -25,6 +30,9 @@ const COLUMNS: usize = 256;
 
 /// Threads of a block: one a row.
 const THREADS: usize = 128;
+
+/// Bytes from one column of C or D to the next: a word of each thread.
+const COLUMN_BYTES: usize = THREADS * 4;
 
 /// The instructions: m = 128, where row i of D is lane i of tensor memory, the narrowest n and the widest.
 pub(crate) fn instructions(table: &mut Vec<Instruction>) {
@@ -39,7 +47,7 @@ pub(crate) fn instructions(table: &mut Vec<Instruction>) {
         push(16, f32, f16, f16, "f16", "UTCMMA", DATACENTER_BLACKWELL);
         push(16, f32, Format::BF16, Format::BF16, "f16", "UTCMMA", DATACENTER_BLACKWELL);
         push(8, f32, Format::TF32, Format::TF32, "tf32", "UTCMMA", DATACENTER_BLACKWELL);
-        for (a, b) in pairs(&[Format::E4M3, Format::E5M2]) {
+        for (a, b) in pairs(&SMALL) {
             push(32, f16, a, b, "f8f6f4", "UTCMMA", DATACENTER_BLACKWELL);
             push(32, f32, a, b, "f8f6f4", "UTCMMA", DATACENTER_BLACKWELL);
         }
@@ -53,27 +61,62 @@ pub(crate) fn instructions(table: &mut Vec<Instruction>) {
             .map(|instruction| Instruction { id: instruction.id.clone().with("satfinite"), ..instruction.clone() })
             .collect();
         table.extend(saturating);
+        block_scaled(table, n);
     }
 }
 
-/// The instruction descriptor (PTX ISA 9.0, 9.7.16.4.2, table 44).
+/// Products with scales: 1X and 2X are one scale for 32 k, 4X is one for 16.
+fn block_scaled(table: &mut Vec<Instruction>, n: u32) {
+    let mut push = |k, a, b, block: &str, scale: Format, kind: &str, availability| {
+        let id = OperationId::new("tcgen05", (128, n, k), Format::F32, a, b, Format::F32);
+        let id = id.with(block).with(&scale.to_string());
+        let text = format!("tcgen05.mma.cta_group::1.kind::{kind}");
+        table.push(Instruction { id, kind: Kind::Tensor, text, unit: "UTCMMA", availability });
+    };
+    for (a, b) in pairs(&SMALL) {
+        push(32, a, b, "block32", Format::UE8M0, "mxf8f6f4.block_scale.scale_vec::1X", DATACENTER_BLACKWELL);
+    }
+    let e2m1 = Format::E2M1;
+    push(64, e2m1, e2m1, "block32", Format::UE8M0, "mxf4.block_scale.scale_vec::2X", DATACENTER_BLACKWELL);
+    for scale in [Format::UE8M0, Format::UE4M3] {
+        push(64, e2m1, e2m1, "block16", scale, "mxf4nvf4.block_scale.scale_vec::4X", DATACENTER_BLACKWELL_8_7);
+    }
+}
+
+/// The instruction descriptor (PTX ISA 9.0, 9.7.16.4.2, tables 44 and 45).
 fn instruction_descriptor(id: &OperationId) -> u32 {
     let operand = |format: Format| match format {
         Format::BF16 | Format::E5M2 | Format::S8 => 1,
         Format::TF32 => 2,
+        Format::E2M3 => 3,
+        Format::E3M2 => 4,
+        // Where all is e2m1 there is no need to tell it from others.
+        Format::E2M1 if id.shape.k == 64 => 1,
+        Format::E2M1 => 5,
         _ => 0,
     };
+    let sides = operand(id.a) << 7 | operand(id.b) << 10 | (id.shape.n / 8) << 17;
+    if let Some(scale) = id.block_scale() {
+        return sides | u32::from(scale.format == Format::UE8M0) << 23 | (id.shape.m / 128) << 27;
+    }
     let result = match id.d {
         Format::F16 => 0,
         Format::F32 => 1,
         _ => 2,
     };
-    u32::from(id.has("satfinite")) << 3
-        | result << 4
-        | operand(id.a) << 7
-        | operand(id.b) << 10
-        | (id.shape.n / 8) << 17
-        | (id.shape.m / 16) << 24
+    sides | u32::from(id.has("satfinite")) << 3 | result << 4 | (id.shape.m / 16) << 24
+}
+
+/// Stores the scales of group `%group` to tensor memory from column `first` on, a word a column, and keeps their address.
+fn scale_columns(body: &mut Body, layout: &Layout, name: &str, first: usize) {
+    body.line(format!("add.u32 %of_{name}, %memory, {first};"));
+    body.line(format!("mul.wide.u32 %at, %group, {};", layout.bytes()));
+    body.line(format!("add.s64 %at, %at, %p_{name};"));
+    for column in 0..layout.registers(THREADS) {
+        body.line(format!("ld.global.b32 %x0, [%at+{}];", column * THREADS * 4));
+        body.line(format!("add.u32 %word, %rows, {};", first + column));
+        body.line("tcgen05.st.sync.aligned.32x32b.x1.b32 [%word], {%x0};");
+    }
 }
 
 /// One block of four warps a group: operands to shared memory, C to tensor memory, one multiply, D back.
@@ -81,14 +124,21 @@ pub(crate) fn kernel(instruction: &Instruction, layouts: &Layouts, target: Targe
     let id = &instruction.id;
     let (m, n, _) = id.shape.sizes();
     let (a_bytes, b_bytes) = (layouts.a.bytes(), layouts.b.bytes());
+    let scales = layouts.scales.as_ref();
+    // A power of two; scales stand behind the widest D.
+    let columns_allocated = if scales.is_some() { 2 * COLUMNS } else { COLUMNS };
+    let mut parameters = vec!["a", "b", "c", "d"];
+    if scales.is_some() {
+        parameters.extend(["scale_a", "scale_b"]);
+    }
     let mut body = Body::default();
     body.line(format!(".shared .align 128 .b8 operands[{}];", a_bytes + b_bytes));
     body.lines(
         ".shared .align 8 .b64 arrived;
         .shared .align 4 .b32 allocated;
-        .reg .b64 %at, %p_a, %p_b, %p_c, %p_d, %of_a, %of_b, %wide, %p_own;
+        .reg .b64 %at, %p_a, %p_b, %p_c, %p_d, %p_scale_a, %p_scale_b, %of_a, %of_b, %wide;
         .reg .b32 %thread, %warp, %group, %stride, %count, %word, %shared_a, %shared_b, %own_a, %own_b;
-        .reg .b32 %memory, %rows, %barrier, %slot, %phase, %descriptor, %x<8>;
+        .reg .b32 %memory, %rows, %end, %barrier, %slot, %phase, %descriptor, %of_scale_a, %of_scale_b, %x<8>;
         .reg .pred %more, %copies, %adds, %first, %done;
         mov.u32 %thread, %tid.x;
         shr.u32 %warp, %thread, 5;
@@ -105,7 +155,7 @@ pub(crate) fn kernel(instruction: &Instruction, layouts: &Layouts, target: Targe
         "mad.lo.u32 %own_a, %thread, 4, %shared_a;
         mad.lo.u32 %own_b, %thread, 4, %shared_b;",
     );
-    for name in ["a", "b", "c", "d"] {
+    for name in &parameters {
         pointer(&mut body, name, "%thread", 4);
     }
     for (side, lines) in [('a', m), ('b', n)] {
@@ -124,7 +174,7 @@ pub(crate) fn kernel(instruction: &Instruction, layouts: &Layouts, target: Targe
         setp.eq.u32 %done, %warp, 0;
         @!%done bra allocated_by_warp_0;",
     );
-    body.line(format!("tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%slot], {COLUMNS};"));
+    body.line(format!("tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%slot], {columns_allocated};"));
     body.line("tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;");
     body.label("allocated_by_warp_0");
     body.lines(
@@ -141,17 +191,26 @@ pub(crate) fn kernel(instruction: &Instruction, layouts: &Layouts, target: Targe
     body.label("next");
     copy_to_shared(&mut body, &layouts.a, "%p_a", "%own_a", THREADS);
     copy_to_shared(&mut body, &layouts.b, "%p_b", "%own_b", THREADS);
+    if let Some((of_a, of_b)) = scales {
+        scale_columns(&mut body, of_a, "scale_a", COLUMNS);
+        scale_columns(&mut body, of_b, "scale_b", COLUMNS + of_a.registers(THREADS));
+    }
     // A warp reaches the 32 lanes of tensor memory that are its own: lane in bits 16 and up, column below.
-    let columns = |body: &mut Body, pointer: &str, access: &dyn Fn(&mut Body, usize)| {
+    let eight = "{%x0, %x1, %x2, %x3, %x4, %x5, %x6, %x7}";
+    let columns = |body: &mut Body, label: &str, pointer: &str, access: &dyn Fn(&mut Body)| {
         body.line(format!("mul.wide.u32 %at, %group, {};", layouts.c.bytes()));
         body.line(format!("add.s64 %at, %at, {pointer};"));
-        (0..n / 8).for_each(|block| access(body, block));
+        body.line("mov.u32 %word, %rows;");
+        body.line(format!("add.u32 %end, %rows, {n};"));
+        body.label(label);
+        access(body);
+        body.line(format!("add.s64 %at, %at, {};", 8 * COLUMN_BYTES));
+        body.line("add.u32 %word, %word, 8;");
+        body.line("setp.lt.u32 %more, %word, %end;");
+        body.line(format!("@%more bra {label};"));
     };
-    let eight = "{%x0, %x1, %x2, %x3, %x4, %x5, %x6, %x7}";
-    let column_bytes = THREADS * 4;
-    columns(&mut body, "%p_c", &|body, block| {
-        (0..8).for_each(|at| body.line(format!("ld.global.b32 %x{at}, [%at+{}];", (block * 8 + at) * column_bytes)));
-        body.line(format!("add.u32 %word, %rows, {};", block * 8));
+    columns(&mut body, "load", "%p_c", &|body| {
+        (0..8).for_each(|at| body.line(format!("ld.global.b32 %x{at}, [%at+{}];", at * COLUMN_BYTES)));
         body.line(format!("tcgen05.st.sync.aligned.32x32b.x8.b32 [%word], {eight};"));
     });
     body.lines(
@@ -161,7 +220,8 @@ pub(crate) fn kernel(instruction: &Instruction, layouts: &Layouts, target: Targe
         bar.sync 0;
         tcgen05.fence::after_thread_sync;",
     );
-    body.line(format!("@%first {} [%memory], %of_a, %of_b, %descriptor, %adds;", instruction.text));
+    let of_scales = if scales.is_some() { " [%of_scale_a], [%of_scale_b]," } else { "" };
+    body.line(format!("@%first {} [%memory], %of_a, %of_b, %descriptor,{of_scales} %adds;", instruction.text));
     body.line("@%first tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%barrier];");
     body.label("wait");
     body.lines(
@@ -170,11 +230,10 @@ pub(crate) fn kernel(instruction: &Instruction, layouts: &Layouts, target: Targe
         xor.b32 %phase, %phase, 1;
         tcgen05.fence::after_thread_sync;",
     );
-    columns(&mut body, "%p_d", &|body, block| {
-        body.line(format!("add.u32 %word, %rows, {};", block * 8));
+    columns(&mut body, "store", "%p_d", &|body| {
         body.line(format!("tcgen05.ld.sync.aligned.32x32b.x8.b32 {eight}, [%word];"));
         body.line("tcgen05.wait::ld.sync.aligned;");
-        (0..8).for_each(|at| body.line(format!("st.global.b32 [%at+{}], %x{at};", (block * 8 + at) * column_bytes)));
+        (0..8).for_each(|at| body.line(format!("st.global.b32 [%at+{}], %x{at};", at * COLUMN_BYTES)));
     });
     body.lines(
         "tcgen05.fence::before_thread_sync;
@@ -186,10 +245,9 @@ pub(crate) fn kernel(instruction: &Instruction, layouts: &Layouts, target: Targe
     );
     body.label("finish");
     body.lines("bar.sync 0;\nsetp.eq.u32 %done, %warp, 0;\n@!%done bra freed_by_warp_0;");
-    body.line(format!("tcgen05.dealloc.cta_group::1.sync.aligned.b32 %memory, {COLUMNS};"));
+    body.line(format!("tcgen05.dealloc.cta_group::1.sync.aligned.b32 %memory, {columns_allocated};"));
     body.label("freed_by_warp_0");
     body.line("ret;");
-    // The widest allocation lets two blocks share a multiprocessor; one thread a row.
-    let text = module(target, &["a", "b", "c", "d"], 128, &body);
+    let text = module(target, &parameters, 128, &body);
     Kernel { text, threads: 128, groups_at_once: 1 }
 }

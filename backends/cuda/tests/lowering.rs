@@ -42,16 +42,18 @@ fn tool(name: &str) -> Option<PathBuf> {
 
 /// The machine code of a kernel on an architecture.
 fn assemble(kernel: &KernelText, capability: Capability, folder: &Path) -> Result<Vec<u8>, String> {
-    // The one that knows sm_70 is the older.
-    let name = if capability < Capability::new(7, 5) { "ptxas-12" } else { "ptxas" };
-    let ptxas = tool(name).expect("looked for before");
     let is_specific = kernel.target.name.ends_with('a');
     let architecture = if is_specific { capability.fingerprint() } else { capability.architecture() };
-    let (source, code) = (
-        folder.join(format!("{architecture}-{}.ptx", kernel.id)),
-        folder.join(format!("{architecture}-{}.cubin", kernel.id)),
-    );
-    fs::write(&source, &kernel.ptx).unwrap();
+    assemble_text(&kernel.ptx, &architecture, &kernel.id.to_string(), folder)
+}
+
+/// The machine code of a text on an architecture.
+fn assemble_text(ptx: &str, architecture: &str, name: &str, folder: &Path) -> Result<Vec<u8>, String> {
+    // The one that knows sm_70 is the older.
+    let ptxas = tool(if architecture == "sm_70" { "ptxas-12" } else { "ptxas" }).expect("looked for before");
+    let at = |extension: &str| folder.join(format!("{architecture}-{name}.{extension}"));
+    let (source, code) = (at("ptx"), at("cubin"));
+    fs::write(&source, ptx).unwrap();
     let said =
         Command::new(ptxas).arg(format!("-arch={architecture}")).arg(&source).arg("-o").arg(&code).output().unwrap();
     if !said.status.success() {
@@ -119,12 +121,103 @@ fn table(lowered: &BTreeMap<String, Vec<(Capability, String)>>) -> String {
     text
 }
 
+/// An instruction, its registers (D, A, B, C, then one for the metadata of a sparse form), the first capability that has
+/// it, and the target and version it needs.
+type Form = (&'static str, [usize; 5], (u32, u32), &'static str, &'static str);
+
+/// Forms of the PTX ISA that are no operations here (1-bit operands, sparse A): what they lower to is known all the same.
+const OTHER_FORMS: &[Form] = &[
+    ("mma.sync.aligned.m8n8k128.row.col.s32.b1.b1.s32.xor.popc", [2, 1, 1, 2, 0], (7, 5), "sm_75", "7.0"),
+    ("mma.sync.aligned.m8n8k128.row.col.s32.b1.b1.s32.and.popc", [2, 1, 1, 2, 0], (8, 0), "sm_80", "7.1"),
+    ("mma.sync.aligned.m16n8k128.row.col.s32.b1.b1.s32.xor.popc", [4, 2, 1, 4, 0], (8, 0), "sm_80", "7.0"),
+    ("mma.sync.aligned.m16n8k128.row.col.s32.b1.b1.s32.and.popc", [4, 2, 1, 4, 0], (8, 0), "sm_80", "7.1"),
+    ("mma.sync.aligned.m16n8k256.row.col.s32.b1.b1.s32.xor.popc", [4, 4, 2, 4, 0], (8, 0), "sm_80", "7.0"),
+    ("mma.sync.aligned.m16n8k256.row.col.s32.b1.b1.s32.and.popc", [4, 4, 2, 4, 0], (8, 0), "sm_80", "7.1"),
+    ("mma.sp::ordered_metadata.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", [4, 2, 2, 4, 1], (8, 0), "sm_80", "8.5"),
+    ("mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32", [4, 4, 4, 4, 1], (8, 0), "sm_80", "8.5"),
+    (
+        "mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.bf16.bf16.f32",
+        [4, 4, 4, 4, 1],
+        (8, 0),
+        "sm_80",
+        "8.5",
+    ),
+    (
+        "mma.sp::ordered_metadata.sync.aligned.m16n8k16.row.col.f32.tf32.tf32.f32",
+        [4, 4, 4, 4, 1],
+        (8, 0),
+        "sm_80",
+        "8.5",
+    ),
+    ("mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.s32.s8.s8.s32", [4, 4, 4, 4, 1], (8, 0), "sm_80", "8.5"),
+    (
+        "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.f32.e4m3.e4m3.f32",
+        [4, 4, 4, 4, 1],
+        (8, 9),
+        "sm_89",
+        "8.5",
+    ),
+];
+
+/// A kernel of one such form, which loads every operand and stores the result.
+fn other_form(form: &Form) -> String {
+    let (instruction, counts, _, target, version) = *form;
+    let list = |name: char, count: usize| {
+        let names: Vec<String> = (0..count).map(|at| format!("%{name}{at}")).collect();
+        format!("{{{}}}", names.join(", "))
+    };
+    let mut body = String::new();
+    let mut offset = 0;
+    for (name, count) in ['a', 'b', 'c', 'e'].into_iter().zip(&counts[1..]) {
+        for at in 0..*count {
+            body += &format!("ld.global.b32 %{name}{at}, [%p+{offset}];\n");
+            offset += 128;
+        }
+    }
+    let [d, a, b, c] =
+        [('d', counts[0]), ('a', counts[1]), ('b', counts[2]), ('c', counts[3])].map(|(n, k)| list(n, k));
+    let metadata = if counts[4] > 0 { ", %e0, 0x0" } else { "" };
+    body += &format!("{instruction} {d}, {a}, {b}, {c}{metadata};\n");
+    for at in 0..counts[0] {
+        body += &format!("st.global.b32 [%p+{}], %d{at};\n", at * 128);
+    }
+    format!(
+        ".version {version}\n.target {target}\n.address_size 64\n.visible .entry tiles(.param .u64 p)\n{{\n\
+         .reg .b32 %a<8>, %b<8>, %c<8>, %d<8>, %e<2>, %lane;\n.reg .b64 %p;\nld.param.u64 %p, [p];\n\
+         mov.u32 %lane, %tid.x;\nmad.wide.u32 %p, %lane, 4, %p;\n{body}ret;\n}}\n"
+    )
+}
+
+/// What the other forms lower to on every architecture that has them.
+fn other_lowerings() -> BTreeMap<String, Vec<(Capability, String)>> {
+    let folder = tempfile::tempdir().unwrap();
+    let mut by_form: BTreeMap<String, Vec<(Capability, String)>> = BTreeMap::new();
+    for form in OTHER_FORMS {
+        for (major, minor) in CAPABILITIES.into_iter().filter(|capability| *capability >= form.2) {
+            let capability = Capability::new(major, minor);
+            let cubin = assemble_text(&other_form(form), &capability.architecture(), "form", folder.path());
+            let cubin = cubin.unwrap_or_else(|said| panic!("{} on {capability}: {said}", form.0));
+            let unit = match form.0 {
+                name if name.contains(".b1.") => "BMMA",
+                name if name.contains(".s8.") => "IMMA",
+                name if name.contains(".e4m3.") => "QMMA",
+                _ => "HMMA",
+            };
+            let issued = mxprobe_cuda::issued(unit, &cubin, capability).unwrap();
+            by_form.entry(form.0.to_owned()).or_default().push((capability, words(&issued)));
+        }
+    }
+    by_form
+}
+
 #[test]
 fn every_kernel_lowers_as_the_table_says() {
     if tool("ptxas").is_none() || tool("ptxas-12").is_none() {
         return;
     }
-    let now = table(&every_lowering());
+    let mut now = table(&every_lowering());
+    now += "# forms that are no operations here\n";
+    now += table(&other_lowerings()).split_once('\n').expect("a heading").1;
     let path = manifest().join("lowering.tsv");
     if std::env::var_os("MXPROBE_BLESS").is_some() {
         fs::write(&path, &now).unwrap();
@@ -160,7 +253,8 @@ fn opcodes_are_read_as_the_disassembler_reads_them() {
     // One kernel of each lowering that the table has; the disassembler begins with sm_75.
     let stored = fs::read_to_string(manifest().join("lowering.tsv")).unwrap();
     let mut seen = BTreeMap::new();
-    for line in stored.lines().filter(|line| !line.starts_with('#')) {
+    let operations = stored.lines().take_while(|line| !line.starts_with("# forms"));
+    for line in operations.filter(|line| !line.starts_with('#')) {
         let [id, architectures, words] = line.split('\t').collect::<Vec<_>>()[..] else { panic!("{line}") };
         if let Some(last) = architectures.split(' ').rfind(|name| *name != "sm_70") {
             seen.entry(words.to_owned()).or_insert((id.to_owned(), last.to_owned()));
