@@ -16,9 +16,19 @@ fn every_report_in_results_is_valid_and_renders() {
                 Command::new(env!("CARGO_BIN_EXE_mxprobe")).args(arguments).arg(&path).output().expect("it starts");
             assert!(output.status.success(), "{arguments:?} {path:?}: {}", String::from_utf8_lossy(&output.stderr));
         }
+        let report: serde_json::Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+        assert!(!is_emulated(&report), "{}: a double answered, and results/ is for devices", path.display());
         reports += 1;
     }
     assert!(reports > 0, "there are no reports");
+}
+
+/// Whether any device of a report, or of an array of them, is a double.
+fn is_emulated(report: &serde_json::Value) -> bool {
+    match report.as_array() {
+        Some(reports) => reports.iter().any(is_emulated),
+        None => report["device"]["emulated"] == true,
+    }
 }
 
 #[test]

@@ -96,6 +96,7 @@ fn table(found: &[Found], screen: Screen, chosen: bool) -> String {
 
 fn summary(listed: &ListedDevice) -> String {
     let kind = match listed.device.kind {
+        _ if listed.device.emulated => "a double, ",
         Kind::Hardware => "",
         Kind::Software => "software, ",
         Kind::Model => "",

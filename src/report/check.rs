@@ -70,6 +70,9 @@ pub fn check(text: &str) -> Result<String, Vec<Problem>> {
     }
     let operations: usize = reports.iter().map(|report| report.operations.len()).sum();
     Ok(match reports.as_slice() {
+        [one] if one.device.emulated => {
+            format!("a report of a double of {} with {}", one.device.selector, count(operations, "operation"))
+        }
         [one] => format!("a report of {} with {}", one.device.selector, count(operations, "operation")),
         several => format!("{} with {}", count(several.len(), "report"), count(operations, "operation")),
     })

@@ -88,6 +88,7 @@ pub fn grouped(refusals: &[RefusalRecord]) -> Vec<(String, &RefusalRecord)> {
 fn head(report: &Report, style: Style) -> String {
     let device = &report.device;
     let kind = match device.kind {
+        _ if device.emulated => "a double made for tests: nothing was measured on a device",
         Kind::Hardware => "hardware",
         Kind::Software => "driver that computes in software",
         Kind::Model => "model: nothing was measured on silicon",

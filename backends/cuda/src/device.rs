@@ -39,7 +39,6 @@ struct Description {
     name: String,
     capability: Capability,
     memory_bytes: usize,
-    uuid: String,
     multiprocessors: u32,
     clock_khz: i32,
     pci: [i32; 3],
@@ -55,7 +54,6 @@ fn describe(ordinal: i32) -> Result<Description, Error> {
     let unsigned = |which: Attribute| number(which).map(|value| u32::try_from(value).unwrap_or(0));
     // SAFETY: as above.
     let memory_bytes = unsafe { result::device::total_mem(device) }.map_err(called("cuDeviceTotalMem"))?;
-    let uuid = result::device::get_uuid(device).map_err(called("cuDeviceGetUuid"))?;
     Ok(Description {
         name: result::device::get_name(device).map_err(called("cuDeviceGetName"))?,
         capability: Capability::new(
@@ -63,7 +61,6 @@ fn describe(ordinal: i32) -> Result<Description, Error> {
             unsigned(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?,
         ),
         memory_bytes,
-        uuid: uuid.bytes.iter().map(|byte| format!("{:02x}", byte.cast_unsigned())).collect(),
         multiprocessors: unsigned(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
         clock_khz: number(Attribute::CU_DEVICE_ATTRIBUTE_CLOCK_RATE).unwrap_or(0),
         pci: [
@@ -179,7 +176,6 @@ fn info(driver: Driver, ordinal: i32, description: &Description) -> DeviceInfo {
         ("multiprocessors", description.multiprocessors.to_string()),
         ("pci", format!("{domain:04x}:{bus:02x}:{slot:02x}")),
         ("ptx_accepted", driver.ptx().to_string()),
-        ("uuid", description.uuid.clone()),
     ];
     DeviceInfo {
         backend: "cuda".into(),

@@ -16,7 +16,6 @@ const SYMBOLS: &[&str] = &[
     "cuDeviceGetAttribute",
     "cuDeviceGetCount",
     "cuDeviceGetName",
-    "cuDeviceGetUuid",
     "cuDevicePrimaryCtxRelease_v2",
     "cuDevicePrimaryCtxRetain",
     "cuDeviceTotalMem_v2",

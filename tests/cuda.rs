@@ -1,0 +1,338 @@
+//! The command on a double of the CUDA driver: the real binary, through the real bindings, on a library that interprets
+//! the kernels with a model's arithmetic.
+#![allow(missing_docs, clippy::print_stderr)]
+#![cfg(all(feature = "cuda", target_os = "linux"))]
+
+mod recovery;
+
+use std::{
+    process::{Command, Stdio},
+    sync::OnceLock,
+};
+
+use mxprobe::report::{Finding, Outcome, Report, check::read_reports};
+use mxprobe_sim::shipped;
+
+/// A folder that holds the double as `libcuda.so.1`.
+fn double() -> &'static std::path::Path {
+    static FOLDER: OnceLock<tempfile::TempDir> = OnceLock::new();
+    let folder = FOLDER.get_or_init(|| {
+        let folder = tempfile::tempdir().unwrap();
+        mxprobe_cuda_double::install(folder.path()).unwrap();
+        folder
+    });
+    folder.path()
+}
+
+/// What the command said.
+struct Said {
+    code: Option<i32>,
+    out: String,
+    err: String,
+}
+
+/// The command with the double in the place of the driver's library, and with this environment.
+fn on_double(environment: &[(&str, &str)], arguments: &[&str]) -> Said {
+    in_folder(double(), environment, arguments)
+}
+
+fn in_folder(folder: &std::path::Path, environment: &[(&str, &str)], arguments: &[&str]) -> Said {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mxprobe"));
+    command.args(arguments).stdin(Stdio::null()).env("LD_LIBRARY_PATH", folder);
+    for name in ["MXPROBE_DEVICE", "CLICOLOR_FORCE", "MXPROBE_DOUBLE_MODEL", "MXPROBE_DOUBLE_FAULT"] {
+        command.env_remove(name);
+    }
+    command.envs(environment.iter().copied());
+    let output = command.output().expect("mxprobe starts");
+    let said = Said {
+        code: output.status.code(),
+        out: String::from_utf8(output.stdout).unwrap(),
+        err: String::from_utf8(output.stderr).unwrap(),
+    };
+    assert!(!said.err.contains("panicked"), "{}", said.err);
+    said
+}
+
+/// The report of a run on the double.
+#[track_caller]
+fn report(environment: &[(&str, &str)], operations: &[&str], code: i32) -> Report {
+    let mut arguments = vec!["run", "--backend", "cuda", "--format", "json", "--timeout", "60"];
+    operations.iter().for_each(|operation| arguments.extend(["--op", operation]));
+    let said = on_double(environment, &arguments);
+    assert_eq!(said.code, Some(code), "{environment:?}: {}", said.err);
+    let mut reports = read_reports(&said.out).unwrap();
+    assert_eq!(reports.len(), 1);
+    reports.remove(0)
+}
+
+fn finding<'a>(report: &'a Report, operation: &str, probe: &str) -> &'a Finding {
+    let operation = report.operations.iter().find(|found| found.operation.id.to_string() == operation);
+    operation.and_then(|operation| operation.finding(probe)).unwrap_or_else(|| panic!("{probe} of an operation"))
+}
+
+/// Probes every operation that the double of a model offers, and compares each report with the model.
+fn finds_the_model(name: &str, operations: &[&str], at_least: usize) {
+    let model = shipped().into_iter().find(|model| model.name == name).unwrap();
+    let report = report(&[("MXPROBE_DOUBLE_MODEL", name)], operations, 0);
+    assert!(report.device.emulated && report.operations.len() >= at_least, "{} operations", report.operations.len());
+    assert_eq!(report.device.fingerprint, model.fingerprint);
+    let mut wrong = Vec::new();
+    for operation in &report.operations {
+        let id = &operation.operation.id;
+        if !model.operations.contains_key(id) {
+            wrong.push(format!("{id} is offered, and {name} has no such operation"));
+            continue;
+        }
+        wrong.extend(recovery::differences(&model, id, operation));
+        for probe in ["instruction", "emulation"] {
+            if operation.finding(probe).is_none_or(|finding| finding.outcome != Outcome::Measured) {
+                wrong.push(format!("{id}: {probe} is not measured"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} differences:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn a_run_finds_the_v100() {
+    finds_the_model("v100", &[], 3);
+}
+
+#[test]
+fn a_run_finds_the_t4() {
+    finds_the_model("t4", &[], 21);
+}
+
+#[test]
+fn a_run_finds_the_a100() {
+    finds_the_model("a100", &[], 63);
+}
+
+#[test]
+fn a_run_finds_the_l40s() {
+    finds_the_model("l40s", &[], 79);
+}
+
+#[test]
+fn a_run_finds_the_h100() {
+    finds_the_model("h100", &[], 151);
+}
+
+#[test]
+fn a_run_finds_the_b200() {
+    // The double has no tensor memory yet.
+    finds_the_model("b200", &["mma.*"], 91);
+}
+
+#[test]
+fn a_run_finds_the_rtx5090() {
+    finds_the_model("rtx5090", &[], 160);
+}
+
+const F16: &str = "mma.m16n8k16.f32.f16.f16.f32";
+
+#[test]
+fn documented_emulations_are_recognised_by_their_code() {
+    let hopper = report(
+        &[("MXPROBE_DOUBLE_MODEL", "h100")],
+        &["mma.m16n8k32.f32.e4m3.e5m2.f32", "mma.m8n8k4.f32.f16.f16.f32"],
+        0,
+    );
+    let fp8 = finding(&hopper, "mma.m16n8k32.f32.e4m3.e5m2.f32", "emulation");
+    assert_eq!(fp8.value, Some(true.into()), "{fp8:?}");
+    assert!(fp8.statement.contains("2 × HMMA in place of one QMMA"), "{}", fp8.statement);
+    let volta = finding(&hopper, "mma.m8n8k4.f32.f16.f16.f32", "emulation");
+    assert_eq!(volta.value, Some(true.into()));
+    assert!(volta.statement.contains("__cuda_sm_8x_mma_row_col_f32_f16_f16_f32"), "{}", volta.statement);
+    let ada = report(&[("MXPROBE_DOUBLE_MODEL", "l40s")], &["mma.m16n8k32.f32.e4m3.e5m2.f32"], 0);
+    assert_eq!(finding(&ada, "mma.m16n8k32.f32.e4m3.e5m2.f32", "emulation").value, Some(false.into()));
+}
+
+#[test]
+fn a_planted_layout_fault_fails_the_self_test_and_nothing_else_is_claimed() {
+    let report = report(&[("MXPROBE_DOUBLE_FAULT", "layout")], &[F16, "wgmma.m64n8k16.f32.f16*"], 4);
+    assert_eq!(report.operations.len(), 2);
+    for operation in &report.operations {
+        let found = operation.finding("self_test").unwrap();
+        assert_eq!(found.outcome, Outcome::Failed, "{}", operation.operation.id);
+        let reason = found.reason.as_deref().unwrap_or_default();
+        assert!(reason.contains("layout self-test") && reason.contains("row 2"), "{reason}");
+        assert!(operation.finding("alignment.fraction_bits").is_none());
+    }
+}
+
+#[test]
+fn a_planted_opcode_is_reported_as_an_emulation() {
+    let report = report(&[("MXPROBE_DOUBLE_FAULT", "wrong-opcode")], &[F16], 0);
+    let found = finding(&report, F16, "emulation");
+    assert_eq!(found.value, Some(true.into()));
+    assert!(found.statement.contains("HMMA is not in the code"), "{}", found.statement);
+}
+
+#[test]
+fn a_kernel_that_writes_nothing_is_named() {
+    let report = report(&[("MXPROBE_DOUBLE_FAULT", "silent")], &[F16], 4);
+    let found = finding(&report, F16, "self_test");
+    assert_eq!(found.outcome, Outcome::Failed);
+    assert!(found.reason.as_deref().is_some_and(|reason| reason.contains("never written")), "{found:?}");
+}
+
+#[test]
+fn a_driver_without_a_device_is_one_line_and_exit_code_3() {
+    for (fault, words) in [
+        ("no-device", "CUDA_ERROR_NO_DEVICE (100)"),
+        ("stub", "CUDA_ERROR_STUB_LIBRARY (34)"),
+        ("mismatch", "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH (803)"),
+    ] {
+        let environment = [("MXPROBE_DOUBLE_FAULT", fault)];
+        let said = on_double(&environment, &["--backend", "cuda"]);
+        assert_eq!(said.code, Some(3), "{fault}: {}", said.err);
+        assert!(said.err.contains(words) && said.err.contains("\nhelp: "), "{fault}: {}", said.err);
+        let listed = on_double(&environment, &["list", "--backend", "cuda"]);
+        assert_eq!(listed.code, Some(0), "{fault}: {}", listed.err);
+        assert_eq!(listed.out.lines().filter(|line| line.contains(words)).count(), 1, "{fault}: {}", listed.out);
+    }
+}
+
+#[test]
+fn a_library_without_the_functions_is_refused_by_their_names() {
+    let folder = tempfile::tempdir().unwrap();
+    // Any shared library that is not a driver will do.
+    let other = [
+        "/lib/x86_64-linux-gnu/libm.so.6",
+        "/usr/lib/libm.so.6",
+        "/lib64/libm.so.6",
+        "/lib/aarch64-linux-gnu/libm.so.6",
+    ];
+    let Some(other) = other.into_iter().find(|path| std::path::Path::new(path).exists()) else {
+        eprintln!("SKIPPED: there is no libm.so.6 where it is looked for");
+        return;
+    };
+    std::fs::copy(other, folder.path().join("libcuda.so.1")).unwrap();
+    let said = in_folder(folder.path(), &[], &["--backend", "cuda"]);
+    assert_eq!(said.code, Some(3), "{}", said.err);
+    assert!(said.err.contains("lacks 39 of 39 functions: cuCtxGetCurrent"), "{}", said.err);
+}
+
+#[test]
+fn no_library_at_all_is_one_line_and_exit_code_3() {
+    let folder = tempfile::tempdir().unwrap();
+    let listed = in_folder(folder.path(), &[], &["list", "--backend", "cuda"]);
+    if listed.out.contains("cuda:0") {
+        eprintln!("SKIPPED: this machine has a CUDA device");
+        return;
+    }
+    assert_eq!(listed.code, Some(0));
+    assert_eq!(listed.out.lines().filter(|line| line.contains("libcuda.so.1")).count(), 1, "{}", listed.out);
+    let said = in_folder(folder.path(), &[], &["--backend", "cuda"]);
+    assert_eq!(said.code, Some(3), "{}", said.err);
+    assert!(said.err.contains("libcuda.so.1"), "{}", said.err);
+}
+
+#[test]
+fn what_fails_on_the_way_is_named_with_the_drivers_own_words() {
+    for (fault, words) in [
+        ("oom", "CUDA_ERROR_OUT_OF_MEMORY (2)"),
+        ("launch", "cuLaunchKernel returned CUDA_ERROR_LAUNCH_FAILED (719)"),
+        ("launch-async", "CUDA_ERROR_"),
+        ("no-jit", "libnvidia-ptxjitcompiler.so.1"),
+        ("invalid-ptx", "CUDA_ERROR_INVALID_PTX (218): ptxas"),
+    ] {
+        let report = report(&[("MXPROBE_DOUBLE_FAULT", fault)], &[F16], 4);
+        let found = finding(&report, F16, "self_test");
+        assert_eq!(found.outcome, Outcome::Failed, "{fault}");
+        let reason = found.reason.as_deref().unwrap_or_default();
+        assert!(reason.contains(words), "{fault}: {reason}");
+    }
+}
+
+#[test]
+fn a_lost_device_a_crash_and_a_hang_cost_what_they_must_and_no_more() {
+    let lost = report(
+        &[("MXPROBE_DOUBLE_FAULT", "device-lost"), ("MXPROBE_DOUBLE_AFTER", "40"), ("MXPROBE_DOUBLE_MODEL", "a100")],
+        &["mma.*.f32.f16.f16.f32"],
+        4,
+    );
+    let first = &lost.operations[0].findings;
+    assert!(first.iter().any(|finding| finding.outcome == Outcome::Measured), "what was found before is kept");
+    let outcomes = |report: &Report| {
+        report
+            .operations
+            .iter()
+            .flat_map(|operation| &operation.findings)
+            .map(|finding| finding.outcome)
+            .collect::<Vec<_>>()
+    };
+    assert!(outcomes(&lost).contains(&Outcome::Skipped));
+    let crashed = report(&[("MXPROBE_DOUBLE_FAULT", "abort")], &[F16], 4);
+    assert!(outcomes(&crashed).iter().all(|outcome| *outcome == Outcome::Failed), "{crashed:?}");
+    let said = on_double(
+        &[("MXPROBE_DOUBLE_FAULT", "hang")],
+        &["run", "--backend", "cuda", "--op", F16, "--timeout", "2", "--format", "json"],
+    );
+    assert_eq!(said.code, Some(4), "{}", said.err);
+}
+
+#[test]
+fn an_old_driver_refuses_what_its_ptx_cannot_say() {
+    let old = [("MXPROBE_DOUBLE_MODEL", "l40s"), ("MXPROBE_DOUBLE_DRIVER", "12040")];
+    let said = on_double(&old, &["list", "--backend", "cuda"]);
+    assert!(said.out.contains("it needs PTX 8.7, and the driver's CUDA 12.4 accepts up to 8.4"), "{}", said.out);
+    let k32 = report(&old, &["mma.m16n8k*.f32.e4m3.e4m3.f32"], 0);
+    let ids: Vec<String> = k32.operations.iter().map(|operation| operation.operation.id.to_string()).collect();
+    assert_eq!(ids, ["mma.m16n8k32.f32.e4m3.e4m3.f32"], "PTX 8.4 has the long one alone");
+}
+
+#[test]
+fn a_capability_offers_what_it_has() {
+    let listed = |capability: &str| {
+        let said = on_double(
+            &[("MXPROBE_DOUBLE_MODEL", "h100"), ("MXPROBE_DOUBLE_CAPABILITY", capability)],
+            &["list", "--backend", "cuda"],
+        );
+        said.out.lines().filter(|line| line.starts_with("    mma.") || line.starts_with("    wgmma.")).count()
+    };
+    assert!(listed("8.6") < listed("8.9") && listed("8.9") < listed("9.0"));
+    let too_old = on_double(&[("MXPROBE_DOUBLE_CAPABILITY", "6.1")], &["--backend", "cuda"]);
+    assert_eq!(too_old.code, Some(3));
+    assert!(too_old.err.contains("compute capability 6.1 has no matrix unit; 7.0 is the first"), "{}", too_old.err);
+}
+
+/// Runs the collection script on the double, and returns its log and its folder.
+fn collect(environment: &[(&str, &str)]) -> (String, tempfile::TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let script = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("results/collect");
+    let said = Command::new("sh")
+        .arg(script)
+        .args([folder.path().as_os_str(), env!("CARGO_BIN_EXE_mxprobe").as_ref()])
+        .env("LD_LIBRARY_PATH", double())
+        .env("COLLECT_DEVICES", "cuda:0")
+        .env("COLLECT_DOTS", "20000")
+        .envs(environment.iter().copied())
+        .output()
+        .expect("sh starts");
+    assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+    (String::from_utf8(said.stdout).unwrap(), folder)
+}
+
+#[test]
+fn the_collection_script_makes_every_report_of_a_machine() {
+    let (log, folder) = collect(&[("MXPROBE_DOUBLE_MODEL", "v100")]);
+    assert!(log.contains("run cuda:0: exit 0 after") && log.contains("list: exit 0"), "{log}");
+    let text = std::fs::read_to_string(folder.path().join("cuda-0.json")).unwrap();
+    let reports = read_reports(&text).unwrap();
+    assert!(reports[0].device.emulated && reports[0].operations.len() == 3, "{log}");
+    assert!(std::fs::read_to_string(folder.path().join("list.txt")).unwrap().contains("cuda:0"));
+}
+
+#[test]
+fn the_collection_script_outlives_a_driver_that_crashes_and_one_that_hangs() {
+    let (log, folder) = collect(&[("MXPROBE_DOUBLE_MODEL", "v100"), ("MXPROBE_DOUBLE_FAULT", "abort")]);
+    assert!(log.contains("run cuda:0: exit 4"), "{log}");
+    assert!(folder.path().join("cuda-0.json").exists());
+    let hanging = [("MXPROBE_DOUBLE_MODEL", "v100"), ("MXPROBE_DOUBLE_FAULT", "hang"), ("COLLECT_SECONDS", "12")];
+    let started = std::time::Instant::now();
+    let (log, _) = collect(&hanging);
+    assert!(log.contains("run cuda:0: exit 124") || log.contains("run cuda:0: exit 4"), "{log}");
+    assert!(started.elapsed().as_secs() < 40, "{log}");
+}
