@@ -174,10 +174,10 @@ impl Driver {
             let text = format!("{} does not run on a device of sm_{}", module.target, self.settings.capability);
             return refusal(Status::NO_BINARY_FOR_GPU, text);
         }
-        let plans = self.unit.plans(&module).map_err(|(line, id)| {
-            let text = format!("Feature '{id}' not supported on .target '{}'", module.target);
-            Refusal { status: Status::INVALID_PTX, log: PtxFault::new(line, text).to_string() }
-        })?;
+        let plans = self
+            .unit
+            .plans(&module)
+            .map_err(|fault| Refusal { status: Status::INVALID_PTX, log: fault.to_string() })?;
         Ok(Program { module, plans })
     }
 

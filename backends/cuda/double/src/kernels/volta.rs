@@ -99,7 +99,7 @@ fn four_multiplies_of_small_integers_are_the_naive_products() {
                 let products = (0..4).map(|k| a[which][(row * 4 + k) as usize] * b[which][(k * 8 + column) as usize]);
                 let wanted = c[which][(row * 8 + column) as usize] + products.sum::<i64>();
                 assert!(
-                    found == wanted as f64,
+                    found.to_bits() == (wanted as f64).to_bits(),
                     "{layouts} {d_format} {c_format} lane {lane} element {i}: {found}, not {wanted}"
                 );
             }

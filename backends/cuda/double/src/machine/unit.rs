@@ -6,7 +6,7 @@ use mxprobe_api::{Device, Elements, Error, Format, Operation, OperationId, Shape
 use mxprobe_sim::{Model, ModelDevice};
 
 use super::fragments::{self, Operand};
-use crate::ptx::{Instruction, Layout, Module, Multiply};
+use crate::ptx::{Fault, Instruction, Layout, Module, Multiply, Step};
 
 /// The unit of a device.
 #[derive(Debug)]
@@ -69,17 +69,20 @@ impl Unit {
     ///
     /// # Errors
     /// The line of an instruction that this unit does not have, and its id.
-    pub(crate) fn plans(&self, module: &Module) -> Result<Plans, (usize, OperationId)> {
+    pub(crate) fn plans(&self, module: &Module) -> Result<Plans, Fault> {
+        let missing = |step: &Step, id: &OperationId| {
+            Fault::new(step.line, format!("Feature '{id}' not supported on .target '{}'", module.target))
+        };
         let mut plans = Plans::new();
         for (kernel_index, kernel) in module.kernels.iter().enumerate() {
             for (index, step) in kernel.steps.iter().enumerate() {
                 match &step.instruction {
                     Instruction::Multiply(multiply) => {
-                        let plan = self.plan(multiply).ok_or_else(|| (step.line, multiply.id.clone()))?;
+                        let plan = self.plan(multiply).ok_or_else(|| missing(step, &multiply.id))?;
                         plans.insert((kernel_index, index), plan);
                     }
                     Instruction::GroupMultiply(multiply) => {
-                        self.operation(&multiply.id).ok_or_else(|| (step.line, multiply.id.clone()))?;
+                        self.operation(&multiply.id).ok_or_else(|| missing(step, &multiply.id))?;
                     }
                     _ => {}
                 }
