@@ -1,6 +1,7 @@
 //! Whole kernels through the driver: known answers of each instruction, and matrix products against naive sums.
 
 mod mma;
+mod tcgen05;
 mod volta;
 mod wgmma;
 

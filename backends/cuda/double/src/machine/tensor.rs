@@ -1,6 +1,6 @@
 //! Tensor memory: 128 lanes of 512 columns of 32 bits for each block, and the multiplies that add to it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use mxprobe_api::{Format, OperationId};
 
@@ -36,6 +36,8 @@ struct Barrier {
 struct UnderWay {
     /// Where it arrives; `None` before it is committed.
     barrier: Option<u64>,
+    /// Somebody asked for it: it is there when it is asked for again, so that one question is never enough.
+    asked: bool,
     column: u32,
     n: u32,
     /// Row-major.
@@ -72,10 +74,13 @@ impl Wave<'_> {
                 Ok(())
             }
             TensorStep::TryWait { into, barrier, parity } => {
+                let mut asked = BTreeSet::new();
                 for lane in lanes {
                     let at = self.at(*barrier, *lane);
                     let block = self.block_of(*lane);
-                    self.arrive(step, block, at)?;
+                    if asked.insert((block, at)) {
+                        self.arrive(step, block, at)?;
+                    }
                     let phases = self.tensors[block].barriers[&at].phases;
                     // True once the phase of that parity is complete (PTX ISA 8.7, 9.7.13.15.16).
                     let complete = phases & 1 != self.value(*parity, *lane) & 1;
@@ -156,8 +161,9 @@ impl Wave<'_> {
         let barrier = tensor.barriers.get_mut(&at);
         let barrier = barrier.ok_or_else(|| Trap::failure(step, format!("there is no barrier at {at:#x}")))?;
         let (arrived, left): (Vec<_>, Vec<_>) =
-            std::mem::take(&mut tensor.under_way).into_iter().partition(|one| one.barrier == Some(at));
+            std::mem::take(&mut tensor.under_way).into_iter().partition(|one| one.barrier == Some(at) && one.asked);
         tensor.under_way = left;
+        tensor.under_way.iter_mut().filter(|one| one.barrier == Some(at)).for_each(|one| one.asked = true);
         if arrived.is_empty() {
             return Ok(());
         }
@@ -274,7 +280,7 @@ impl Wave<'_> {
         let a = matrix(multiply.a, LANES, id.a, |wave, row| wave.launch.unit.row_of_a(row))?;
         let b = matrix(multiply.b, n, id.b, |_, column| column)?;
         let d = self.launch.unit.product(&id, &a, &b, &c).map_err(|error| Trap::failure(step, error.to_string()))?;
-        self.tensors[block].under_way.push(UnderWay { barrier: None, column: start, n, d });
+        self.tensors[block].under_way.push(UnderWay { barrier: None, asked: false, column: start, n, d });
         Ok(())
     }
 }
