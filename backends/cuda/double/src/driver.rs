@@ -9,10 +9,10 @@ use std::{
 
 use crate::{
     cubin::{self, Code},
-    lowering::{FFMA, Lowering, lowering},
+    lowering::{FFMA, Lowering, UTCMMA, lowering},
     machine::{self, Launch, Plans, Unit},
     memory::Memory,
-    ptx::{self, Fault as PtxFault, Instruction, Kernel, Module},
+    ptx::{self, Fault as PtxFault, Instruction, Kernel, Module, TensorStep},
     settings::{Fault, Settings},
     status::Status,
 };
@@ -174,10 +174,10 @@ impl Driver {
             let text = format!("{} does not run on a device of sm_{}", module.target, self.settings.capability);
             return refusal(Status::NO_BINARY_FOR_GPU, text);
         }
-        let plans = self.unit.plans(&module).map_err(|(line, id)| {
-            let text = format!("Feature '{id}' not supported on .target '{}'", module.target);
-            Refusal { status: Status::INVALID_PTX, log: PtxFault::new(line, text).to_string() }
-        })?;
+        let plans = self
+            .unit
+            .plans(&module)
+            .map_err(|fault| Refusal { status: Status::INVALID_PTX, log: fault.to_string() })?;
         Ok(Program { module, plans })
     }
 
@@ -191,6 +191,10 @@ impl Driver {
         let operations = kernel.steps.iter().filter_map(|step| match &step.instruction {
             Instruction::Multiply(multiply) => Some(lower(&multiply.id)),
             Instruction::GroupMultiply(multiply) => Some(lower(&multiply.id)),
+            Instruction::Tensor(tensor) => matches!(**tensor, TensorStep::Multiply(_)).then(|| {
+                let opcode = if self.settings.fails(Fault::WrongOpcode) { FFMA } else { UTCMMA };
+                Lowering { opcodes: vec![(opcode, 1)], routines: Vec::new() }
+            }),
             _ => None,
         });
         Code { name: kernel.name.clone(), operations: operations.collect() }

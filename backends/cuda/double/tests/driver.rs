@@ -1,6 +1,6 @@
 //! The built library through the C interface, each time in a process of its own: what it is and how it fails is decided
 //! once, by the environment.
-#![allow(missing_docs)]
+#![allow(missing_docs, clippy::print_stdout)]
 
 use std::{
     collections::BTreeMap,

@@ -55,7 +55,9 @@ fn a(shape: Shape, bits: u32, g: u32, t: u32, i: u32) -> Option<Position> {
             (row, if i < 4 { t * 2 + (i & 1) } else { t * 2 + (i & 1) + 8 })
         }
         // 9.7.14.5.8, .m16n8k16 with .f64.
-        (16, 16, 64) => (upper_or_lower(i % 2 == 0, g), if i % 2 == 0 { i * 2 + t } else { i * 2 - 2 + t }),
+        (16, 16, 64) => {
+            (upper_or_lower(i.is_multiple_of(2), g), if i.is_multiple_of(2) { i * 2 + t } else { i * 2 - 2 + t })
+        }
         // 9.7.14.5.9, .m16n8k16 with .u8, .s8, .e4m3, .e5m2.
         (16, 16, 8) => (upper_or_lower(i < 4, g), t * 4 + (i & 3)),
         // 9.7.14.5.10, .m16n8k32 with .u4 and .s4.

@@ -1,6 +1,6 @@
 //! `wgmma`: 128 threads, operands in shared memory behind descriptors, results that are there only once waited for.
 
-use mxprobe_api::{Elements, Format, Operation, TileBatch};
+use mxprobe_api::Format;
 
 use super::{Registers, Trap, Wave, fragments};
 use crate::ptx::{GroupMultiply, GroupOperand, Instruction, SHARED_BASE, Step};
@@ -70,7 +70,21 @@ impl Wave<'_> {
         if !group.fenced {
             return Err(Trap::failure(step, "no `wgmma.fence` before the first `wgmma.mma_async`"));
         }
-        let block = first as usize / self.block_lanes;
+        self.check_shared(step, first)?;
+        let id = &multiply.id;
+        let a = self.rows_of_a(step, multiply, first)?;
+        let b = self.columns_of_b(step, multiply, first)?;
+        let c = self.accumulator(multiply, first);
+        let d = self.launch.unit.product(id, &a, &b, &c).map_err(|error| Trap::failure(step, error.to_string()))?;
+        let n = id.shape.n;
+        let one = UnderWay { commit: None, registers: multiply.d.clone(), values: in_registers(&d, n, id.d) };
+        self.groups[first as usize / 128].under_way.push(one);
+        Ok(())
+    }
+
+    /// That what the block wrote to shared memory can be seen through a descriptor.
+    pub(super) fn check_shared(&self, step: &Step, lane: u32) -> Result<(), Trap> {
+        let block = lane as usize / self.block_lanes;
         let of_block = block * self.block_lanes..(block + 1) * self.block_lanes;
         if self.unfenced[of_block.clone()].contains(&true) {
             return Err(Trap::failure(step, "shared memory was written and no `fence.proxy.async` followed"));
@@ -78,40 +92,7 @@ impl Wave<'_> {
         if self.unsynchronised[of_block].contains(&true) {
             return Err(Trap::failure(step, "shared memory was written and no barrier followed"));
         }
-        let id = &multiply.id;
-        let Some(operation) = self.launch.unit.operation(id).cloned() else {
-            return Err(Trap::failure(step, format!("this unit has no {id}")));
-        };
-        let (n, k) = (id.shape.n, id.shape.k);
-        let a = self.rows_of_a(step, multiply, first)?;
-        let b = self.columns_of_b(step, multiply, first)?;
-        let c = self.accumulator(multiply, first);
-        let narrow = operation.id.shape.n;
-        let mut d = vec![0; (64 * n) as usize];
-        let tiles = n / narrow;
-        let mut batch = TileBatch::zeros(&operation, tiles as usize);
-        for tile in 0..tiles {
-            fill(&mut batch.a, tile * 64 * k, a.iter().copied());
-            let columns = tile * narrow..(tile + 1) * narrow;
-            let part = (0..k).flat_map(|row| columns.clone().map(move |column| (column * k + row) as usize));
-            fill(&mut batch.b, tile * k * narrow, part.map(|index| b[index]));
-            let part = (0..64).flat_map(|row| columns.clone().map(move |column| (row * n + column) as usize));
-            fill(&mut batch.c, tile * 64 * narrow, part.map(|index| c[index]));
-        }
-        let computed = self.compute_group(step, &operation, &batch)?;
-        for tile in 0..tiles {
-            for (row, column) in (0..64).flat_map(|row| (0..narrow).map(move |column| (row, column))) {
-                let bits = computed.get((tile * 64 * narrow + row * narrow + column) as usize);
-                d[(row * n + tile * narrow + column) as usize] = bits;
-            }
-        }
-        let one = UnderWay { commit: None, registers: multiply.d.clone(), values: in_registers(&d, n, id.d) };
-        self.groups[first as usize / 128].under_way.push(one);
         Ok(())
-    }
-
-    fn compute_group(&self, step: &Step, operation: &Operation, batch: &TileBatch) -> Result<Elements, Trap> {
-        self.launch.unit.compute(operation, batch).map_err(|error| Trap::failure(step, error.to_string()))
     }
 
     /// A, row-major.
@@ -187,7 +168,7 @@ impl Wave<'_> {
     /// One element of a matrix whose rows (columns of B) run along k, without swizzle: core matrices of 8 rows by 16
     /// bytes, `stride` apart along the rows and `leading` apart along k (PTX ISA 8.7, 9.7.15.5.1.2; bits 0 to 13 the
     /// address, 16 to 29 the leading and 32 to 45 the stride offset, each without its low 4 bits).
-    fn shared_element(
+    pub(super) fn shared_element(
         &self,
         step: &Step,
         descriptor: u64,
@@ -209,12 +190,6 @@ impl Wave<'_> {
             Trap::failure(step, format!("descriptor {descriptor:#x} leads to {at:#x}, outside shared memory"))
         })?;
         Ok(bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)))
-    }
-}
-
-fn fill(elements: &mut Elements, start: u32, values: impl Iterator<Item = u64>) {
-    for (index, bits) in (start as usize..).zip(values) {
-        elements.set(index, bits);
     }
 }
 

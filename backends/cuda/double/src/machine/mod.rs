@@ -8,6 +8,7 @@ mod float;
 mod fragments;
 mod group;
 mod memory;
+mod tensor;
 mod unit;
 
 use std::{borrow::Cow, collections::BTreeMap};
@@ -19,6 +20,7 @@ use crate::{
 };
 
 use group::Group;
+use tensor::Tensor;
 use unit::Registers;
 pub(crate) use unit::{Plans, Unit};
 
@@ -93,6 +95,11 @@ struct Wave<'a> {
     unfenced: Vec<bool>,
     /// Lanes whose writes to shared memory other lanes may not see yet.
     unsynchronised: Vec<bool>,
+    /// Lanes whose writes to tensor memory may be under way.
+    unstored: Vec<bool>,
+    /// Lane, register and value of loads from tensor memory that nobody has waited for.
+    loading: Vec<(u32, usize, u64)>,
+    tensors: Vec<Tensor>,
     groups: Vec<Group>,
     /// Lanes by the instruction that they stand at.
     ready: BTreeMap<usize, Lanes>,
@@ -122,6 +129,9 @@ impl<'a> Wave<'a> {
             shared: vec![vec![0xcd; shared_bytes]; blocks],
             unfenced: vec![false; lanes],
             unsynchronised: vec![false; lanes],
+            unstored: vec![false; lanes],
+            loading: Vec::new(),
+            tensors: (0..blocks).map(|_| Tensor::default()).collect(),
             groups: (0..lanes.div_ceil(128)).map(|_| Group::default()).collect(),
             ready: BTreeMap::from([(0, all)]),
             waiting: Vec::new(),
@@ -135,6 +145,10 @@ impl<'a> Wave<'a> {
             self.advance(at, lanes)?;
         }
         match self.waiting.first() {
+            None if self.tensors.iter().any(Tensor::is_held) => {
+                let step = &self.launch.kernel.steps[self.launch.kernel.steps.len() - 1];
+                Err(Trap::failure(step, "the kernel ended and did not free its tensor memory"))
+            }
             None => Ok(()),
             Some((_, at)) => {
                 let step = &self.launch.kernel.steps[at - 1];
@@ -341,6 +355,7 @@ impl<'a> Wave<'a> {
             | Instruction::GroupMultiply(_)
             | Instruction::GroupCommit
             | Instruction::GroupWait(_) => self.group(step, lanes),
+            Instruction::Tensor(tensor) => self.tensor(step, tensor, lanes),
             Instruction::Nothing | Instruction::Branch { .. } | Instruction::Barrier | Instruction::Exit => Ok(()),
         }
     }

@@ -6,7 +6,7 @@ use mxprobe_api::{Device, Elements, Error, Format, Operation, OperationId, Shape
 use mxprobe_sim::{Model, ModelDevice};
 
 use super::fragments::{self, Operand};
-use crate::ptx::{Instruction, Layout, Module, Multiply};
+use crate::ptx::{Fault, Instruction, Layout, Module, Multiply, Step};
 
 /// The unit of a device.
 #[derive(Debug)]
@@ -51,9 +51,45 @@ impl Unit {
         if let Some(operation) = self.device.operations().get(id) {
             return Some(operation);
         }
-        // Each column of D is computed for itself: a wgmma of n columns is n/8 of 8.
-        let narrow = OperationId { shape: Shape { n: 8, ..id.shape }, ..id.clone() };
-        self.device.operations().get(&narrow).filter(|_| id.family == "wgmma")
+        // Rows and columns of D are computed each for itself: wgmma and tcgen05 of a larger shape are several of a smaller.
+        let smaller = |own: &OperationId| {
+            let Shape { m, n, .. } = own.shape;
+            let fits = id.shape.m.is_multiple_of(m) && id.shape.n.is_multiple_of(n);
+            fits && *own == OperationId { shape: Shape { m, n, ..id.shape }, ..id.clone() }
+        };
+        let operations = self.device.operations().values();
+        operations.filter(|_| id.family != "mma").find(|operation| smaller(&operation.id))
+    }
+
+    /// D, row-major, of A row after row, B column after column and C row after row.
+    pub(crate) fn product(&self, id: &OperationId, a: &[u64], b: &[u64], c: &[u64]) -> Result<Vec<u64>, Error> {
+        let operation = self.operation(id).ok_or_else(|| Error::unsupported(format!("this unit has no {id}")))?;
+        let ((_, n, k), (rows, columns, _)) = (id.shape.sizes(), operation.id.shape.sizes());
+        let across = n / columns;
+        let tiles = c.len() / (rows * columns);
+        let mut batch = TileBatch::zeros(operation, tiles);
+        // Where element `at` of a tile of so many columns begins among the whole.
+        let origin = |tile: usize| (tile / across * rows, tile % across * columns);
+        for tile in 0..tiles {
+            let (row, column) = origin(tile);
+            for at in 0..rows * k {
+                batch.a.set(tile * rows * k + at, a[row * k + at]);
+            }
+            for at in 0..k * columns {
+                batch.b.set(tile * k * columns + at, b[(column + at % columns) * k + at / columns]);
+            }
+            for at in 0..rows * columns {
+                batch.c.set(tile * rows * columns + at, c[(row + at / columns) * n + column + at % columns]);
+            }
+        }
+        let computed = self.compute(operation, &batch)?;
+        let mut d = vec![0; c.len()];
+        for (index, bits) in computed.iter().enumerate() {
+            let (tile, at) = (index / (rows * columns), index % (rows * columns));
+            let (row, column) = origin(tile);
+            d[(row + at / columns) * n + column + at % columns] = bits;
+        }
+        Ok(d)
     }
 
     pub(crate) fn compute(&self, operation: &Operation, batch: &TileBatch) -> Result<Elements, Error> {
@@ -69,17 +105,20 @@ impl Unit {
     ///
     /// # Errors
     /// The line of an instruction that this unit does not have, and its id.
-    pub(crate) fn plans(&self, module: &Module) -> Result<Plans, (usize, OperationId)> {
+    pub(crate) fn plans(&self, module: &Module) -> Result<Plans, Fault> {
+        let missing = |step: &Step, id: &OperationId| {
+            Fault::new(step.line, format!("Feature '{id}' not supported on .target '{}'", module.target))
+        };
         let mut plans = Plans::new();
         for (kernel_index, kernel) in module.kernels.iter().enumerate() {
             for (index, step) in kernel.steps.iter().enumerate() {
                 match &step.instruction {
                     Instruction::Multiply(multiply) => {
-                        let plan = self.plan(multiply).ok_or_else(|| (step.line, multiply.id.clone()))?;
+                        let plan = self.plan(multiply).ok_or_else(|| missing(step, &multiply.id))?;
                         plans.insert((kernel_index, index), plan);
                     }
                     Instruction::GroupMultiply(multiply) => {
-                        self.operation(&multiply.id).ok_or_else(|| (step.line, multiply.id.clone()))?;
+                        self.operation(&multiply.id).ok_or_else(|| missing(step, &multiply.id))?;
                     }
                     _ => {}
                 }

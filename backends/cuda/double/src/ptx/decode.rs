@@ -13,6 +13,7 @@ use super::{
     matrix,
     syntax::{Declaration, EntryText, Item, Operand, Statement, number},
     target::Target,
+    tensor,
 };
 
 /// Where static shared memory begins: not at 0, so that a forgotten base is found.
@@ -176,7 +177,7 @@ impl Decoder<'_> {
         self.statement.fault(text)
     }
 
-    fn unknown(&self) -> Fault {
+    pub(super) fn unknown(&self) -> Fault {
         self.fault(format!("`{}` is not understood by the test double", self.statement.opcode.join(".")))
     }
 
@@ -308,6 +309,8 @@ impl Decoder<'_> {
             "fence" => Ok(Instruction::Nothing),
             "mma" => matrix::multiply(self),
             "wgmma" => matrix::group(self),
+            "mbarrier" => tensor::barrier(self),
+            "tcgen05" => tensor::tensor(self),
             _ => Err(self.unknown()),
         }
     }
@@ -551,7 +554,7 @@ impl Decoder<'_> {
         Ok((space, kind, count))
     }
 
-    fn address(&self, operand: &Operand, space: Space) -> Result<Address, Fault> {
+    pub(super) fn address(&self, operand: &Operand, space: Space) -> Result<Address, Fault> {
         let Operand::Address { base, offset } = operand else { return Err(self.fault("an address is missing")) };
         let table = match space {
             Space::Parameter => &self.names.parameters,

@@ -3,6 +3,7 @@
 use super::{
     matrix::{GroupMultiply, Multiply},
     target::Target,
+    tensor::TensorStep,
 };
 
 /// A compiled module.
@@ -265,4 +266,5 @@ pub(crate) enum Instruction {
     GroupMultiply(Box<GroupMultiply>),
     GroupCommit,
     GroupWait(u32),
+    Tensor(Box<TensorStep>),
 }

@@ -121,7 +121,7 @@ fn shape(word: &str) -> Option<Shape> {
 
 /// Reads `mma.sync.aligned.…`.
 pub(super) fn multiply(decoder: &Decoder<'_>) -> Result<Instruction, Fault> {
-    if !decoder.statement.opcode.get(1..3).is_some_and(|words| words == ["sync", "aligned"]) {
+    if decoder.statement.opcode.get(1..3).is_none_or(|words| words != ["sync", "aligned"]) {
         return Err(decoder.fault("`mma` is `mma.sync.aligned`"));
     }
     let words = Words::read(decoder, 3)?;
@@ -185,7 +185,7 @@ fn scale_count(decoder: &Decoder<'_>, words: &Words, id: &OperationId) -> Result
         Some("mxf4nvf4") => &[2, 4],
         Some(other) => return wrong(format!("Unexpected token '.kind::{other}'")),
     };
-    if allowed.is_empty() != !words.block_scale {
+    if allowed.is_empty() == words.block_scale {
         return wrong("`.block_scale` belongs to the kinds mxf8f6f4, mxf4 and mxf4nvf4".into());
     }
     if allowed.is_empty() {

@@ -5,6 +5,7 @@ mod kernel;
 mod matrix;
 mod syntax;
 mod target;
+mod tensor;
 
 use std::fmt;
 
@@ -15,6 +16,7 @@ pub(crate) use kernel::{
 };
 pub(crate) use matrix::{GroupMultiply, GroupOperand, Layout, Multiply, Scales};
 pub(crate) use target::loads_on;
+pub(crate) use tensor::{TensorKind, TensorMultiply, TensorStep};
 
 /// Why PTX cannot be compiled.
 #[derive(Clone, Debug, PartialEq, Eq)]

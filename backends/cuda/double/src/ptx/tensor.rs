@@ -1,0 +1,172 @@
+//! `tcgen05` and `mbarrier`: what kernels that use tensor memory are made of.
+
+use super::{
+    Fault,
+    decode::{Decoder, constant},
+    kernel::{Address, Instruction, Kind, Source, Space, Type},
+    syntax::Operand,
+};
+
+/// One step on tensor memory or on a barrier in shared memory.
+#[derive(Debug)]
+pub(crate) enum TensorStep {
+    /// `mbarrier.init`.
+    Initialise {
+        barrier: Address,
+        count: Source,
+    },
+    /// `mbarrier.try_wait.parity`.
+    TryWait {
+        into: usize,
+        barrier: Address,
+        parity: Source,
+    },
+    Allocate {
+        slot: Address,
+        columns: u32,
+    },
+    Free {
+        start: Source,
+        columns: u32,
+    },
+    /// 32 lanes by as many columns as there are registers.
+    Store {
+        address: Address,
+        from: Vec<usize>,
+    },
+    Load {
+        address: Address,
+        into: Vec<usize>,
+    },
+    WaitStores,
+    WaitLoads,
+    Multiply(TensorMultiply),
+    /// All multiplies so far arrive at a barrier once they are done.
+    Commit {
+        barrier: Address,
+    },
+}
+
+/// `tcgen05.mma`.
+#[derive(Debug)]
+pub(crate) struct TensorMultiply {
+    pub kind: TensorKind,
+    pub d: Address,
+    pub a: Source,
+    pub b: Source,
+    /// The instruction descriptor: shape and formats.
+    pub descriptor: Source,
+    /// False: D is not added.
+    pub adds: Source,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TensorKind {
+    F16,
+    Tf32,
+    F8F6F4,
+    I8,
+}
+
+const WORD: Type = Type { kind: Kind::Bits, bits: 32 };
+
+fn step(step: TensorStep) -> Result<Instruction, Fault> {
+    Ok(Instruction::Tensor(Box::new(step)))
+}
+
+/// Reads `mbarrier.…`.
+pub(super) fn barrier(decoder: &Decoder<'_>) -> Result<Instruction, Fault> {
+    let opcode: Vec<&str> = decoder.statement.opcode.iter().map(String::as_str).collect();
+    match opcode[1..] {
+        ["init", "shared" | "shared::cta", "b64"] => {
+            let operands = decoder.operands(2)?;
+            let barrier = decoder.address(&operands[0], Space::Shared)?;
+            step(TensorStep::Initialise { barrier, count: decoder.source(decoder.word(&operands[1])?, WORD)? })
+        }
+        ["try_wait", "parity", "shared" | "shared::cta", "b64"] => {
+            let operands = decoder.operands(3)?;
+            let into = decoder.predicate(decoder.word(&operands[0])?)?;
+            let barrier = decoder.address(&operands[1], Space::Shared)?;
+            step(TensorStep::TryWait { into, barrier, parity: decoder.source(decoder.word(&operands[2])?, WORD)? })
+        }
+        _ => Err(decoder.unknown()),
+    }
+}
+
+/// Reads `tcgen05.…`.
+pub(super) fn tensor(decoder: &Decoder<'_>) -> Result<Instruction, Fault> {
+    let opcode: Vec<&str> = decoder.statement.opcode.iter().map(String::as_str).collect();
+    if ![100, 103, 107, 110].iter().any(|number| decoder.target.has_features_of(*number)) || decoder.version < 86 {
+        let text = format!("Feature '{}' requires .target sm_100a or higher and .version 8.6", opcode.join("."));
+        return Err(decoder.fault(text));
+    }
+    let columns = |operand: &Operand| {
+        let count = constant(decoder.word(operand)?, WORD).and_then(|count| u32::try_from(count).ok());
+        let count = count.filter(|count| count.is_power_of_two() && (32..=512).contains(count));
+        count.ok_or_else(|| decoder.fault("columns are a power of two from 32 to 512"))
+    };
+    match opcode[1..] {
+        ["alloc", "cta_group::1", "sync", "aligned", "shared::cta", "b32"] => {
+            let operands = decoder.operands(2)?;
+            let slot = decoder.address(&operands[0], Space::Shared)?;
+            step(TensorStep::Allocate { slot, columns: columns(&operands[1])? })
+        }
+        ["dealloc", "cta_group::1", "sync", "aligned", "b32"] => {
+            let operands = decoder.operands(2)?;
+            let start = decoder.source(decoder.word(&operands[0])?, WORD)?;
+            step(TensorStep::Free { start, columns: columns(&operands[1])? })
+        }
+        ["relinquish_alloc_permit", "cta_group::1", "sync", "aligned"]
+        | ["fence::before_thread_sync" | "fence::after_thread_sync"] => {
+            decoder.operands(0).map(|_| Instruction::Nothing)
+        }
+        ["wait::st", "sync", "aligned"] => step(TensorStep::WaitStores),
+        ["wait::ld", "sync", "aligned"] => step(TensorStep::WaitLoads),
+        ["st", "sync", "aligned", "32x32b", count, "b32"] => {
+            let operands = decoder.operands(2)?;
+            let address = decoder.address(&operands[0], Space::Shared)?;
+            step(TensorStep::Store { address, from: registers(decoder, count, &operands[1])? })
+        }
+        ["ld", "sync", "aligned", "32x32b", count, "b32"] => {
+            let operands = decoder.operands(2)?;
+            let address = decoder.address(&operands[1], Space::Shared)?;
+            step(TensorStep::Load { address, into: registers(decoder, count, &operands[0])? })
+        }
+        ["commit", "cta_group::1", "mbarrier::arrive::one", "shared::cluster", "b64"]
+        | ["commit", "cta_group::1", "mbarrier::arrive::one", "b64"] => {
+            let barrier = decoder.address(&decoder.operands(1)?[0], Space::Shared)?;
+            step(TensorStep::Commit { barrier })
+        }
+        ["mma", "cta_group::1", kind] => {
+            let kind = match kind {
+                "kind::f16" => TensorKind::F16,
+                "kind::tf32" => TensorKind::Tf32,
+                "kind::f8f6f4" => TensorKind::F8F6F4,
+                "kind::i8" => TensorKind::I8,
+                _ => return Err(decoder.unknown()),
+            };
+            let operands = decoder.operands(5)?;
+            let long = Type { kind: Kind::Bits, bits: 64 };
+            step(TensorStep::Multiply(TensorMultiply {
+                kind,
+                d: decoder.address(&operands[0], Space::Shared)?,
+                a: decoder.source(decoder.word(&operands[1])?, long)?,
+                b: decoder.source(decoder.word(&operands[2])?, long)?,
+                descriptor: decoder.source(decoder.word(&operands[3])?, WORD)?,
+                adds: Source::Register(decoder.predicate(decoder.word(&operands[4])?)?),
+            }))
+        }
+        _ => Err(decoder.unknown()),
+    }
+}
+
+/// `x8` and eight registers.
+fn registers(decoder: &Decoder<'_>, count: &str, operand: &Operand) -> Result<Vec<usize>, Fault> {
+    let wanted = count.strip_prefix('x').and_then(|count| count.parse::<usize>().ok());
+    let wanted = wanted.filter(|count| count.is_power_of_two() && *count <= 128).ok_or_else(|| decoder.unknown())?;
+    let found = decoder.vector(operand, 32)?;
+    if found.len() != wanted {
+        return Err(decoder.fault(format!("`.{count}` takes {wanted} registers, not {}", found.len())));
+    }
+    Ok(found)
+}
