@@ -139,6 +139,17 @@ fn warp_loop(body: &mut Body) {
     );
 }
 
+/// On to the next group, and the end.
+fn warp_loop_end(body: &mut Body) {
+    body.lines(
+        "add.u32 %group, %group, %stride;
+        setp.lt.u32 %more, %group, %count;
+        @%more bra next;",
+    );
+    body.label("finish");
+    body.line("ret;");
+}
+
 /// One warp a group: registers, one `mma.sync`, registers.
 fn warp(instruction: &Instruction, layouts: &Layouts, target: Target) -> Kernel {
     const THREADS: u32 = 128;
@@ -185,13 +196,7 @@ fn warp(instruction: &Instruction, layouts: &Layouts, target: Target) -> Kernel 
     }
     body.line(format!("{} {operands};", instruction.text));
     d.store(&mut body, "%p_d");
-    body.lines(
-        "add.u32 %group, %group, %stride;
-        setp.lt.u32 %more, %group, %count;
-        @%more bra next;",
-    );
-    body.label("finish");
-    body.line("ret;");
+    warp_loop_end(&mut body);
     let text = module(target, &parameters, THREADS, &body);
     Kernel { text, threads: THREADS, groups_at_once: THREADS / 32 }
 }
@@ -240,13 +245,7 @@ fn opaque(instruction: &Instruction, layouts: &Layouts, target: Target) -> Kerne
             ));
         }
     }
-    body.lines(
-        "add.u32 %group, %group, %stride;
-        setp.lt.u32 %more, %group, %count;
-        @%more bra next;",
-    );
-    body.label("finish");
-    body.line("ret;");
+    warp_loop_end(&mut body);
     let text = module(target, &["a", "b", "c", "d"], THREADS, &body);
     Kernel { text, threads: THREADS, groups_at_once: THREADS / 32 }
 }
