@@ -72,7 +72,7 @@ fn finding<'a>(report: &'a Report, operation: &str, probe: &str) -> &'a Finding 
 
 /// Probes every operation that the double of a model offers, and compares each report with the model.
 fn finds_the_model(name: &str, operations: &[&str], at_least: usize) {
-    let model = shipped().into_iter().find(|model| model.name == name).unwrap();
+    let model = shipped().iter().find(|model| model.name == name).unwrap();
     let report = report(&[("MXPROBE_DOUBLE_MODEL", name)], operations, 0);
     assert!(report.device.emulated && report.operations.len() >= at_least, "{} operations", report.operations.len());
     assert_eq!(report.device.fingerprint, model.fingerprint);
@@ -83,7 +83,7 @@ fn finds_the_model(name: &str, operations: &[&str], at_least: usize) {
             wrong.push(format!("{id} is offered, and {name} has no such operation"));
             continue;
         }
-        wrong.extend(recovery::differences(&model, id, operation));
+        wrong.extend(recovery::differences(model, id, operation));
         for probe in ["instruction", "emulation"] {
             if operation.finding(probe).is_none_or(|finding| finding.outcome != Outcome::Measured) {
                 wrong.push(format!("{id}: {probe} is not measured"));

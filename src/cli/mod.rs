@@ -8,10 +8,12 @@ mod explain;
 mod failure;
 #[cfg(feature = "fault-devices")]
 mod fault;
+mod gemm;
 mod glob;
 mod input;
 mod isolation;
 mod list;
+mod npy;
 mod output;
 mod registry;
 mod run;
@@ -51,6 +53,7 @@ fn dispatch(line: CommandLine) -> Outcome {
         Command::Run(arguments) => run::run(&arguments, screen),
         Command::List(arguments) => list::list(&arguments, screen),
         Command::Eval(arguments) => eval::eval(&arguments),
+        Command::Gemm(arguments) => gemm::gemm(&arguments, screen),
         Command::Report(arguments) => view::view(&arguments, screen),
         Command::Explain(arguments) => explain::explain(&arguments),
         Command::Schema(arguments) => validate::schema(&arguments),

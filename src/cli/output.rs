@@ -38,21 +38,44 @@ pub(crate) fn note(words: impl Display) {
 
 /// Replaces a file in one step: a reader sees the old text or the new one, never a part.
 pub(crate) fn replace(path: &Path, text: &str) -> Result<(), Failure> {
-    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    replace_bytes(path, text.as_bytes())
+}
+
+/// Says before anything is computed that a file could not be written.
+pub(crate) fn can_write(path: &Path) -> Result<(), Failure> {
+    if fs::metadata(path).is_ok_and(|existing| !existing.is_dir()) {
+        return fs::OpenOptions::new().append(true).open(path).map(drop).map_err(|error| unwritable(path, &error));
+    }
+    tempfile::Builder::new()
+        .prefix(".mxprobe-")
+        .tempfile_in(folder(path))
+        .map(drop)
+        .map_err(|error| unwritable(path, &error))
+}
+
+fn folder(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+fn unwritable(path: &Path, error: &io::Error) -> Failure {
+    Failure::usage(format!("`{}` cannot be written: {error}", path.display()))
+        .help("`--out` takes a file, or a directory that exists, where this user may write")
+}
+
+/// As [`replace`], with bytes.
+pub(crate) fn replace_bytes(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    let directory = folder(path);
     let write = || -> io::Result<()> {
         if fs::metadata(path).is_ok_and(|existing| !existing.is_file()) {
-            return fs::write(path, text); // a pipe or /dev/null: there is nothing to rename over
+            return fs::write(path, bytes); // a pipe or /dev/null: there is nothing to rename over
         }
         let mut file = tempfile::Builder::new().prefix(".mxprobe-").tempfile_in(directory)?;
-        file.write_all(text.as_bytes())?;
+        file.write_all(bytes)?;
         readable_by_all(file.as_file())?;
         file.persist(path).map_err(|error| error.error)?;
         Ok(())
     };
-    write().map_err(|error| {
-        Failure::usage(format!("`{}` cannot be written: {error}", path.display()))
-            .help("`--out` takes a file, or a directory that exists, where this user may write")
-    })
+    write().map_err(|error| unwritable(path, &error))
 }
 
 /// Temporary files are private; a report is an ordinary file.

@@ -3,6 +3,7 @@
 
 mod bad_input;
 mod eval;
+mod gemm;
 #[cfg(feature = "fault-devices")]
 mod isolation;
 mod listing;

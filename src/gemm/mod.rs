@@ -1,0 +1,88 @@
+//! Products of whole matrices on one unit, device or model: words, order, accumulation, and the error that is left.
+//!
+//! A product here is D = A·B + C of any m, n, k. Elements of A and B are values; each is given to the unit as one or more
+//! *words* of the operation's format ([`words`]), and the products of words are joined as an [`Algorithm`] says. Nothing
+//! is rounded anywhere but where the algorithm says so: every step is in [`Algorithm`]'s documentation.
+
+mod growth;
+mod multiply;
+mod plot;
+mod random;
+mod reference;
+mod unit;
+mod words;
+
+pub use growth::{Cause, Curve, Growth, Interval, Point, Variant, grow};
+pub use multiply::{Accumulation, Algorithm, Method, Product, Products, multiply};
+pub use plot::svg;
+pub use random::Uniform;
+pub use reference::{Errors, errors};
+pub use unit::Unit;
+pub use words::{Rounded, Scaling, Split, words};
+
+use mxprobe_api::{Elements, Error, Format};
+
+/// A matrix of values, row-major.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Matrix {
+    /// Rows.
+    pub rows: usize,
+    /// Columns.
+    pub columns: usize,
+    /// The values, `rows · columns` of them.
+    pub values: Vec<f64>,
+}
+
+impl Matrix {
+    /// A matrix from its values, row-major.
+    ///
+    /// # Errors
+    /// If there are not `rows · columns` values.
+    pub fn new(rows: usize, columns: usize, values: Vec<f64>) -> Result<Self, Error> {
+        if rows.checked_mul(columns) != Some(values.len()) {
+            return Err(Error::invalid(format!("{} values are no {rows}×{columns} matrix", values.len())));
+        }
+        Ok(Self { rows, columns, values })
+    }
+
+    /// +0 everywhere.
+    #[must_use]
+    pub fn zeros(rows: usize, columns: usize) -> Self {
+        Self { rows, columns, values: vec![0.0; rows * columns] }
+    }
+
+    /// The values of bits.
+    #[must_use]
+    pub fn of(rows: usize, columns: usize, bits: &Elements) -> Self {
+        let format = bits.format();
+        Self { rows, columns, values: bits.iter().map(|bits| format.to_f64(bits)).collect() }
+    }
+
+    /// The bits of values that a format holds exactly.
+    ///
+    /// # Errors
+    /// The first value that it does not hold, with its place. A NaN becomes the format's own.
+    pub fn exactly(&self, format: Format, name: &str) -> Result<Elements, Error> {
+        let mut bits = Elements::from_bits(format, []);
+        for (at, value) in self.values.iter().enumerate() {
+            let element = format.from_f64(*value);
+            let back = format.to_f64(element);
+            if back.to_bits() != value.to_bits() && !(back.is_nan() && value.is_nan()) {
+                return Err(Error::invalid(format!(
+                    "{name}[{}, {}] is {value:e}, which {format} does not hold exactly",
+                    at / self.columns.max(1),
+                    at % self.columns.max(1)
+                )));
+            }
+            bits.push(element);
+        }
+        Ok(bits)
+    }
+
+    /// Columns `first` to `first + count`.
+    #[must_use]
+    pub fn columns_from(&self, first: usize, count: usize) -> Self {
+        let rows = self.values.chunks(self.columns.max(1)).flat_map(|row| &row[first..first + count]);
+        Self { rows: self.rows, columns: count, values: rows.copied().collect() }
+    }
+}

@@ -1,0 +1,323 @@
+//! How products of words become one product.
+
+use mxprobe_api::{Elements, Error, Format};
+
+use super::{
+    Matrix, Rounded, Split, Unit,
+    unit::Lengths,
+    words::{scaled, words},
+};
+
+/// What is computed besides A1·B1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Products {
+    /// Ai·Bj with i + j ≤ p + 1: what is left out is as small as what the words leave out.
+    Significant,
+    /// Every Ai·Bj.
+    All,
+}
+
+/// Where the products along k are added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Accumulation {
+    /// In the unit, from the first k to the last.
+    Unit,
+    /// In the unit within blocks of so many k, each from +0; the sums of the blocks in f32, to nearest, k ascending
+    /// (FABsum-v1).
+    F32 {
+        /// Products in a block.
+        block: usize,
+    },
+    /// The same with f64 between the blocks, rounded to f32 at the end (FABsum-v2).
+    F64 {
+        /// Products in a block.
+        block: usize,
+    },
+}
+
+/// A way to use the words, after those who proposed it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// Fasi, Higham, Lopez, Mary and Mikaitis, SISC 2023, Algorithms 2.1, 4.1 and 4.4: the products from the smallest to the
+    /// largest, C chained through them in the unit; [`Accumulation`] is that of A1·B1, the others' is the unit's.
+    Multiword,
+    /// Markidis et al., IPDPSW 2018: p = 2, all four products, from the smallest to the largest, C chained through them.
+    Markidis,
+    /// Ootomo and Yokota, IJHPCA 2022: p = 2, second words lifted by 2^11; A1·B1 is added outside the unit, in f32 to
+    /// nearest, after every operation along k; A2·B1 + A1·B2 are chained in the unit from +0, and join at the end, divided by
+    /// 2^11, in f32 to nearest. C is added last, in f32 to nearest.
+    Ootomo,
+}
+
+/// Everything that decides the bits of a product beside the unit and the matrices.
+///
+/// [`multiply`] does, in this order:
+/// 1. A is split by rows and B by columns, as [`words`] says.
+/// 2. C, if any, is what the sum begins with (`Ootomo`: what is added last); it must be exact in the operation's format.
+///    With line scaling C must be absent, since the sum is scaled.
+/// 3. The products of words (i, j): i + j descending; of equal i + j, i descending. Each is D = Ai·Bj + (the last D), all
+///    along k in the unit, one operation after another. With lifted words the sums of each i + j are apart, from +0, and
+///    are joined in f32 to nearest, smallest first, divided by 2^(lift·(i + j − 2)), which is exact.
+/// 4. A1·B1 with a block accumulation: blocks of k, each from +0 in the unit; S begins as the last D and is S + block in f32
+///    or f64, to nearest, k ascending. f64 is rounded to f32 at the end.
+/// 5. With line scaling, D(i, j) is multiplied by the powers of two of row i and column j: exact but for underflow and overflow
+///    of f32, where it is rounded to nearest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Algorithm {
+    /// The way.
+    pub method: Method,
+    /// How A and B become words.
+    pub split: Split,
+    /// Which products.
+    pub products: Products,
+    /// Where A1·B1 is added.
+    pub accumulation: Accumulation,
+}
+
+/// A product, and what is worth knowing of it.
+#[derive(Clone, Debug)]
+pub struct Product {
+    /// D, m×n, row-major: in the operation's format, or f32 where sums were made outside the unit.
+    pub d: Elements,
+    /// Elements of A that its words do not hold exactly.
+    pub inexact_a: usize,
+    /// Elements of B that its words do not hold exactly.
+    pub inexact_b: usize,
+    /// Products of words.
+    pub products: usize,
+}
+
+/// D = A·B + C.
+///
+/// # Errors
+/// [`Error::is_invalid`] where lengths do not fit, C is not exact, or the parts of the algorithm do not go together;
+/// [`Error::is_unsupported`] where the operation cannot do it; else what the device reports.
+pub fn multiply(
+    unit: &Unit<'_>,
+    a: &Matrix,
+    b: &Matrix,
+    c: Option<&Matrix>,
+    algorithm: &Algorithm,
+) -> Result<Product, Error> {
+    let lengths = check(unit, a, b, c, algorithm)?;
+    let id = unit.id();
+    let split = match algorithm.method {
+        Method::Ootomo => Split { lift_bits: OOTOMO_LIFT, ..algorithm.split },
+        _ => algorithm.split,
+    };
+    let of_a = words(a, id.a, &split, true);
+    let of_b = words(b, id.b, &split, false);
+    let start = match c {
+        Some(c) => c.exactly(id.c, "C")?,
+        None => Elements::zeros(id.c, lengths.m * lengths.n),
+    };
+    join(unit, lengths, (&of_a, &of_b), start, &Algorithm { split, ..*algorithm })
+}
+
+/// The product of matrices that were split before, into as many words or more.
+pub(super) fn join(
+    unit: &Unit<'_>,
+    lengths: Lengths,
+    (of_a, of_b): (&Rounded, &Rounded),
+    start: Elements,
+    algorithm: &Algorithm,
+) -> Result<Product, Error> {
+    let Split { words, lift_bits, .. } = algorithm.split;
+    let work = Work { unit, lengths, of_a, of_b, words, lift: lift_bits };
+    let (d, products) = match algorithm.method {
+        Method::Ootomo => work.ootomo(&start)?,
+        _ if lift_bits == 0 => work.chained(start, algorithm)?,
+        _ => work.levels(&start, algorithm)?,
+    };
+    let d = unscale(d, lengths, of_a, of_b);
+    let inexact = |of: &Rounded| of.inexact[words - 1];
+    Ok(Product { d, inexact_a: inexact(of_a), inexact_b: inexact(of_b), products })
+}
+
+/// Bits by which Ootomo and Yokota lift second words.
+const OOTOMO_LIFT: i32 = 11;
+
+fn check(unit: &Unit<'_>, a: &Matrix, b: &Matrix, c: Option<&Matrix>, algorithm: &Algorithm) -> Result<Lengths, Error> {
+    let id = unit.id();
+    if a.columns != b.rows {
+        return Err(Error::invalid(format!(
+            "A is {}×{} and B is {}×{}: A has {} columns, B {} rows",
+            a.rows, a.columns, b.rows, b.columns, a.columns, b.rows
+        )));
+    }
+    if let Some(c) = c.filter(|c| (c.rows, c.columns) != (a.rows, b.columns)) {
+        return Err(Error::invalid(format!("C is {}×{}, and A·B is {}×{}", c.rows, c.columns, a.rows, b.columns)));
+    }
+    if algorithm.split.words == 0 {
+        return Err(Error::invalid("0 words: there must be one at least"));
+    }
+    if algorithm.split.words > 1 && id.is_integer() {
+        return Err(Error::unsupported(format!("{id} multiplies integers, which are not split into words")));
+    }
+    if algorithm.method != Method::Multiword && algorithm.split.words != 2 {
+        return Err(Error::invalid(format!("{:?} takes 2 words, and not {}", algorithm.method, algorithm.split.words)));
+    }
+    let outside = algorithm.accumulation != Accumulation::Unit
+        || algorithm.method == Method::Ootomo
+        || algorithm.split.lift_bits != 0
+        || algorithm.split.scaling != super::Scaling::None;
+    if outside && id.d != Format::F32 {
+        return Err(Error::unsupported(format!("sums outside the unit are f32, and {id} returns {}", id.d)));
+    }
+    if let Accumulation::F32 { block: 0 } | Accumulation::F64 { block: 0 } = algorithm.accumulation {
+        return Err(Error::invalid("a block of 0 products"));
+    }
+    if algorithm.method == Method::Ootomo && algorithm.accumulation != Accumulation::Unit {
+        return Err(Error::invalid(
+            "Ootomo and Yokota's method adds every operation outside the unit: no other blocks",
+        ));
+    }
+    if c.is_some() && algorithm.split.scaling != super::Scaling::None {
+        return Err(Error::invalid("with scaled lines there can be no C: the sums are scaled, and C is not"));
+    }
+    Ok(Lengths { m: a.rows, n: b.columns, k: a.columns })
+}
+
+/// One product at work.
+struct Work<'a> {
+    unit: &'a Unit<'a>,
+    lengths: Lengths,
+    of_a: &'a Rounded,
+    of_b: &'a Rounded,
+    /// How many of the words.
+    words: usize,
+    lift: i32,
+}
+
+impl Work<'_> {
+    /// Pairs of words in their order, from the smallest product to the largest; counted from 0.
+    fn pairs(&self, algorithm: &Algorithm) -> Vec<(usize, usize)> {
+        let words = self.words;
+        let kept = |i: usize, j: usize| match (algorithm.method, algorithm.products) {
+            (Method::Markidis, _) | (_, Products::All) => true,
+            _ => i + j < words,
+        };
+        let all = (0..words).flat_map(|i| (0..words).map(move |j| (i, j)));
+        let mut pairs: Vec<(usize, usize)> = all.filter(|(i, j)| kept(*i, *j)).collect();
+        pairs.sort_by_key(|(i, j)| (std::cmp::Reverse(i + j), std::cmp::Reverse(*i)));
+        pairs
+    }
+
+    fn product(&self, (i, j): (usize, usize), c: &Elements) -> Result<Elements, Error> {
+        self.unit.multiply(self.lengths, &self.of_a.words[i], &self.of_b.words[j], c)
+    }
+
+    /// C through every product, in the unit.
+    fn chained(&self, start: Elements, algorithm: &Algorithm) -> Result<(Elements, usize), Error> {
+        let pairs = self.pairs(algorithm);
+        let id = self.unit.id();
+        if pairs.len() > 1 && id.c != id.d {
+            return Err(Error::unsupported(format!("{id} cannot chain: its d, {}, is no c, {}", id.d, id.c)));
+        }
+        let mut sum = start;
+        for pair in &pairs {
+            sum = match algorithm.accumulation {
+                Accumulation::F32 { block } if *pair == (0, 0) => self.blocked(&sum, block, false)?,
+                Accumulation::F64 { block } if *pair == (0, 0) => self.blocked(&sum, block, true)?,
+                _ => self.product(*pair, &sum)?,
+            };
+        }
+        Ok((sum, pairs.len()))
+    }
+
+    /// A1·B1 in blocks of k, added to `start` outside the unit.
+    fn blocked(&self, start: &Elements, block: usize, wide: bool) -> Result<Elements, Error> {
+        let Lengths { m, n, k } = self.lengths;
+        let (a, b) = (&self.of_a.words[0], &self.of_b.words[0]);
+        let zeros = Elements::zeros(self.unit.id().c, m * n);
+        let mut narrow: Vec<f32> = values_f32(start);
+        let mut double: Vec<f64> = narrow.iter().map(|value| f64::from(*value)).collect();
+        for first in (0..k).step_by(block) {
+            let count = block.min(k - first);
+            let of_a = columns(a, m, k, first, count);
+            let of_b = Elements::from_bits(b.format(), (first * n..(first + count) * n).map(|at| b.get(at)));
+            let sums = self.unit.multiply(Lengths { m, n, k: count }, &of_a, &of_b, &zeros)?;
+            for (at, sum) in values_f32(&sums).into_iter().enumerate() {
+                if wide {
+                    double[at] += f64::from(sum);
+                } else {
+                    narrow[at] += sum;
+                }
+            }
+        }
+        if wide {
+            #[expect(clippy::cast_possible_truncation, reason = "rounded to f32 once, at the end")]
+            narrow.iter_mut().zip(&double).for_each(|(narrow, double)| *narrow = *double as f32);
+        }
+        Ok(bits_f32(&narrow))
+    }
+
+    /// Lifted words: the products of each i + j apart, joined outside the unit.
+    fn levels(&self, start: &Elements, algorithm: &Algorithm) -> Result<(Elements, usize), Error> {
+        let pairs = self.pairs(algorithm);
+        let zeros = Elements::zeros(self.unit.id().c, start.len());
+        let mut total = values_f32(start);
+        for level in pairs.chunk_by(|one, other| one.0 + one.1 == other.0 + other.1) {
+            let mut sum = zeros.clone();
+            for pair in level {
+                sum = match algorithm.accumulation {
+                    Accumulation::F32 { block } if *pair == (0, 0) => self.blocked(&sum, block, false)?,
+                    Accumulation::F64 { block } if *pair == (0, 0) => self.blocked(&sum, block, true)?,
+                    _ => self.product(*pair, &sum)?,
+                };
+            }
+            let exponent = -self.lift * i32::try_from(level[0].0 + level[0].1).expect("a few words");
+            add_scaled(&mut total, &values_f32(&sum), exponent);
+        }
+        Ok((bits_f32(&total), pairs.len()))
+    }
+
+    /// Ootomo and Yokota's.
+    fn ootomo(&self, start: &Elements) -> Result<(Elements, usize), Error> {
+        let zeros = Elements::zeros(self.unit.id().c, start.len());
+        let correction = self.product((0, 1), &self.product((1, 0), &zeros)?)?;
+        let step = self.unit.id().shape.sizes().2;
+        let mut total = values_f32(&self.blocked(&zeros, step, false)?);
+        add_scaled(&mut total, &values_f32(&correction), -self.lift);
+        add_scaled(&mut total, &values_f32(start), 0);
+        Ok((bits_f32(&total), 3))
+    }
+}
+
+/// total + terms · 2^exponent, in f32 to nearest.
+#[expect(clippy::cast_possible_truncation, reason = "the scaled term is rounded to f32, where it is not exact already")]
+fn add_scaled(total: &mut [f32], terms: &[f32], exponent: i32) {
+    for (total, term) in total.iter_mut().zip(terms) {
+        *total += scaled(f64::from(*term), exponent) as f32;
+    }
+}
+
+/// Gives lines their powers of two back.
+fn unscale(d: Elements, lengths: Lengths, of_a: &Rounded, of_b: &Rounded) -> Elements {
+    if of_a.line_exponents.iter().chain(&of_b.line_exponents).all(|exponent| *exponent == 0) {
+        return d;
+    }
+    let mut values = values_f32(&d);
+    for (at, value) in values.iter_mut().enumerate() {
+        let exponent = of_a.line_exponents[at / lengths.n] + of_b.line_exponents[at % lengths.n];
+        #[expect(clippy::cast_possible_truncation, reason = "beyond f32's range it is rounded once")]
+        {
+            *value = scaled(f64::from(*value), exponent) as f32;
+        }
+    }
+    bits_f32(&values)
+}
+
+fn values_f32(elements: &Elements) -> Vec<f32> {
+    elements.iter().map(|bits| f32::from_bits(u32::try_from(bits).expect("an element of f32 has 32 bits"))).collect()
+}
+
+fn bits_f32(values: &[f32]) -> Elements {
+    Elements::from_bits(Format::F32, values.iter().map(|value| u64::from(value.to_bits())))
+}
+
+/// Columns `first` to `first + count` of an m×k matrix.
+fn columns(matrix: &Elements, m: usize, k: usize, first: usize, count: usize) -> Elements {
+    let places = (0..m).flat_map(|row| (first..first + count).map(move |at| row * k + at));
+    Elements::from_bits(matrix.format(), places.map(|at| matrix.get(at)))
+}

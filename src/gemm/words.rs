@@ -1,0 +1,196 @@
+//! Matrices as sums of words of a narrow format.
+
+use mxprobe_api::{Elements, Format, Overflow, Rounding, Subnormals};
+
+use super::Matrix;
+
+/// How values become words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Split {
+    /// How many words.
+    pub words: usize,
+    /// How each is rounded.
+    pub rounding: Rounding,
+    /// Powers of two that are taken out first.
+    pub scaling: Scaling,
+    /// Word i is stored 2^(i·bits) times as large as it counts, so that small words do not underflow. 0: as it counts.
+    pub lift_bits: i32,
+}
+
+/// Powers of two that are taken out of a matrix before it is split, and given back to the result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scaling {
+    /// None.
+    None,
+    /// Of each line (row of A, column of B), so that its largest magnitude lies in [1, 2).
+    Lines,
+}
+
+/// A matrix in words.
+#[derive(Clone, Debug)]
+pub struct Rounded {
+    /// The words, the largest first: the matrix is their sum, each divided by 2^(i·`lift_bits`), as far as they reach.
+    pub words: Vec<Elements>,
+    /// The exponent of 2 that was taken out of each line.
+    pub line_exponents: Vec<i32>,
+    /// Elements that the first words do not hold exactly: the first alone, the first two, …
+    pub inexact: Vec<usize>,
+}
+
+/// Splits a matrix: word i is fl(X − word 1 − … − word i−1), each difference exact.
+///
+/// X is the matrix, its lines (rows if `by_rows`, else columns) scaled as [`Split::scaling`] says. Differences are those of
+/// f64, which are exact here: what is left of a value after words of fewer bits were taken off has no more bits than the
+/// value. Results beyond the format's range are its infinity, or its largest value where it has none; subnormals are kept.
+/// NaN is the format's NaN in the first word, and the others are +0.
+#[must_use]
+pub fn words(matrix: &Matrix, format: Format, split: &Split, by_rows: bool) -> Rounded {
+    let line = |at: usize| if by_rows { at / matrix.columns.max(1) } else { at % matrix.columns.max(1) };
+    let lines = if by_rows { matrix.rows } else { matrix.columns };
+    let line_exponents = match split.scaling {
+        Scaling::None => vec![0; lines],
+        Scaling::Lines => {
+            let mut largest = vec![0f64; lines];
+            for (at, value) in matrix.values.iter().enumerate().filter(|(_, value)| value.is_finite()) {
+                largest[line(at)] = largest[line(at)].max(value.abs());
+            }
+            largest.into_iter().map(exponent).collect()
+        }
+    };
+    let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let per_thread = matrix.values.len().div_ceil(threads).max(1 << 12);
+    let parts: Vec<Part> = std::thread::scope(|scope| {
+        let parts: Vec<_> = matrix
+            .values
+            .chunks(per_thread)
+            .enumerate()
+            .map(|(part, values)| {
+                let (line, line_exponents) = (&line, &line_exponents);
+                let exponent = move |at: usize| -line_exponents[line(part * per_thread + at)];
+                scope.spawn(move || Part::of(values, exponent, format, split))
+            })
+            .collect();
+        parts.into_iter().map(|part| part.join().expect("rounding does not panic")).collect()
+    });
+    let word = |at: usize| {
+        let bytes = parts.iter().flat_map(|part| part.words[at].bytes()).copied().collect();
+        Elements::from_bytes(format, bytes).expect("elements of this format")
+    };
+    Rounded {
+        words: (0..split.words).map(word).collect(),
+        inexact: (0..split.words).map(|at| parts.iter().map(|part| part.inexact[at]).sum()).collect(),
+        line_exponents,
+    }
+}
+
+/// Consecutive elements in words.
+struct Part {
+    words: Vec<Elements>,
+    inexact: Vec<usize>,
+}
+
+impl Part {
+    fn of(values: &[f64], line_exponent: impl Fn(usize) -> i32, format: Format, split: &Split) -> Self {
+        let mut rest: Vec<f64> =
+            values.iter().enumerate().map(|(at, value)| scaled(*value, line_exponent(at))).collect();
+        let mut part = Self { words: Vec::new(), inexact: Vec::new() };
+        for word in 0..split.words {
+            let lift = split.lift_bits * i32::try_from(word).expect("a few words");
+            let mut elements = Elements::from_bits(format, []);
+            for value in &mut rest {
+                let bits = round(scaled(*value, lift), format, split.rounding);
+                let taken = scaled(format.to_f64(bits), -lift);
+                *value = if taken.is_finite() { *value - taken } else { 0.0 };
+                elements.push(bits);
+            }
+            part.words.push(elements);
+            part.inexact.push(rest.iter().filter(|value| **value != 0.0).count());
+        }
+        part
+    }
+}
+
+/// Fraction bits of f64: a decoded significand counts units of 2^(exponent − 52).
+const F64_FRACTION_BITS: i32 = 52;
+
+/// The exponent of the leading bit; 0 for zero.
+pub(super) fn exponent(value: f64) -> i32 {
+    match Format::F64.decode(value.to_bits()) {
+        mxprobe_api::Decoded::Finite { significand, exponent, .. } => {
+            exponent - F64_FRACTION_BITS + i32::try_from(significand.ilog2()).expect("below 64")
+        }
+        _ => 0,
+    }
+}
+
+/// value · 2^exponent, exact but for overflow and underflow of f64.
+pub(super) fn scaled(value: f64, exponent: i32) -> f64 {
+    if exponent == 0 {
+        return value;
+    }
+    // In two steps, so that neither factor leaves the range; the exponents here are within ±1100.
+    let half = exponent / 2;
+    value * power_of_two(half) * power_of_two(exponent - half)
+}
+
+/// 2^exponent, exactly; `exponent` within f64's normal range.
+fn power_of_two(exponent: i32) -> f64 {
+    f64::from_bits(u64::try_from(exponent + 1023).expect("a normal exponent") << 52)
+}
+
+/// The bits of a value rounded into a format.
+fn round(value: f64, format: Format, rounding: Rounding) -> u64 {
+    match Format::F64.decode(value.to_bits()) {
+        mxprobe_api::Decoded::Finite { negative, significand, exponent } => {
+            let overflow = if format.infinity(false).is_some() { Overflow::Ieee } else { Overflow::Saturate };
+            let lowest = exponent - F64_FRACTION_BITS;
+            format.encode(negative, u128::from(significand), lowest, rounding, overflow, Subnormals::Keep).bits
+        }
+        _ => format.from_f64(value),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLAIN: Split = Split { words: 2, rounding: Rounding::NearestEven, scaling: Scaling::None, lift_bits: 0 };
+
+    #[test]
+    fn two_words_of_f16_hold_22_bits() {
+        let value = 1.0 + f64::from(-20).exp2();
+        let matrix = Matrix::new(1, 1, vec![value]).unwrap();
+        let split = words(&matrix, Format::F16, &PLAIN, true);
+        assert_eq!([split.words[0].get(0), split.words[1].get(0)], [0x3c00, 0x0010]);
+        assert_eq!(split.inexact, [1, 0]);
+        let one = words(&matrix, Format::F16, &Split { words: 1, ..PLAIN }, true);
+        assert_eq!(one.inexact, [1]);
+    }
+
+    #[test]
+    fn lifted_words_do_not_underflow() {
+        let value = f64::from(-10).exp2() * (1.0 + f64::from(-20).exp2());
+        let matrix = Matrix::new(1, 1, vec![value]).unwrap();
+        assert_eq!(words(&matrix, Format::F16, &PLAIN, true).inexact[1], 1);
+        let lifted = words(&matrix, Format::F16, &Split { lift_bits: 11, ..PLAIN }, true);
+        assert_eq!((lifted.inexact[1], Format::F16.to_f64(lifted.words[1].get(0))), (0, f64::from(-19).exp2()));
+    }
+
+    #[test]
+    fn lines_are_scaled_to_the_binade_of_one() {
+        let matrix = Matrix::new(2, 2, vec![3e5, 1.0, 1e-9, 0.0]).unwrap();
+        let split = words(&matrix, Format::F16, &Split { scaling: Scaling::Lines, ..PLAIN }, true);
+        assert_eq!(split.line_exponents, [18, -30]);
+        let columns = words(&matrix, Format::F16, &Split { scaling: Scaling::Lines, ..PLAIN }, false);
+        assert_eq!(columns.line_exponents, [18, 0]);
+    }
+
+    #[test]
+    fn specials_stay_what_they_are() {
+        let matrix = Matrix::new(1, 3, vec![f64::NAN, f64::INFINITY, -0.0]).unwrap();
+        let split = words(&matrix, Format::BF16, &PLAIN, true);
+        assert!(Format::BF16.to_f64(split.words[0].get(0)).is_nan());
+        assert_eq!([split.words[0].get(1), split.words[0].get(2)], [0x7f80, 0x8000]);
+        assert_eq!([split.words[1].get(0), split.words[1].get(1)], [0, 0]);
+    }
+}

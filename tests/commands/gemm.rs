@@ -1,0 +1,109 @@
+use super::{mxprobe, say};
+
+fn file(folder: &tempfile::TempDir, name: &str) -> String {
+    folder.path().join(name).to_str().expect("the path is UTF-8").to_owned()
+}
+
+/// A NumPy file of format version 1.0, row-major.
+fn npy(descr: &str, shape: &str, data: &[u8]) -> Vec<u8> {
+    let mut header = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}");
+    while !(10 + header.len() + 1).is_multiple_of(64) {
+        header.push(' ');
+    }
+    header.push('\n');
+    let length = u16::try_from(header.len()).unwrap().to_le_bytes();
+    [b"\x93NUMPY\x01\x00", &length[..], header.as_bytes(), data].concat()
+}
+
+fn halves(bits: &[u16]) -> Vec<u8> {
+    bits.iter().flat_map(|bits| bits.to_le_bytes()).collect()
+}
+
+const A100: [&str; 4] = ["--device", "sim:a100", "--op", "mma.m16n8k16.f32.f16.f16.f32"];
+
+#[test]
+fn a_product_of_files_is_the_models_bit_for_bit() {
+    let folder = tempfile::tempdir().unwrap();
+    let [a, b, c, d] = ["a.npy", "b.npy", "c.npy", "d.npy"].map(|name| file(&folder, name));
+    // 1 2 | 3 -1 times 1 | 2^-24 plus 0.5 | 4, A as bits and B as values.
+    std::fs::write(&a, npy("<u2", "(2, 2)", &halves(&[0x3c00, 0x4000, 0x4200, 0xbc00]))).unwrap();
+    std::fs::write(&b, npy("<f2", "(2, 1)", &halves(&[0x3c00, 0x0001]))).unwrap();
+    std::fs::write(&c, npy("<f4", "(2, 1)", &[0.5f32.to_le_bytes(), 4f32.to_le_bytes()].concat())).unwrap();
+    let said = say(&[&["gemm"], &A100[..], &["--a", &a, "--b", &b, "--c", &c, "--out", &d]].concat()).ended(0);
+    assert!(said.out.contains("D = A·B + C, 2×2 by 2×1"), "{}", said.out);
+    let written = std::fs::read(&d).unwrap();
+    // 1 + 2^-23 + 0.5 is exact; beside 4, 24 bits below it are kept, and of 3 + 4 − 2^-24 the last term is lost.
+    let values: Vec<u32> =
+        written[written.len() - 8..].chunks(4).map(|bytes| u32::from_le_bytes(bytes.try_into().unwrap())).collect();
+    assert_eq!(values, [0x3fc0_0001, 0x40e0_0000]);
+}
+
+#[test]
+fn two_words_are_closer_than_one_and_methods_differ_in_their_last_bits() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = file(&folder, "d.npy");
+    let error = |more: &[&str]| {
+        let head = ["gemm", "--random", "20,12,300", "--interval", "-0.5,0.5", "--format", "json", "--out", &out];
+        let said = say(&[&head[..], &A100[..], more].concat()).ended(0);
+        let value: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+        value["error_componentwise"].as_f64().unwrap()
+    };
+    let (one, two) = (error(&[]), error(&["--words", "2"]));
+    assert!(one > 1e-5 && two < 1e-6, "{one} {two}");
+    for more in [&["--method", "markidis"][..], &["--method", "ootomo"], &["--words", "2", "--scale", "--lift", "11"]] {
+        assert!(error(more) < 1e-6, "{more:?}");
+    }
+    for sums in ["fabsum-f32", "fabsum-f64"] {
+        assert!(error(&["--words", "2", "--accumulate", sums, "--block", "64"]) < 1e-6);
+    }
+}
+
+#[test]
+fn the_growth_experiment_finds_what_the_paper_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let svg = file(&folder, "growth.svg");
+    let arguments =
+        ["gemm", "--device", "sim:v100", "--experiment", "growth", "--exponents", "12,12", "--format", "json"];
+    let said = say(&[&arguments[..], &["--svg", &svg]].concat()).ended(0);
+    let growth: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+    let error = |name: &str, interval: &str| {
+        let curves = growth["curves"].as_array().unwrap();
+        let found = curves
+            .iter()
+            .find(|curve| curve["name"] == name && curve["interval"] == interval && curve["what_if"].is_null());
+        found.unwrap_or_else(|| panic!("{name} {interval}"))["points"][0]["componentwise"].as_f64().unwrap()
+    };
+    let (positive, centred) = ("(0, 1]", "(-0.5, 0.5]");
+    assert!(error("double-f16", positive) > 20.0 * error("f32", positive), "drift");
+    assert!(error("double-f16", centred) < 10.0 * error("f32", centred), "no drift where the mean is zero");
+    assert!(
+        error("double-f16, blocks of 256 added in f32", positive) < 5.0 * error("f32", positive),
+        "FABsum cures it"
+    );
+    assert!(growth["cause"].as_str().unwrap().contains("mending both ends it"), "{}", growth["cause"]);
+    assert!(std::fs::read_to_string(&svg).unwrap().starts_with("<svg"));
+}
+
+#[test]
+fn what_does_not_fit_is_one_error_with_the_value_in_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let [a, b, wide, d] = ["a.npy", "b.npy", "wide.npy", "d.npy"].map(|name| file(&folder, name));
+    std::fs::write(&a, npy("<f2", "(2, 3)", &halves(&[0; 6]))).unwrap();
+    std::fs::write(&b, npy("<f2", "(2, 1)", &halves(&[0; 2]))).unwrap();
+    std::fs::write(&wide, npy("<u4", "(3, 1)", &[0; 12])).unwrap();
+    for (more, words) in [
+        (&["--a", &a, "--b", &b, "--out", &d][..], "A has 3 columns, B 2 rows"),
+        (&["--a", &a, "--b", &wide, "--out", &d], "unsigned integers of 4 bytes, where the bits of f16 take 2"),
+        (&["--a", &a, "--b", "/nowhere.npy", "--out", &d], "/nowhere.npy"),
+        (&["--a", &a, "--b", &a, "--out", "/nowhere/d.npy"], "`/nowhere/d.npy` cannot be written"),
+        (&["--a", &a, "--out", &d], "no B"),
+        (&["--random", "0,1,1", "--out", &d], "`0,1,1`"),
+        (&["--random", "1,1,1", "--interval", "1,0", "--out", &d], "`1,0`"),
+        (&["--random", "1,1,1", "--words", "0", "--out", &d], "0 words"),
+        (&["--random", "1,1,1", "--accumulate", "fabsum-f32", "--block", "0", "--out", &d], "a block of 0"),
+    ] {
+        let said = mxprobe(&[&["gemm"], &A100[..], more].concat()).output().unwrap();
+        let said = super::Said::from(said).ended(2);
+        assert!(said.err.contains(words), "{more:?}: {}", said.err);
+    }
+}
