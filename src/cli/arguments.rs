@@ -40,8 +40,10 @@ pub(crate) enum Command {
     List(List),
     /// Compute dots given as JSON lines on a device or a model
     Eval(Eval),
-    /// Show a saved report
+    /// Show saved reports: as a table, Markdown, CSV or a page for a browser
     Report(View),
+    /// Compare saved reports: what differs, by which property, and with which bits
+    Compare(Compare),
     /// Say what a probe, a model or a field of the report means
     Explain(Explain),
     /// Print the JSON Schema of reports or listings
@@ -112,6 +114,25 @@ pub(crate) enum Format {
     Table,
     /// The report; an array where there are several devices
     Json,
+    /// A document; with -v the bits behind findings
+    Markdown,
+    /// One row a finding
+    Csv,
+    /// One page that needs nothing else, with the bits behind findings
+    Html,
+}
+
+impl Format {
+    /// What shows reports so.
+    pub(crate) fn view(self, screen: Screen) -> Box<dyn mxprobe::report::View> {
+        match self {
+            Self::Table => Box::new(mxprobe::report::Table(screen.style)),
+            Self::Json => Box::new(mxprobe::report::Json),
+            Self::Markdown => Box::new(mxprobe::report::Markdown { evidence: screen.verbose }),
+            Self::Csv => Box::new(mxprobe::report::Csv),
+            Self::Html => Box::new(mxprobe::report::Html),
+        }
+    }
 }
 
 #[derive(Debug, Args)]
@@ -135,11 +156,31 @@ pub(crate) struct Eval {
 
 #[derive(Debug, Args)]
 pub(crate) struct View {
-    /// The report, or `-` for standard input
-    pub(crate) file: PathBuf,
-    /// How it is printed
+    /// Reports, arrays of reports, directories of them; `-` for standard input
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// How they are shown
     #[arg(long, value_enum, default_value = "table")]
     pub(crate) format: Format,
+    /// Write to a file instead of standard output
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Compare {
+    /// Reports, arrays of reports, directories of them: two reports or more
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Show what is equal or open too
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// How the comparison is shown
+    #[arg(long, value_enum, default_value = "table")]
+    pub(crate) format: Format,
+    /// Write to a file instead of standard output
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -161,6 +202,8 @@ pub(crate) enum SchemaOf {
     Report,
     /// What `list --json` prints
     List,
+    /// What `compare --format json` prints
+    Comparison,
 }
 
 #[derive(Debug, Args)]

@@ -2,6 +2,7 @@
 
 mod arguments;
 mod catalog;
+mod compare;
 mod eval;
 mod executable;
 mod explain;
@@ -52,6 +53,7 @@ fn dispatch(line: CommandLine) -> Outcome {
         Command::List(arguments) => list::list(&arguments, screen),
         Command::Eval(arguments) => eval::eval(&arguments),
         Command::Report(arguments) => view::view(&arguments, screen),
+        Command::Compare(arguments) => compare::show(&arguments, screen),
         Command::Explain(arguments) => explain::explain(&arguments),
         Command::Schema(arguments) => validate::schema(&arguments),
         Command::Validate(arguments) => validate::validate(&arguments, screen),
