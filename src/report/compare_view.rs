@@ -7,6 +7,7 @@ use mxprobe_api::OperationId;
 use super::{
     Answer, Compared, Comparison, DotCompared, Match, MatchedBy, Outcome, Side, State, csv,
     document::{Block, Cell, Document, Row, Tone},
+    matching::is_layout,
     plain::one_line,
     screen::{BOLD, DIM, FAILURE, Style, WARNING, hang, wrap},
     words,
@@ -96,19 +97,34 @@ fn verdict(comparison: &Comparison) -> String {
     )
 }
 
-/// The first operation, and how many others.
+/// What was compared: the first operation, or what the operations compute, and how many others.
 fn title(found: &Match) -> String {
-    let mut all: Vec<&OperationId> = Vec::new();
+    let mut all: Vec<String> = Vec::new();
     for id in found.operations.iter().flatten() {
-        if !all.contains(&id) {
-            all.push(id);
+        let name = match found.by {
+            MatchedBy::Id => id.to_string(),
+            MatchedBy::Formats => format!("{} of k {}", formats(id), id.shape.k),
+            MatchedBy::Terms => format!("{} of any k", formats(id)),
+        };
+        if !all.contains(&name) {
+            all.push(name);
         }
     }
     match all.as_slice() {
         [] => String::new(),
-        [one] => one.to_string(),
+        [one] => one.clone(),
         [first, rest @ ..] => format!("{first} and {} more", rest.len()),
     }
+}
+
+/// `f32.f16.f16.f32`, and what else makes it compute something else.
+fn formats(id: &OperationId) -> String {
+    let mut text = format!("{}.{}.{}.{}", id.d, id.a, id.b, id.c);
+    for word in id.qualifiers.iter().filter(|word| !is_layout(word)) {
+        text.push('.');
+        text.push_str(word);
+    }
+    text
 }
 
 fn ids(operations: &[OperationId]) -> String {

@@ -91,8 +91,12 @@ fn block(out: &mut String, block_of: &Block) {
 }
 
 fn table(out: &mut String, head: &[String], rows: &[Row]) {
-    // Two columns fit a phone, one below the other; more are scrolled.
-    let kind = if head.len() == 2 { "pairs" } else { "columns" };
+    // On a phone the cells of a row stand one below the other; many short ones are scrolled.
+    let kind = match head.len() {
+        0..=2 => "pairs stack",
+        3..=MOST_STACKED => "columns stack",
+        _ => "columns",
+    };
     let _ = write!(out, "<div class=\"scroll\" tabindex=\"0\"><table class=\"{kind}\">\n<thead><tr>");
     for name in head {
         let _ = write!(out, "<th scope=\"col\">{}</th>", line(name));
@@ -101,17 +105,25 @@ fn table(out: &mut String, head: &[String], rows: &[Row]) {
     for row in rows {
         let _ = write!(out, "<tr{}>", class(row.tone));
         for (number, found) in row.cells.iter().enumerate() {
-            cell(out, found, number == 0);
+            cell(out, found, number, head);
         }
         out.push_str("</tr>\n");
     }
     out.push_str("</tbody>\n</table></div>\n");
 }
 
-fn cell(out: &mut String, cell: &Cell, first: bool) {
-    let tag = if first { "th scope=\"row\"" } else { "td" };
-    let _ = write!(out, "<{tag}{}>", class(cell.tone));
-    let text = lines(&cell.text);
+/// The most columns whose cells a phone shows one below the other.
+const MOST_STACKED: usize = 6;
+
+fn cell(out: &mut String, cell: &Cell, number: usize, head: &[String]) {
+    // Where the head is not shown, each cell says what it is; of two columns that is plain.
+    let label = match head.get(number).filter(|_| head.len() > 2) {
+        Some(name) => format!(" data-label=\"{}\"", line(name)),
+        None => String::new(),
+    };
+    let (open, close) = if number == 0 { ("th scope=\"row\"", "th") } else { ("td", "td") };
+    let _ = write!(out, "<{open}{}{label}>", class(cell.tone));
+    let text = lines(&cell.text).replace('\n', "<br>");
     let text = if cell.code { format!("<code>{text}</code>") } else { text };
     match &cell.link {
         Some(anchor) => {
@@ -121,40 +133,37 @@ fn cell(out: &mut String, cell: &Cell, first: bool) {
     }
     out.push_str(&lines(&cell.after));
     cell.more.iter().for_each(|more| block(out, more));
-    out.push_str(if first { "</th>" } else { "</td>" });
+    let _ = write!(out, "</{close}>");
 }
 
 /// Height of a bar with its label above it.
-const STEP: usize = 34;
-/// Width of the drawing, in its own units.
-const WIDTH: f64 = 600.0;
-/// Room for the number behind the longest bar.
-const MARGIN: f64 = 80.0;
+const STEP: usize = 36;
+/// The longest bar's share of the width, in percent; the rest is for the number behind it.
+const LONGEST: f64 = 84.0;
 
 fn draw(out: &mut String, plot: &Plot) {
     let longest = plot.bars.iter().flat_map(|bar| [bar.length, bar.mark.unwrap_or(0.0)]).fold(1.0, f64::max);
-    let scale = (WIDTH - MARGIN) / longest;
     let height = plot.bars.len() * STEP + 4;
     let title = line(&plot.title);
     let _ = writeln!(out, "<figure>\n<figcaption>{title}</figcaption>");
-    let _ = writeln!(out, "<svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"{title}\">");
+    let _ = writeln!(out, "<svg width=\"100%\" height=\"{height}\" role=\"img\" aria-label=\"{title}\">");
     for (number, bar) in plot.bars.iter().enumerate() {
-        draw_bar(out, bar, number * STEP, scale, &plot.unit);
+        draw_bar(out, bar, number * STEP, LONGEST / longest, &plot.unit);
     }
     out.push_str("</svg>\n</figure>\n");
 }
 
+/// A bar from `top`, lengths times `scale` percent wide, so that text keeps its size on every screen.
 fn draw_bar(out: &mut String, bar: &Bar, top: usize, scale: f64, unit: &str) {
-    let (text, middle, below) = (top + 12, top + 17, top + 28);
+    let (text, middle, below) = (top + 12, top + 18, top + 29);
     let width = bar.length * scale;
     let number = format!("{}{} {unit}", if bar.at_least { "≥ " } else { "" }, bar.length);
     let _ = writeln!(out, "<text x=\"0\" y=\"{text}\">{}</text>", line(&bar.label));
-    let _ = writeln!(out, "<rect class=\"bar\" x=\"0\" y=\"{middle}\" width=\"{width:.1}\" height=\"12\"></rect>");
+    let _ = writeln!(out, "<rect class=\"bar\" x=\"0\" y=\"{middle}\" width=\"{width:.2}%\" height=\"12\"></rect>");
     if let Some(mark) = bar.mark {
-        let at = mark * scale;
-        let _ =
-            writeln!(out, "<rect class=\"mark\" x=\"{at:.1}\" y=\"{}\" width=\"2.5\" height=\"16\"></rect>", top + 15);
+        let (at, from) = (mark * scale, top + 16);
+        let _ = writeln!(out, "<rect class=\"mark\" x=\"{at:.2}%\" y=\"{from}\" width=\"2.5\" height=\"16\"></rect>");
     }
-    let end = width.max(bar.mark.unwrap_or(0.0) * scale) + 6.0;
-    let _ = writeln!(out, "<text x=\"{end:.1}\" y=\"{below}\">{}</text>", line(&number));
+    let end = width.max(bar.mark.unwrap_or(0.0) * scale);
+    let _ = writeln!(out, "<text x=\"{end:.2}%\" dx=\"7\" y=\"{below}\">{}</text>", line(&number));
 }
