@@ -44,7 +44,7 @@ pub(crate) enum Command {
     Report(View),
     /// Compare saved reports: what differs, by which property, and with which bits
     Compare(Compare),
-    /// Say what a probe, a model or a field of the report means
+    /// Say what a probe, a model, a format, a family of operations or a field of the report means
     Explain(Explain),
     /// Print the JSON Schema of reports or listings
     Schema(Schema),
@@ -54,6 +54,11 @@ pub(crate) enum Command {
     Completions {
         /// The shell
         shell: clap_complete::Shell,
+    },
+    /// Print a manual page
+    Man {
+        /// The command it is about; without it, the page of mxprobe
+        command: Option<String>,
     },
     /// The other end of an isolated device
     #[command(name = "__worker", hide = true)]
@@ -185,7 +190,8 @@ pub(crate) struct Compare {
 
 #[derive(Debug, Args)]
 pub(crate) struct Explain {
-    /// A probe (with `*` and `?`), a model such as sim:h100, or a field of the report; without it, the probes are listed
+    /// A probe (with `*` and `?`), a model such as sim:h100, a format, a family of operations, or a field of the
+    /// report; without it, the names are listed
     pub(crate) name: Option<String>,
 }
 

@@ -13,6 +13,7 @@ mod glob;
 mod input;
 mod isolation;
 mod list;
+mod manual;
 mod output;
 mod registry;
 mod run;
@@ -54,7 +55,7 @@ fn dispatch(line: CommandLine) -> Outcome {
         Command::Eval(arguments) => eval::eval(&arguments),
         Command::Report(arguments) => view::view(&arguments, screen),
         Command::Compare(arguments) => compare::show(&arguments, screen),
-        Command::Explain(arguments) => explain::explain(&arguments),
+        Command::Explain(arguments) => explain::explain(&arguments, screen),
         Command::Schema(arguments) => validate::schema(&arguments),
         Command::Validate(arguments) => validate::validate(&arguments, screen),
         Command::Completions { shell } => {
@@ -62,6 +63,7 @@ fn dispatch(line: CommandLine) -> Outcome {
             clap_complete::generate(shell, &mut CommandLine::command(), "mxprobe", &mut script);
             output::print(&script)
         }
+        Command::Man { command } => manual::print(command.as_deref()),
         Command::Worker => worker::serve(),
     }
 }

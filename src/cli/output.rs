@@ -7,7 +7,7 @@ use std::{
     path::Path,
 };
 
-use mxprobe::report::to_json;
+use mxprobe::report::{plain, to_json};
 use serde::Serialize;
 
 use super::{Outcome, failure::Failure};
@@ -27,7 +27,7 @@ pub(crate) fn print_json(value: &impl Serialize) -> Outcome {
 /// Says something beside the results.
 pub(crate) fn note(words: impl Display) {
     // Nobody can be told that standard error is closed.
-    let _ = writeln!(anstream::stderr(), "{words}");
+    let _ = writeln!(anstream::stderr(), "{}", plain::lines(&words.to_string()));
 }
 
 /// Replaces a file in one step: a reader sees the old text or the new one, never a part.

@@ -31,7 +31,7 @@ pub use compare::{
 pub use groups::grouped;
 pub use json::to_json;
 pub use provenance::{Host, Time, Tool, build_version, now};
-pub use screen::Style;
+pub use screen::{Style, wrap};
 pub use view::{Csv, Html, Json, Markdown, Table, View};
 
 /// The schema version a report carries: a reader ignores unknown keys of the same major version.

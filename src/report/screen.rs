@@ -35,7 +35,8 @@ pub(super) const FAILURE: Ansi = AnsiColor::Red.on_default();
 
 /// Words as lines of at most `room` characters, without trailing blanks; a longer word is cut. Characters that would act
 /// on a terminal are written out, line ends are kept.
-pub(super) fn wrap(words: &str, room: usize) -> Vec<String> {
+#[must_use]
+pub fn wrap(words: &str, room: usize) -> Vec<String> {
     let room = room.max(1);
     let mut lines = Vec::new();
     for paragraph in plain::lines(words).split('\n') {

@@ -176,6 +176,18 @@ fn hostile_texts_stand_harmlessly_in_every_view() {
     }
 }
 
+#[test]
+fn hostile_texts_stand_harmlessly_in_errors() {
+    let report = r#"{"schema": "\u001b[2J\u202e\u009b1/1.0"}"#;
+    for command in ["report", "validate", "compare"] {
+        let said = say_to(&[command, "-", "--color", "never"], report.as_bytes());
+        assert!(matches!(said.code, Some(1 | 2)), "{}", said.err);
+        is_harmless("error", &said.err);
+        is_harmless("error", &said.out);
+        assert!(said.err.contains(r"\u{1b}") || said.out.contains(r"\u{1b}"), "{command}: {}", said.err);
+    }
+}
+
 #[track_caller]
 fn is_harmless(view: &str, text: &str) {
     let acts = |letter: &char| {
