@@ -335,7 +335,7 @@ fn compare_dots(found: &matching::Matched<'_>) -> (usize, Vec<DotCompared>) {
             let id = &report.operation.id;
             for evidence in report.findings.iter().flat_map(|finding| &finding.evidence) {
                 let at = *asked.entry(input(evidence, id)).or_insert_with(|| {
-                    let input = Evidence { rivals: Vec::new(), ..evidence.clone() };
+                    let input = Evidence { about: question(&evidence.about), rivals: Vec::new(), ..evidence.clone() };
                     dots.push(DotCompared { operations: vec![None; sides], input, d: vec![None; sides] });
                     dots.len() - 1
                 });
@@ -351,7 +351,20 @@ fn compare_dots(found: &matching::Matched<'_>) -> (usize, Vec<DotCompared>) {
     dots.retain(|dot| dot.d.iter().flatten().count() > 1);
     let in_common = dots.len();
     dots.retain(|dot| dot.d.iter().flatten().collect::<BTreeSet<_>>().len() > 1);
+    // The simplest first.
+    dots.sort_by_key(|dot| dot.input.a.iter().filter(|bits| !is_zero(bits)).count());
     (in_common, dots)
+}
+
+/// What an input is made to show, without what one device made of it.
+fn question(about: &str) -> String {
+    let end = [": kept", ": lost"].into_iter().find_map(|answer| about.strip_suffix(answer));
+    end.unwrap_or(about).to_owned()
+}
+
+/// Whether an element is +0 in any format.
+fn is_zero(hex: &str) -> bool {
+    hex.trim_start_matches("0x").bytes().all(|digit| digit == b'0')
 }
 
 fn input<'a>(evidence: &'a Evidence, id: &OperationId) -> Input<'a> {
