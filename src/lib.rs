@@ -1,8 +1,9 @@
 //! `mxprobe` finds out how a matrix unit really computes.
 //!
 //! A device computes batches of tiles ([`mxprobe_api`]); [`probes`] ask it questions and answer them with evidence;
-//! [`report`] holds what was learnt. Nothing here knows a vendor.
+//! [`report`] holds what was learnt, and [`glossary`] says what its words mean. Nothing here knows a vendor.
 
 pub mod gemm;
+pub mod glossary;
 pub mod probes;
 pub mod report;

@@ -42,9 +42,11 @@ pub(crate) enum Command {
     Eval(Eval),
     /// Multiply whole matrices on a unit, or measure how the error grows with the length of sums
     Gemm(Box<Gemm>),
-    /// Show a saved report
+    /// Show saved reports: as a table, Markdown, CSV or a page for a browser
     Report(View),
-    /// Say what a probe, a model or a field of the report means
+    /// Compare saved reports: what differs, by which property, and with which bits
+    Compare(Compare),
+    /// Say what a probe, a model, a format, a family of operations or a field of the report means
     Explain(Explain),
     /// Print the JSON Schema of reports or listings
     Schema(Schema),
@@ -54,6 +56,11 @@ pub(crate) enum Command {
     Completions {
         /// The shell
         shell: clap_complete::Shell,
+    },
+    /// Print a manual page
+    Man {
+        /// The command it is about; without it, the page of mxprobe
+        command: Option<String>,
     },
     /// The other end of an isolated device
     #[command(name = "__worker", hide = true)]
@@ -114,6 +121,25 @@ pub(crate) enum Format {
     Table,
     /// The report; an array where there are several devices
     Json,
+    /// A document; with -v the bits behind findings
+    Markdown,
+    /// One row a finding
+    Csv,
+    /// One page that needs nothing else, with the bits behind findings
+    Html,
+}
+
+impl Format {
+    /// What shows reports so.
+    pub(crate) fn view(self, screen: Screen) -> Box<dyn mxprobe::report::View> {
+        match self {
+            Self::Table => Box::new(mxprobe::report::Table(screen.style)),
+            Self::Json => Box::new(mxprobe::report::Json),
+            Self::Markdown => Box::new(mxprobe::report::Markdown { evidence: screen.verbose }),
+            Self::Csv => Box::new(mxprobe::report::Csv),
+            Self::Html => Box::new(mxprobe::report::Html),
+        }
+    }
 }
 
 #[derive(Debug, Args)]
@@ -192,8 +218,17 @@ pub(crate) struct Gemm {
     #[arg(long, value_name = "FILE.svg")]
     pub(crate) svg: Option<PathBuf>,
     /// How results are printed: for people or for programs
-    #[arg(long, value_enum, default_value_t = Format::Table)]
-    pub(crate) format: Format,
+    #[arg(long, value_enum, default_value_t = Answer::Table)]
+    pub(crate) format: Answer,
+}
+
+/// How a result that is no report is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Answer {
+    /// For people
+    Table,
+    /// For programs
+    Json,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -281,16 +316,37 @@ pub(crate) struct Eval {
 
 #[derive(Debug, Args)]
 pub(crate) struct View {
-    /// The report, or `-` for standard input
-    pub(crate) file: PathBuf,
-    /// How it is printed
+    /// Reports, arrays of reports, directories of them; `-` for standard input
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// How they are shown
     #[arg(long, value_enum, default_value = "table")]
     pub(crate) format: Format,
+    /// Write to a file instead of standard output
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Compare {
+    /// Reports, arrays of reports, directories of them: two reports or more
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Show what is equal or open too
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// How the comparison is shown
+    #[arg(long, value_enum, default_value = "table")]
+    pub(crate) format: Format,
+    /// Write to a file instead of standard output
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Explain {
-    /// A probe (with `*` and `?`), a model such as sim:h100, or a field of the report; without it, the probes are listed
+    /// A probe (with `*` and `?`), a model such as sim:h100, a format, a family of operations, or a field of the
+    /// report; without it, the names are listed
     pub(crate) name: Option<String>,
 }
 
@@ -307,6 +363,8 @@ pub(crate) enum SchemaOf {
     Report,
     /// What `list --json` prints
     List,
+    /// What `compare --format json` prints
+    Comparison,
 }
 
 #[derive(Debug, Args)]

@@ -1,42 +1,96 @@
-//! `explain`: what a probe, a model or a field of the report means.
+//! `explain`: what a probe, a model, a format, a family of operations or a field of the report means.
 
 use std::fmt::Write as _;
 
-use mxprobe::{probes::PROBES, report};
+use mxprobe::{
+    glossary,
+    probes::PROBES,
+    report::{self, wrap},
+};
 use serde_json::Value;
 
-use super::{Outcome, arguments::Explain, failure::Failure, output, registry::MODELS, select};
+use super::{
+    Outcome,
+    arguments::{Explain, Screen},
+    failure::Failure,
+    output,
+    registry::MODELS,
+    select,
+};
 
-/// Explains a name.
-pub(crate) fn explain(arguments: &Explain) -> Outcome {
-    let Some(name) = arguments.name.as_deref() else { return list_probes("*") };
-    if PROBES.iter().any(|(probe, _)| is_meant(name, probe)) {
-        return list_probes(name);
+/// Explains a name: in every sense that it has, or the names that it is the beginning of.
+pub(crate) fn explain(arguments: &Explain, screen: Screen) -> Outcome {
+    let Some(name) = arguments.name.as_deref() else { return output::print(everything().as_bytes()) };
+    let mut text = String::new();
+    for entry in glossary::explain(name) {
+        text += &full(&entry, screen.style.width);
     }
-    if let Some(text) = model(name)? {
+    if let Some(model) = model(name)? {
+        text += &model;
+    }
+    if text.is_empty() {
+        text = probes(|probe| select::is_wanted(&[name.to_owned()], probe));
+    }
+    if text.is_empty() {
+        text = fields(name);
+    }
+    if !text.is_empty() {
         return output::print(text.as_bytes());
     }
-    let fields = fields(name);
-    if !fields.is_empty() {
-        return output::print(fields.as_bytes());
-    }
-    Err(Failure::usage(format!("there is nothing called `{name}`: no probe, no model, no field of the report")).help(
-        "`mxprobe explain` lists the probes, `mxprobe list --backend sim` the models, `mxprobe schema` the fields",
+    Err(Failure::usage(format!(
+        "there is nothing called `{name}`: no probe, no model, no format, no family of operations, no field of the report"
     ))
+    .help("`mxprobe explain` lists the names, `mxprobe list --backend sim` the models, `mxprobe schema` every field"))
 }
 
-fn is_meant(pattern: &str, probe: &str) -> bool {
-    select::is_wanted(&[pattern.to_owned()], probe)
-}
-
-fn list_probes(pattern: &str) -> Outcome {
+/// Probes with their questions.
+fn probes(is_meant: impl Fn(&str) -> bool) -> String {
     let mut text = String::new();
-    let chosen = || PROBES.iter().filter(|(name, _)| is_meant(pattern, name));
+    let chosen = || PROBES.iter().filter(|(name, _)| is_meant(name));
     let width = chosen().map(|(name, _)| name.len()).max().unwrap_or(0);
     for (name, asks) in chosen() {
         let _ = writeln!(text, "{name:width$}  {asks}");
     }
-    output::print(text.as_bytes())
+    text
+}
+
+/// Every name that can be explained.
+fn everything() -> String {
+    let mut text = probes(|_| true);
+    let entries = glossary::entries();
+    for (kind, title) in [
+        (glossary::Kind::Format, "formats"),
+        (glossary::Kind::Family, "families of operations"),
+        (glossary::Kind::Field, "fields of the report"),
+    ] {
+        let names = entries.iter().filter(|entry| entry.kind == kind).map(|entry| entry.name.as_str());
+        let names = names.collect::<Vec<_>>().join(" ");
+        let _ = writeln!(text, "\n{title}");
+        wrap(&names, WIDTH).iter().for_each(|line| text.push_str(&format!("  {line}\n")));
+    }
+    text
+}
+
+/// Lists of names are this wide.
+const WIDTH: usize = 96;
+
+/// One name in full.
+fn full(entry: &glossary::Entry, width: usize) -> String {
+    let mut text = format!("{} ({})\n", entry.name, entry.kind.name());
+    let mut hang = |label: &str, words: &str| {
+        let indent = label.len();
+        for (number, line) in wrap(words, width.saturating_sub(indent).max(WIDTH / 3)).iter().enumerate() {
+            let before = if number == 0 { label.to_owned() } else { " ".repeat(indent) };
+            text.push_str(&format!("{before}{line}\n"));
+        }
+    };
+    hang("  ", &entry.about);
+    hang("  how: ", &entry.how);
+    for (value, meaning) in &entry.answers {
+        hang("    ", &format!("{value}: {meaning}"));
+    }
+    hang("  source: ", &entry.source);
+    text
 }
 
 /// A model in words. `None` if there is no model of this name; an error if it is a model file with a mistake.

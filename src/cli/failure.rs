@@ -7,6 +7,7 @@ use std::{
 };
 
 use anstyle::{AnsiColor, Style};
+use mxprobe::report::plain;
 
 /// The question was answered "no".
 pub(crate) const NO: u8 = 1;
@@ -78,12 +79,12 @@ impl Failure {
         let mut text = String::new();
         if !self.message.is_empty() {
             let (red, bold) = (AnsiColor::Red.on_default().bold(), Style::new().bold());
-            text += &format!("{red}error:{red:#} {}\n", self.message);
+            text += &format!("{red}error:{red:#} {}\n", plain::lines(&self.message));
             for cause in &self.causes {
-                text += &format!("  {cause}\n");
+                text += &format!("  {}\n", plain::lines(cause));
             }
             if let Some(help) = &self.help {
-                text += &format!("{bold}help:{bold:#} {help}\n");
+                text += &format!("{bold}help:{bold:#} {}\n", plain::lines(help));
             }
         }
         // Nobody can be told that standard error is closed.

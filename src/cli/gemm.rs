@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::{
     Outcome,
-    arguments::{self, Accumulate, Gemm, GemmMethod, Screen, WordRounding},
+    arguments::{Accumulate, Answer, Gemm, GemmMethod, Screen, WordRounding},
     failure::Failure,
     npy, output,
     registry::MODELS,
@@ -46,7 +46,7 @@ pub(crate) fn gemm(arguments: &Gemm, screen: Screen) -> Outcome {
     output::replace_bytes(out, &npy::write(&product.d, a.rows, b.columns, arguments.bits))?;
     let errors = c.is_none().then(|| errors(&a, &b, &product.d));
     let multiply_adds = (a.rows * b.columns * a.columns * product.products) as f64;
-    if arguments.format == arguments::Format::Json {
+    if arguments.format == Answer::Json {
         return output::print_json(&json!({
             "device": target.selector,
             "operation": id,
@@ -201,12 +201,12 @@ fn experiment(arguments: &Gemm, screen: Screen, target: &Target, opened: &Opened
     let started = Instant::now();
     let growth = grow(&lengths, &variants, arguments.seed, &unit, blame, &mut said).map_err(refused)?;
     if let Some(path) = &arguments.out {
-        output::replace(path, &output::json(&growth))?;
+        output::replace(path, &mxprobe::report::to_json(&growth))?;
     }
     if let Some(path) = &arguments.svg {
         output::replace(path, &svg(&growth, &format!("{}: error against n", target.listed.device.name)))?;
     }
-    if arguments.format == arguments::Format::Json {
+    if arguments.format == Answer::Json {
         return output::print_json(&growth);
     }
     output::print(table(&growth, started.elapsed().as_secs_f64()).as_bytes())

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style};
 
-use mxprobe::report::{Kind, LIST_SCHEMA, ListedDevice, Listing, Tool, grouped};
+use mxprobe::report::{Kind, LIST_SCHEMA, ListedDevice, Listing, Tool, grouped, plain::one_line};
 
 use super::{
     Outcome,
@@ -40,7 +40,8 @@ pub(crate) fn list(arguments: &List, screen: Screen) -> Outcome {
 
 fn table(found: &[Found], screen: Screen, chosen: bool) -> String {
     let paint = |style: Style, text: &str| {
-        if screen.style.color { format!("{style}{text}{style:#}") } else { text.to_owned() }
+        let text = one_line(text);
+        if screen.style.color { format!("{style}{text}{style:#}") } else { text.into_owned() }
     };
     let bold = Style::new().bold();
     let dim = Style::new().dimmed();
@@ -51,14 +52,15 @@ fn table(found: &[Found], screen: Screen, chosen: bool) -> String {
     for listed in all() {
         let device = &listed.device;
         let selector = format!("{:width$}", device.selector);
-        let _ = writeln!(text, "{}  {}", paint(bold, &selector), summary(listed));
+        let _ = writeln!(text, "{}  {}", paint(bold, &selector), one_line(&summary(listed)));
         if screen.verbose {
             if let Some(driver) = &device.driver {
-                let _ = writeln!(text, "    driver {} {}; API {}", driver.name, driver.version, driver.api_version);
+                let words = format!("driver {} {}; API {}", driver.name, driver.version, driver.api_version);
+                let _ = writeln!(text, "    {}", one_line(&words));
             }
-            let _ = writeln!(text, "    fingerprint {}", device.fingerprint);
+            let _ = writeln!(text, "    fingerprint {}", one_line(&device.fingerprint));
             if !device.aliases.is_empty() {
-                let _ = writeln!(text, "    also {}", device.aliases.join(", "));
+                let _ = writeln!(text, "    also {}", one_line(&device.aliases.join(", ")));
             }
             for (key, value) in &device.properties {
                 let _ = writeln!(text, "    {}", paint(dim, &format!("{key}: {value}")));
@@ -71,13 +73,13 @@ fn table(found: &[Found], screen: Screen, chosen: bool) -> String {
                     line.push_str("  ");
                     line.push_str(word);
                 }
-                let _ = writeln!(text, "    {line}");
+                let _ = writeln!(text, "    {}", one_line(&line));
             }
         }
         for (what, refusal) in grouped(&listed.refusals) {
             let _ = writeln!(text, "    {}", paint(yellow, &format!("not used: {what}: {}", refusal.reason)));
             if let Some(help) = refusal.help.as_ref().filter(|_| screen.verbose) {
-                let _ = writeln!(text, "        {help}");
+                let _ = writeln!(text, "        {}", one_line(help));
             }
         }
     }
@@ -86,7 +88,7 @@ fn table(found: &[Found], screen: Screen, chosen: bool) -> String {
             let line = format!("not used: {}: {what}: {}", found.backend, refusal.reason);
             let _ = writeln!(text, "{}", paint(yellow, &line));
             if let Some(help) = &refusal.help {
-                let _ = writeln!(text, "    {help}");
+                let _ = writeln!(text, "    {}", one_line(help));
             }
         }
     }

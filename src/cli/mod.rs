@@ -2,6 +2,7 @@
 
 mod arguments;
 mod catalog;
+mod compare;
 mod eval;
 mod executable;
 mod explain;
@@ -13,6 +14,7 @@ mod glob;
 mod input;
 mod isolation;
 mod list;
+mod manual;
 mod npy;
 mod output;
 mod registry;
@@ -55,7 +57,8 @@ fn dispatch(line: CommandLine) -> Outcome {
         Command::Eval(arguments) => eval::eval(&arguments),
         Command::Gemm(arguments) => gemm::gemm(&arguments, screen),
         Command::Report(arguments) => view::view(&arguments, screen),
-        Command::Explain(arguments) => explain::explain(&arguments),
+        Command::Compare(arguments) => compare::show(&arguments, screen),
+        Command::Explain(arguments) => explain::explain(&arguments, screen),
         Command::Schema(arguments) => validate::schema(&arguments),
         Command::Validate(arguments) => validate::validate(&arguments, screen),
         Command::Completions { shell } => {
@@ -63,6 +66,7 @@ fn dispatch(line: CommandLine) -> Outcome {
             clap_complete::generate(shell, &mut CommandLine::command(), "mxprobe", &mut script);
             output::print(&script)
         }
+        Command::Man { command } => manual::print(command.as_deref()),
         Command::Worker => worker::serve(),
     }
 }

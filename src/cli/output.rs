@@ -7,6 +7,7 @@ use std::{
     path::Path,
 };
 
+use mxprobe::report::{plain, to_json};
 use serde::Serialize;
 
 use super::{Outcome, failure::Failure};
@@ -20,20 +21,13 @@ pub(crate) fn print(bytes: &[u8]) -> Outcome {
 
 /// Writes JSON for programs that people can read.
 pub(crate) fn print_json(value: &impl Serialize) -> Outcome {
-    print(json(value).as_bytes())
-}
-
-/// JSON with a line end. The types of reports and schemas cannot fail to serialise.
-pub(crate) fn json(value: &impl Serialize) -> String {
-    let mut text = serde_json::to_string_pretty(value).expect("a report is JSON");
-    text.push('\n');
-    text
+    print(to_json(value).as_bytes())
 }
 
 /// Says something beside the results.
 pub(crate) fn note(words: impl Display) {
     // Nobody can be told that standard error is closed.
-    let _ = writeln!(anstream::stderr(), "{words}");
+    let _ = writeln!(anstream::stderr(), "{}", plain::lines(&words.to_string()));
 }
 
 /// Replaces a file in one step: a reader sees the old text or the new one, never a part.

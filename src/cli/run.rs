@@ -12,7 +12,7 @@ use mxprobe::{
     probes,
     report::{
         DeviceRecord, Finding, Host, Kind, OperationRecord, OperationReport, Outcome as Ending, Report, SCHEMA, Time,
-        Tool, render,
+        Tool, to_json,
     },
 };
 use mxprobe_api::OperationId;
@@ -394,24 +394,28 @@ impl Sink {
         self.save()?;
         if self.format == Format::Table {
             let report = self.reports.last().expect("a device was begun");
-            let text = format!("{}{}", if separate { "\n" } else { "" }, render(report, self.screen.style));
+            let shown = self.format.view(self.screen).reports(std::slice::from_ref(report));
+            let text = format!("{}{shown}", if separate { "\n" } else { "" });
             output::print(text.as_bytes())?;
         }
         Ok(())
     }
 
     fn close(&mut self) -> Result<(), Failure> {
-        if self.format == Format::Json {
-            output::print(self.text().as_bytes())?;
-        }
+        match self.format {
+            // Shown device by device, as they ended.
+            Format::Table => return Ok(()),
+            Format::Json => output::print(self.text().as_bytes())?,
+            format => output::print(format.view(self.screen).reports(&self.reports).as_bytes())?,
+        };
         Ok(())
     }
 
     /// One report, or an array of them where the run has several devices.
     fn text(&self) -> String {
         match self.reports.as_slice() {
-            [one] if !self.several => output::json(one),
-            several => output::json(&several),
+            [one] if !self.several => to_json(one),
+            several => to_json(&several),
         }
     }
 
@@ -421,7 +425,7 @@ impl Sink {
             Some(Out::File(path)) => output::replace(path, &self.text()),
             Some(Out::Directory(directory)) => {
                 let report = self.reports.last().expect("a device was begun");
-                output::replace(&directory.join(file_name(&report.device)), &output::json(report))
+                output::replace(&directory.join(file_name(&report.device)), &to_json(report))
             }
         }
     }

@@ -1,6 +1,6 @@
 //! `schema` and `validate`.
 
-use mxprobe::report::{check, list_schema, schema as report_schema};
+use mxprobe::report::{check, comparison_schema, list_schema, plain, schema as report_schema};
 
 use super::{
     Outcome,
@@ -14,6 +14,7 @@ pub(crate) fn schema(arguments: &Schema) -> Outcome {
     output::print_json(&match arguments.of {
         SchemaOf::Report => report_schema(),
         SchemaOf::List => list_schema(),
+        SchemaOf::Comparison => comparison_schema(),
     })
 }
 
@@ -31,7 +32,7 @@ pub(crate) fn validate(arguments: &Validate, screen: Screen) -> Outcome {
         Err(problems) => {
             let mut lines = String::new();
             for problem in &problems {
-                lines += &format!("{name}: {problem}\n");
+                lines += &format!("{name}: {}\n", plain::lines(&problem.to_string()));
             }
             output::print(lines.as_bytes())?;
             Err(Failure::no(format!("`{name}` is not valid")))

@@ -1,8 +1,23 @@
 //! What a run learnt: the types of the JSON report, from which every view is made.
 
 pub mod check;
+mod compare;
+mod compare_view;
+mod csv;
+mod document;
+mod groups;
+mod html;
+mod json;
+mod markdown;
+mod matching;
+mod pages;
+pub mod plain;
+mod plot;
 mod provenance;
+mod screen;
 mod table;
+mod view;
+mod words;
 
 use std::collections::BTreeMap;
 
@@ -10,8 +25,14 @@ use mxprobe_api::{DeviceInfo, DeviceKind, OperationId, Refusal};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use compare::{
+    Alone, Answer, COMPARISON_SCHEMA, Compared, Comparison, DotCompared, Match, MatchedBy, Side, State, compare,
+};
+pub use groups::grouped;
+pub use json::to_json;
 pub use provenance::{Host, Time, Tool, build_version, now};
-pub use table::{Style, grouped, render};
+pub use screen::{Style, wrap};
+pub use view::{Csv, Html, Json, Markdown, Table, View};
 
 /// The schema version a report carries: a reader ignores unknown keys of the same major version.
 pub const SCHEMA: &str = "mxprobe-report/1.0";
@@ -282,6 +303,12 @@ impl OperationReport {
 #[must_use]
 pub fn schema() -> serde_json::Value {
     schemars::schema_for!(Report).to_value()
+}
+
+/// The JSON Schema of comparisons.
+#[must_use]
+pub fn comparison_schema() -> serde_json::Value {
+    schemars::schema_for!(Comparison).to_value()
 }
 
 /// The JSON Schema of listings.

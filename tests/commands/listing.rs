@@ -52,6 +52,29 @@ fn names_are_explained() {
     assert!(said.out.contains("subnormals.a ") && !said.out.contains("order"), "{}", said.out);
     assert!(say(&["explain", "sim:v100"]).ended(0).out.contains("4 products are added at once"));
     assert!(say(&["explain", "kernel_sha256"]).ended(0).out.contains("kernel"));
+    let said = say(&["explain", "alignment.below"]).ended(0).out;
+    for part in ["What becomes of the bits that are shifted out", "how: ", "truncate: ", "source: "] {
+        assert!(said.contains(part), "{said}");
+    }
+    assert!(say(&["explain", "E4M3"]).ended(0).out.contains("largest: 0x7e (4.48e2)"));
+    assert!(say(&["explain", "ue8m0"]).ended(0).out.contains("NaN is every bit set"));
+    // A family and a model of one name are both explained.
+    let said = say(&["explain", "amx"]).ended(0).out;
+    assert!(said.contains("amx (family of operations)") && said.contains("amx: Intel AMX"), "{said}");
+}
+
+#[test]
+fn every_command_has_a_manual_page() {
+    let page = say(&["man"]).ended(0).out;
+    assert!(page.contains(".TH mxprobe 1") && page.contains("130 interrupted"), "{page}");
+    for command in ["run", "list", "eval", "report", "compare", "explain", "schema", "validate", "completions"] {
+        assert!(page.contains(&format!("mxprobe\\-{command}(1)")), "{command} is not in {page}");
+        let own = say(&["man", command]).ended(0).out;
+        assert!(own.contains(&format!(".TH mxprobe-{command} 1")), "{own}");
+    }
+    assert!(!page.contains("worker"), "{page}");
+    let said = say(&["man", "nope"]).ended(2);
+    assert!(said.err.contains("`nope`") && said.err.contains("compare"), "{}", said.err);
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod isolation;
 mod listing;
 mod run;
 mod schema;
+mod views;
 mod vulkan;
 
 use std::{

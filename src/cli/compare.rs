@@ -1,0 +1,31 @@
+//! `compare`: what differs between reports.
+
+use mxprobe::report::compare;
+
+use super::{
+    Outcome,
+    arguments::{Compare, Screen},
+    failure::{Failure, NO},
+    input, output,
+};
+
+/// Compares reports: 0 if no difference was found, 1 if there is one.
+pub(crate) fn show(arguments: &Compare, screen: Screen) -> Outcome {
+    let mut reports = Vec::new();
+    for found in input::reports(&arguments.files)? {
+        let source = found.path.display().to_string();
+        reports.extend(found.reports.into_iter().map(|report| (source.clone(), report)));
+    }
+    if reports.len() < 2 {
+        let count = if reports.len() == 1 { "only one report" } else { "no report" };
+        return Err(Failure::usage(format!("there is {count}, and a comparison takes two or more"))
+            .help("`mxprobe run --out FILE` writes a report; a file may hold an array of them"));
+    }
+    let comparison = compare(&reports);
+    let text = arguments.format.view(screen).comparison(&comparison, arguments.all);
+    match &arguments.out {
+        Some(path) => output::replace(path, &text)?,
+        None => output::print(text.as_bytes()).map(|_| ())?,
+    }
+    Ok(if comparison.differ { NO } else { 0 })
+}

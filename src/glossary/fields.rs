@@ -1,0 +1,123 @@
+//! Fields of the report. The schema has one sentence for each field; these say what to make of it.
+
+use super::Text;
+
+const SCHEMA: &str = "docs/reports.md; `mxprobe schema report`";
+
+const fn field(
+    name: &'static str,
+    about: &'static str,
+    how: &'static str,
+    answers: &'static [(&'static str, &'static str)],
+) -> Text {
+    Text { name, about, how, answers, source: SCHEMA }
+}
+
+pub(super) const TEXTS: &[Text] = &[
+    field(
+        "schema",
+        "The version of the form of the report, mxprobe-report/MAJOR.MINOR.",
+        "A reader ignores fields that it does not know, and refuses another major version.",
+        &[],
+    ),
+    field(
+        "tool",
+        "The program that made the report: version, commit, compiler, arguments.",
+        "`dirty` says that the source differed from the commit; such a report is not one to publish.",
+        &[],
+    ),
+    field(
+        "time",
+        "When the report was made and how long it took.",
+        "`interrupted` is true until the run has come to its end: operations are missing then.",
+        &[],
+    ),
+    field(
+        "host",
+        "The machine, as far as it matters: system, kernel, CPU, memory.",
+        "No name of the machine or of a user, no serial number.",
+        &[],
+    ),
+    field(
+        "device",
+        "Who was asked.",
+        "Backend and fingerprint are what a comparison takes for the same device. The driver is data: a baseline \
+         survives its update, and the change shows.",
+        &[],
+    ),
+    field(
+        "notes",
+        "What has to be known before the findings, such as that a model stood in for a device.",
+        "Empty in most reports of hardware.",
+        &[],
+    ),
+    field(
+        "refusals",
+        "What was listed or looked for and could not be used, and why.",
+        "An operation that is missing among `operations` is here if the driver names it.",
+        &[],
+    ),
+    field(
+        "operations",
+        "What was learnt, one entry an operation.",
+        "Each has its id, FAMILY.mMnNkK.D.A.B.C, and its findings in the order of the questions.",
+        &[],
+    ),
+    field(
+        "emulated",
+        "A double of the device, made for tests, answered.",
+        "Nothing was measured on a device. Absent means false.",
+        &[],
+    ),
+    field(
+        "kernel_sha256",
+        "A digest of the kernel that was handed to the driver.",
+        "Two reports with the same digest asked by the same code; the driver may still compile it differently.",
+        &[],
+    ),
+    field(
+        "dots",
+        "How many dots were asked to answer the questions of an operation.",
+        "A dot is k products and c.",
+        &[],
+    ),
+    field(
+        "findings",
+        "The answers about an operation.",
+        "The key of a finding is backend, fingerprint, operation and probe.",
+        &[],
+    ),
+    field("probe", "The question that a finding answers.", "`mxprobe explain` lists them all.", &[]),
+    field(
+        "outcome",
+        "How a question ended.",
+        "Only `measured` has a value; every other one has a reason. No outcome stands for another.",
+        &[
+            ("measured", "answered; the evidence tells the answer from its rivals"),
+            ("unsupported", "the question does not arise for this operation"),
+            ("skipped", "not asked in this run"),
+            ("inconclusive", "asked, and nothing that can be sent tells the answers apart, or none of them fits"),
+            ("failed", "the device or its driver failed while it was asked"),
+        ],
+    ),
+    field("reason", "Why a finding has no value.", "Present exactly where the outcome is not `measured`.", &[]),
+    field(
+        "value",
+        "The answer for programs.",
+        "`mxprobe explain PROBE` says which values a probe has. Numbers count bits; bits are text in hexadecimal.",
+        &[],
+    ),
+    field("statement", "The answer in words.", "For people; programs read `value`.", &[]),
+    field(
+        "evidence",
+        "The dots that prove an answer: input bits, output bits, and what each rival answer would have returned.",
+        "Each can be computed again, on this device or any model, with `mxprobe eval`.",
+        &[],
+    ),
+    field(
+        "rivals",
+        "Other answers to the question, and what each would have returned for the same input.",
+        "An answer is proved where the device returned none of them.",
+        &[],
+    ),
+];

@@ -1,0 +1,49 @@
+//! Text of unknown origin, made harmless: a report is a file that anybody may have written.
+
+use std::borrow::Cow;
+
+/// Whether a character does something to a terminal or a page instead of standing there: controls, which begin escape
+/// sequences; marks that turn the direction of what follows; characters that take no room, such as tags.
+#[must_use]
+pub(super) fn is_unsafe(letter: char) -> bool {
+    letter.is_control()
+        || matches!(letter,
+            '\u{ad}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180e}' | '\u{3164}'
+            | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{fe00}'..='\u{fe0f}'
+            | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
+}
+
+/// The text with every character that would act written out, as in `\u{1b}`, line ends too.
+#[must_use]
+pub fn one_line(text: &str) -> Cow<'_, str> {
+    written_out(text, is_unsafe)
+}
+
+/// The same, with line ends kept.
+#[must_use]
+pub fn lines(text: &str) -> Cow<'_, str> {
+    written_out(text, |letter| letter != '\n' && is_unsafe(letter))
+}
+
+fn written_out(text: &str, acts: impl Fn(char) -> bool) -> Cow<'_, str> {
+    if !text.contains(&acts) {
+        return Cow::Borrowed(text);
+    }
+    let mut plain = String::with_capacity(text.len() + 16);
+    for letter in text.chars() {
+        if acts(letter) { plain.extend(letter.escape_unicode()) } else { plain.push(letter) }
+    }
+    Cow::Owned(plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn characters_that_act_are_written_out() {
+        assert_eq!(one_line("a\u{1b}[2Jb\u{202e}c\n\u{9b}d"), r"a\u{1b}[2Jb\u{202e}c\u{a}\u{9b}d");
+        assert_eq!(lines("a\nb\r\u{2066}"), "a\nb\\u{d}\\u{2066}");
+        assert!(matches!(one_line("2^-24 × −0 … é 漢"), Cow::Borrowed(_)));
+    }
+}
