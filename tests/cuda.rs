@@ -120,8 +120,7 @@ fn a_run_finds_the_h100() {
 
 #[test]
 fn a_run_finds_the_b200() {
-    // The double has no tensor memory yet.
-    finds_the_model("b200", &["mma.*"], 91);
+    finds_the_model("b200", &[], 91);
 }
 
 #[test]

@@ -7,12 +7,14 @@ use std::{
     time::{Duration, Instant},
 };
 
+use mxprobe_api::OperationId;
+
 use crate::{
     cubin::{self, Code},
     lowering::{FFMA, Lowering, UTCMMA, lowering},
     machine::{self, Launch, Plans, Unit},
     memory::Memory,
-    ptx::{self, Fault as PtxFault, Instruction, Kernel, Module, TensorStep},
+    ptx::{self, Alu, Fault as PtxFault, Instruction, Kernel, Module, Source, TensorMultiply, TensorStep},
     settings::{Fault, Settings},
     status::Status,
 };
@@ -182,7 +184,7 @@ impl Driver {
     }
 
     fn code(&self, kernel: &Kernel) -> Code {
-        let lower = |id| {
+        let lower = |id: &OperationId| {
             if self.settings.fails(Fault::WrongOpcode) {
                 return Lowering { opcodes: vec![(FFMA, 32)], routines: Vec::new() };
             }
@@ -191,10 +193,14 @@ impl Driver {
         let operations = kernel.steps.iter().filter_map(|step| match &step.instruction {
             Instruction::Multiply(multiply) => Some(lower(&multiply.id)),
             Instruction::GroupMultiply(multiply) => Some(lower(&multiply.id)),
-            Instruction::Tensor(tensor) => matches!(**tensor, TensorStep::Multiply(_)).then(|| {
-                let opcode = if self.settings.fails(Fault::WrongOpcode) { FFMA } else { UTCMMA };
-                Lowering { opcodes: vec![(opcode, 1)], routines: Vec::new() }
-            }),
+            Instruction::Tensor(tensor) => match &**tensor {
+                TensorStep::Multiply(multiply) => Some(described(kernel, multiply).map_or_else(
+                    // The instruction is the same whatever its descriptor says.
+                    || Lowering { opcodes: vec![(UTCMMA, 1)], routines: Vec::new() },
+                    |id| lower(&id),
+                )),
+                _ => None,
+            },
             _ => None,
         });
         Code { name: kernel.name.clone(), operations: operations.collect() }
@@ -349,6 +355,18 @@ impl Driver {
         let end = self.event(end)?.ok_or(Status::INVALID_HANDLE)?;
         Ok(end.saturating_duration_since(start).as_secs_f32() * 1e3)
     }
+}
+
+/// The operation of a `tcgen05.mma` whose instruction descriptor is a constant in the text.
+fn described(kernel: &Kernel, multiply: &TensorMultiply) -> Option<OperationId> {
+    let Source::Register(register) = multiply.descriptor else { return None };
+    let moved = kernel.steps.iter().find_map(|step| match step.instruction {
+        Instruction::Compute { alu: Alu::Move, into, from: [Source::Constant(bits), ..], .. } if into == register => {
+            Some(bits as u32)
+        }
+        _ => None,
+    });
+    machine::describe(multiply, moved?).ok().map(|described| described.id)
 }
 
 /// What no result code can tell goes to standard error: a driver has no other way to a person.

@@ -77,6 +77,7 @@ fn matrix_opcode(id: &OperationId) -> u16 {
         "wgmma" if id.is_integer() => "IGMMA",
         "wgmma" if wide => "HGMMA",
         "wgmma" => "QGMMA",
+        "tcgen05" => "UTCMMA",
         _ if id.is_integer() => "IMMA",
         _ if id.a == Format::F64 => "DMMA",
         _ if wide && (id.shape.m, id.shape.k) == (8, 4) => "HMMA.884",

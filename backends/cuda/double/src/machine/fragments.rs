@@ -6,18 +6,10 @@
 
 use mxprobe_api::Shape;
 
-use crate::ptx::Layout;
+use crate::ptx::{Layout, MatrixOperand as Operand};
 
 /// A row and a column.
 pub(crate) type Position = (u32, u32);
-
-/// Which operand.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Operand {
-    A,
-    B,
-    Accumulator,
-}
 
 /// Row and column of element `i` of a lane, for a shape whose elements take `bits` in a register; `None` where there is no
 /// such instruction. A is m×k, B is k×n.

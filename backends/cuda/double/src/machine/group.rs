@@ -2,7 +2,7 @@
 
 use mxprobe_api::Format;
 
-use super::{Registers, Trap, Wave, fragments};
+use super::{Registers, Trap, Wave, fragments, unit::Product};
 use crate::ptx::{GroupMultiply, GroupOperand, Instruction, SHARED_BASE, Step};
 
 /// What a warpgroup has under way.
@@ -75,7 +75,8 @@ impl Wave<'_> {
         let a = self.rows_of_a(step, multiply, first)?;
         let b = self.columns_of_b(step, multiply, first)?;
         let c = self.accumulator(multiply, first);
-        let d = self.launch.unit.product(id, &a, &b, &c).map_err(|error| Trap::failure(step, error.to_string()))?;
+        let product = Product { a: &a, b: &b, c: &c, scale_a: &[], scale_b: &[] };
+        let d = self.launch.unit.product(id, &product).map_err(|error| Trap::failure(step, error.to_string()))?;
         let n = id.shape.n;
         let one = UnderWay { commit: None, registers: multiply.d.clone(), values: in_registers(&d, n, id.d) };
         self.groups[first as usize / 128].under_way.push(one);
@@ -103,10 +104,8 @@ impl Wave<'_> {
         match &multiply.a {
             GroupOperand::Descriptor(source) => {
                 let descriptor = self.uniform(step, *source, first)?;
-                for (row, column) in (0..64).flat_map(|row| (0..k).map(move |column| (row, column))) {
-                    let bits = self.shared_element(step, descriptor, first, (row, column), bits)?;
-                    a[(self.launch.unit.row_of_a(row) * k + column) as usize] = bits;
-                }
+                a = self.shared_lines(step, descriptor, first, (64, k, 128 / bits), bits)?;
+                self.launch.unit.misplace_rows(&mut a, k);
             }
             GroupOperand::Registers(registers) => {
                 let each = 32 / bits;
@@ -127,10 +126,8 @@ impl Wave<'_> {
     fn columns_of_b(&self, step: &Step, multiply: &GroupMultiply, first: u32) -> Result<Vec<u64>, Trap> {
         let id = &multiply.id;
         let descriptor = self.uniform(step, multiply.b, first)?;
-        let mut b = Vec::new();
-        for (column, row) in (0..id.shape.n).flat_map(|column| (0..id.shape.k).map(move |row| (column, row))) {
-            b.push(self.shared_element(step, descriptor, first, (column, row), id.b.bits())?);
-        }
+        let bits = id.b.bits();
+        let mut b = self.shared_lines(step, descriptor, first, (id.shape.n, id.shape.k, 128 / bits), bits)?;
         negate(&mut b, id.b, multiply.negate_b);
         Ok(b)
     }
@@ -165,31 +162,37 @@ impl Wave<'_> {
         same.then_some(value).ok_or_else(|| Trap::failure(step, "the threads have different descriptors"))
     }
 
-    /// One element of a matrix whose rows (columns of B) run along k, without swizzle: core matrices of 8 rows by 16
-    /// bytes, `stride` apart along the rows and `leading` apart along k (PTX ISA 8.7, 9.7.15.5.1.2; bits 0 to 13 the
-    /// address, 16 to 29 the leading and 32 to 45 the stride offset, each without its low 4 bits).
-    pub(super) fn shared_element(
+    /// A matrix in shared memory whose lines (rows of A, columns of B) run along k, line after line, without swizzle: core
+    /// matrices of 8 lines by 16 bytes, `stride` apart from line to line and `leading` apart along k (PTX ISA 8.7,
+    /// 9.7.15.5.1.2; bits 0 to 13 the address, 16 to 29 the leading and 32 to 45 the stride offset, each without its low 4
+    /// bits). Of each 16 bytes so many elements of `bits` take the lowest bits.
+    pub(super) fn shared_lines(
         &self,
         step: &Step,
         descriptor: u64,
         first: u32,
-        (row, column): (u32, u32),
+        (lines, k, in_sixteen_bytes): (u32, u32, u32),
         bits: u32,
-    ) -> Result<u64, Trap> {
+    ) -> Result<Vec<u64>, Trap> {
         let field = |low: u32| (descriptor >> low & 0x3fff) << 4;
         let (start, leading, stride) = (field(0), field(16), field(32));
         if descriptor >> 49 != 0 {
             return Err(Trap::failure(step, format!("descriptor {descriptor:#x} has a swizzle or a base offset")));
         }
-        let byte = u64::from(column * bits / 8);
-        let at = start + u64::from(row / 8) * stride + byte / 16 * leading + u64::from(row % 8) * 16 + byte % 16;
         let memory = &self.shared[first as usize / self.block_lanes];
-        let offset = at.checked_sub(SHARED_BASE).and_then(|offset| usize::try_from(offset).ok());
-        let bytes = offset.and_then(|offset| memory.get(offset..offset + bits as usize / 8));
-        let bytes = bytes.ok_or_else(|| {
-            Trap::failure(step, format!("descriptor {descriptor:#x} leads to {at:#x}, outside shared memory"))
-        })?;
-        Ok(bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)))
+        let mask = u128::MAX >> (128 - bits);
+        let mut elements = Vec::with_capacity((lines * k) as usize);
+        for (line, core) in (0..lines).flat_map(|line| (0..k / in_sixteen_bytes).map(move |core| (line, core))) {
+            let at = start + u64::from(line / 8) * stride + u64::from(core) * leading + u64::from(line % 8) * 16;
+            let offset = at.checked_sub(SHARED_BASE).and_then(|offset| usize::try_from(offset).ok());
+            let bytes = offset.and_then(|offset| memory.get(offset..)?.first_chunk());
+            let bytes = bytes.ok_or_else(|| {
+                Trap::failure(step, format!("descriptor {descriptor:#x} leads to {at:#x}, outside shared memory"))
+            })?;
+            let sixteen = u128::from_le_bytes(*bytes);
+            elements.extend((0..in_sixteen_bytes).map(|at| (sixteen >> (at * bits) & mask) as u64));
+        }
+        Ok(elements)
     }
 }
 

@@ -9,7 +9,9 @@ mod fragments;
 mod group;
 mod memory;
 mod tensor;
+mod tensor_multiply;
 mod unit;
+mod wmma;
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -21,6 +23,7 @@ use crate::{
 
 use group::Group;
 use tensor::Tensor;
+pub(crate) use tensor_multiply::describe;
 use unit::Registers;
 pub(crate) use unit::{Plans, Unit};
 
@@ -347,6 +350,8 @@ impl<'a> Wave<'a> {
                 Ok(())
             }
             Instruction::Multiply(multiply) => self.multiply(at, step, multiply, lanes),
+            Instruction::LoadMatrix(access) => self.load_matrix(step, access, lanes),
+            Instruction::StoreMatrix(access) => self.store_matrix(step, access, lanes),
             Instruction::ProxyFence => {
                 lanes.iter().for_each(|lane| self.unfenced[*lane as usize] = false);
                 Ok(())

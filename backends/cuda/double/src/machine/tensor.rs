@@ -2,12 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use mxprobe_api::{Format, OperationId};
-
 use super::{Registers, Trap, Wave};
-use crate::ptx::{Address, SHARED_BASE, Step, TensorKind, TensorMultiply, TensorStep};
+use crate::ptx::{Address, SHARED_BASE, Step, TensorStep};
 
-const LANES: u32 = 128;
+pub(super) const LANES: u32 = 128;
 const COLUMNS: u32 = 512;
 /// What tensor memory holds before it is written.
 const FRESH: u32 = 0xcdcd_cdcd;
@@ -18,9 +16,9 @@ pub(super) struct Tensor {
     /// The first column of the one allocation, and how many there are.
     allocated: Option<(u32, u32)>,
     /// By lane, then by column.
-    cells: Vec<u32>,
+    pub cells: Vec<u32>,
     barriers: BTreeMap<u64, Barrier>,
-    under_way: Vec<UnderWay>,
+    pub under_way: Vec<UnderWay>,
 }
 
 /// An `mbarrier`.
@@ -33,15 +31,15 @@ struct Barrier {
 
 /// The result of a multiply that nobody has waited for.
 #[derive(Debug)]
-struct UnderWay {
+pub(super) struct UnderWay {
     /// Where it arrives; `None` before it is committed.
-    barrier: Option<u64>,
+    pub barrier: Option<u64>,
     /// Somebody asked for it: it is there when it is asked for again, so that one question is never enough.
-    asked: bool,
-    column: u32,
-    n: u32,
+    pub asked: bool,
+    pub column: u32,
+    pub n: u32,
     /// Row-major.
-    d: Vec<u64>,
+    pub d: Vec<u64>,
 }
 
 impl Tensor {
@@ -50,8 +48,15 @@ impl Tensor {
         self.allocated.is_some()
     }
 
+    /// So many cells of one lane, all in the allocation.
+    pub(super) fn row(&self, lane: u32, column: u32, columns: u32) -> Option<&[u32]> {
+        let first = self.cell(lane, column)?;
+        self.cell(lane, column + columns.checked_sub(1)?)?;
+        self.cells.get(first..first + columns as usize)
+    }
+
     /// The index of a cell of the allocation.
-    fn cell(&self, lane: u32, column: u32) -> Option<usize> {
+    pub(super) fn cell(&self, lane: u32, column: u32) -> Option<usize> {
         let (start, columns) = self.allocated?;
         (lane < LANES && (start..start + columns).contains(&column)).then_some((lane * COLUMNS + column) as usize)
     }
@@ -147,11 +152,11 @@ impl Wave<'_> {
         }
     }
 
-    fn block_of(&self, lane: u32) -> usize {
+    pub(super) fn block_of(&self, lane: u32) -> usize {
         lane as usize / self.block_lanes
     }
 
-    fn at(&self, address: Address, lane: u32) -> u64 {
+    pub(super) fn at(&self, address: Address, lane: u32) -> u64 {
         self.value(address.base, lane).wrapping_add_signed(address.offset)
     }
 
@@ -239,82 +244,4 @@ impl Wave<'_> {
         }
         Ok(())
     }
-
-    fn tensor_multiply(&mut self, step: &Step, multiply: &TensorMultiply, lane: u32) -> Result<(), Trap> {
-        self.check_shared(step, lane)?;
-        let block = self.block_of(lane);
-        let of_block = block * self.block_lanes..(block + 1) * self.block_lanes;
-        if self.unstored[of_block].contains(&true) {
-            return Err(Trap::failure(step, "tensor memory was written and no `tcgen05.wait::st` followed"));
-        }
-        let descriptor = self.value(multiply.descriptor, lane) as u32;
-        let id = operation(multiply.kind, descriptor).map_err(|text| Trap::failure(step, text))?;
-        let (n, k) = (id.shape.n, id.shape.k);
-        let start = self.at(multiply.d, lane) as u32;
-        if start >> 16 != 0 {
-            return Err(Trap::failure(step, format!("D at {start:#x} does not begin in lane 0")));
-        }
-        let adds = self.value(multiply.adds, lane) != 0;
-        let tensor = &self.tensors[block];
-        let mut c = vec![0; (LANES * n) as usize];
-        for (index, bits) in (0..).zip(&mut c) {
-            let cell = tensor.cell(index / n, start + index % n);
-            let cell = cell.ok_or_else(|| Trap::failure(step, "D reaches beyond what was allocated"))?;
-            if adds {
-                *bits = u64::from(tensor.cells[cell]) & id.c.mask();
-            }
-        }
-        let matrix = |source, lines: u32, format: Format, row: fn(&Self, u32) -> u32| {
-            let descriptor = self.value(source, lane);
-            // Bits 46 to 48 hold 1 in this generation (PTX ISA 8.7, 9.7.16.4.1).
-            if descriptor >> 46 & 7 != 1 {
-                return Err(Trap::failure(step, format!("descriptor {descriptor:#x} has not 1 in bits 46 to 48")));
-            }
-            let mut elements = vec![0; (lines * k) as usize];
-            for (line, column) in (0..lines).flat_map(|line| (0..k).map(move |column| (line, column))) {
-                let bits = self.shared_element(step, descriptor & !(7 << 46), lane, (line, column), format.bits())?;
-                elements[(row(self, line) * k + column) as usize] = bits;
-            }
-            Ok(elements)
-        };
-        let a = matrix(multiply.a, LANES, id.a, |wave, row| wave.launch.unit.row_of_a(row))?;
-        let b = matrix(multiply.b, n, id.b, |_, column| column)?;
-        let d = self.launch.unit.product(&id, &a, &b, &c).map_err(|error| Trap::failure(step, error.to_string()))?;
-        self.tensors[block].under_way.push(UnderWay { barrier: None, asked: false, column: start, n, d });
-        Ok(())
-    }
-}
-
-/// The operation of an instruction descriptor (PTX ISA 8.7, 9.7.16.4.2, table 44): bit 3 saturates, 4 and 5 the format
-/// of D, 7 to 9 that of A, 10 to 12 that of B, 17 to 22 n/8, 24 to 28 m/16; the others sparsity, signs and transposition.
-fn operation(kind: TensorKind, descriptor: u32) -> Result<OperationId, String> {
-    let wrong =
-        || format!("instruction descriptor {descriptor:#x} is none of {kind:?} that the test double understands");
-    let field = |low: u32, bits: u32| descriptor >> low & ((1 << bits) - 1);
-    let understood = 0b1011_1000 | 0b11 << 4 | 0b11_1111 << 7 | 0b11_1111 << 17 | 0b1_1111 << 24;
-    if descriptor & !understood != 0 || field(24, 5) != 8 || field(17, 6) == 0 || field(17, 6) > 32 {
-        return Err(wrong());
-    }
-    let operand = |code: u32| match (kind, code) {
-        (TensorKind::F16, 0) => Some(Format::F16),
-        (TensorKind::F16, 1) => Some(Format::BF16),
-        (TensorKind::Tf32, 2) => Some(Format::TF32),
-        (TensorKind::F8F6F4, 0) => Some(Format::E4M3),
-        (TensorKind::F8F6F4, 1) => Some(Format::E5M2),
-        (TensorKind::I8, 0) => Some(Format::U8),
-        (TensorKind::I8, 1) => Some(Format::S8),
-        _ => None,
-    };
-    let (a, b) = (operand(field(7, 3)).ok_or_else(wrong)?, operand(field(10, 3)).ok_or_else(wrong)?);
-    let d = match (kind, field(4, 2)) {
-        (TensorKind::I8, 2) => Format::S32,
-        (TensorKind::F16 | TensorKind::F8F6F4, 0) => Format::F16,
-        (TensorKind::F16 | TensorKind::Tf32 | TensorKind::F8F6F4, 1) => Format::F32,
-        _ => return Err(wrong()),
-    };
-    if (a != b && kind == TensorKind::F16) || (field(3, 1) == 1 && kind != TensorKind::I8) {
-        return Err(wrong());
-    }
-    let id = OperationId::new("tcgen05", (128, field(17, 6) * 8, 256 / a.bits()), d, a, b, d);
-    Ok(if field(3, 1) == 1 { id.with("satfinite") } else { id })
 }

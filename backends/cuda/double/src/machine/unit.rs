@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use mxprobe_api::{Device, Elements, Error, Format, Operation, OperationId, Shape, TileBatch};
 use mxprobe_sim::{Model, ModelDevice};
 
-use super::fragments::{self, Operand};
-use crate::ptx::{Fault, Instruction, Layout, Module, Multiply, Step};
+use super::{fragments, wmma};
+use crate::ptx::{Fault, Instruction, Layout, MatrixOperand as Operand, Module, Multiply, Step};
 
 /// The unit of a device.
 #[derive(Debug)]
@@ -19,11 +19,11 @@ pub(crate) struct Unit {
 /// One element: which register of the operand holds it, in which lane, where in the register, and its index in the
 /// matrices of one warp.
 #[derive(Clone, Copy, Debug)]
-struct Place {
-    register: u32,
-    lane: u32,
-    shift: u32,
-    index: u32,
+pub(super) struct Place {
+    pub register: u32,
+    pub lane: u32,
+    pub shift: u32,
+    pub index: u32,
 }
 
 /// How the registers of an `mma` are read and written.
@@ -36,6 +36,22 @@ pub(crate) struct Plan {
     b: Vec<Place>,
     c: Vec<Place>,
     d: Vec<Place>,
+}
+
+/// The operands of one product, as bits: A and its scales row after row, B and its scales column after column, C row
+/// after row.
+pub(crate) struct Product<'a> {
+    pub a: &'a [u64],
+    pub b: &'a [u64],
+    pub c: &'a [u64],
+    pub scale_a: &'a [u64],
+    pub scale_b: &'a [u64],
+}
+
+fn copy(to: &mut Elements, start: usize, from: impl Iterator<Item = u64>) {
+    for (index, bits) in (start..).zip(from) {
+        to.set(index, bits);
+    }
 }
 
 /// What the instructions of a module need, by kernel and step.
@@ -61,32 +77,39 @@ impl Unit {
         operations.filter(|_| id.family != "mma").find(|operation| smaller(&operation.id))
     }
 
-    /// D, row-major, of A row after row, B column after column and C row after row.
-    pub(crate) fn product(&self, id: &OperationId, a: &[u64], b: &[u64], c: &[u64]) -> Result<Vec<u64>, Error> {
+    /// D, row-major.
+    pub(crate) fn product(&self, id: &OperationId, product: &Product<'_>) -> Result<Vec<u64>, Error> {
         let operation = self.operation(id).ok_or_else(|| Error::unsupported(format!("this unit has no {id}")))?;
         let ((_, n, k), (rows, columns, _)) = (id.shape.sizes(), operation.id.shape.sizes());
         let across = n / columns;
-        let tiles = c.len() / (rows * columns);
+        let tiles = product.c.len() / (rows * columns);
         let mut batch = TileBatch::zeros(operation, tiles);
-        // Where element `at` of a tile of so many columns begins among the whole.
-        let origin = |tile: usize| (tile / across * rows, tile % across * columns);
+        let blocks = id.block_scale().map_or(0, |scale| k.div_ceil(scale.block));
         for tile in 0..tiles {
-            let (row, column) = origin(tile);
-            for at in 0..rows * k {
-                batch.a.set(tile * rows * k + at, a[row * k + at]);
-            }
-            for at in 0..k * columns {
-                batch.b.set(tile * k * columns + at, b[(column + at % columns) * k + at / columns]);
-            }
-            for at in 0..rows * columns {
-                batch.c.set(tile * rows * columns + at, c[(row + at / columns) * n + column + at % columns]);
+            // Where the tile begins among the whole.
+            let (row, column) = (tile / across * rows, tile % across * columns);
+            copy(&mut batch.a, tile * rows * k, (0..rows * k).map(|at| product.a[row * k + at]));
+            let transposed = |lines: &'_ [u64], deep: usize| {
+                let of_tile = lines[column * deep..(column + columns) * deep].to_vec();
+                (0..deep * columns).map(move |at| of_tile[at % columns * deep + at / columns])
+            };
+            copy(&mut batch.b, tile * k * columns, transposed(product.b, k));
+            let of_c = (0..rows * columns).map(|at| product.c[(row + at / columns) * n + column + at % columns]);
+            copy(&mut batch.c, tile * rows * columns, of_c);
+            if let (Some(scale_a), Some(scale_b)) = (&mut batch.scale_a, &mut batch.scale_b) {
+                let of_a = (0..rows * blocks).map(|at| product.scale_a[row * blocks + at]);
+                copy(scale_a, tile * rows * blocks, of_a);
+                copy(scale_b, tile * blocks * columns, transposed(product.scale_b, blocks));
             }
         }
         let computed = self.compute(operation, &batch)?;
-        let mut d = vec![0; c.len()];
+        if tiles == 1 {
+            return Ok(computed.iter().collect());
+        }
+        let mut d = vec![0; product.c.len()];
         for (index, bits) in computed.iter().enumerate() {
             let (tile, at) = (index / (rows * columns), index % (rows * columns));
-            let (row, column) = origin(tile);
+            let (row, column) = (tile / across * rows, tile % across * columns);
             d[(row + at / columns) * n + column + at % columns] = bits;
         }
         Ok(d)
@@ -99,6 +122,15 @@ impl Unit {
     /// Row 3 for row 2, if the unit is to be wrong.
     pub(crate) fn row_of_a(&self, row: u32) -> u32 {
         if self.wrong_layout && row == 2 { 3 } else { row }
+    }
+
+    /// The same of A, or its scales, row after row of so many elements: what was in row 2 is in row 3, and the other way.
+    pub(crate) fn misplace_rows(&self, a: &mut [u64], columns: u32) {
+        if self.wrong_layout {
+            let columns = columns as usize;
+            let (before, row_3) = a.split_at_mut(3 * columns);
+            row_3[..columns].swap_with_slice(&mut before[2 * columns..]);
+        }
     }
 
     /// The plans of every `mma` of a module.
@@ -130,6 +162,9 @@ impl Unit {
     fn plan(&self, multiply: &Multiply) -> Option<Plan> {
         let id = &multiply.id;
         let operation = self.operation(id)?.clone();
+        if id.family == "wmma" {
+            return Some(self.opaque_plan(multiply, operation));
+        }
         let (m, n, k) = (id.shape.m, id.shape.n, id.shape.k);
         let volta = (m, n, k) == (8, 8, 4) && id.a == Format::F16;
         let tiles = if volta { 4 } else { 1 };
@@ -165,6 +200,25 @@ impl Unit {
             d: places(Operand::Accumulator, m, n, id.d, id.d.bits(), row)?,
             operation,
         })
+    }
+
+    fn opaque_plan(&self, multiply: &Multiply, operation: Operation) -> Plan {
+        let id = &multiply.id;
+        let (m, n, k) = (id.shape.m, id.shape.n, id.shape.k);
+        let places = |operand, layout, format: Format, elements, registers: &[usize]| {
+            wmma::fragment(operand, layout, format.bits(), elements, registers.len() as u32)
+        };
+        let mut a = places(Operand::A, multiply.layouts.0, id.a, m * k, &multiply.a);
+        a.iter_mut().for_each(|place| place.index = self.row_of_a(place.index / k) * k + place.index % k);
+        let sums = |format, registers| places(Operand::Accumulator, Layout::Row, format, m * n, registers);
+        Plan {
+            tiles: 1,
+            a,
+            b: places(Operand::B, multiply.layouts.1, id.b, k * n, &multiply.b),
+            c: sums(id.c, &multiply.c),
+            d: sums(id.d, &multiply.d),
+            operation,
+        }
     }
 }
 

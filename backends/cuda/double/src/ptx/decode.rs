@@ -13,7 +13,7 @@ use super::{
     matrix,
     syntax::{Declaration, EntryText, Item, Operand, Statement, number},
     target::Target,
-    tensor,
+    tensor, wmma,
 };
 
 /// Where static shared memory begins: not at 0, so that a forgotten base is found.
@@ -309,6 +309,7 @@ impl Decoder<'_> {
             "fence" => Ok(Instruction::Nothing),
             "mma" => matrix::multiply(self),
             "wgmma" => matrix::group(self),
+            "wmma" => wmma::wmma(self),
             "mbarrier" => tensor::barrier(self),
             "tcgen05" => tensor::tensor(self),
             _ => Err(self.unknown()),

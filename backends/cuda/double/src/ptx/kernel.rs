@@ -4,6 +4,7 @@ use super::{
     matrix::{GroupMultiply, Multiply},
     target::Target,
     tensor::TensorStep,
+    wmma::MatrixAccess,
 };
 
 /// A compiled module.
@@ -261,7 +262,10 @@ pub(crate) enum Instruction {
     Nothing,
     /// Makes what was written to shared memory visible to the unit that reads it through a descriptor.
     ProxyFence,
+    /// `mma` and `wmma`.
     Multiply(Box<Multiply>),
+    LoadMatrix(Box<MatrixAccess>),
+    StoreMatrix(Box<MatrixAccess>),
     GroupFence,
     GroupMultiply(Box<GroupMultiply>),
     GroupCommit,

@@ -16,10 +16,18 @@ pub(crate) enum Layout {
     Column,
 }
 
+/// Which matrix of a multiply: C and D are the accumulator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MatrixOperand {
+    A,
+    B,
+    Accumulator,
+}
+
 /// The registers that hold one operand of a warp.
 pub(crate) type WarpOperand = Vec<usize>;
 
-/// `mma.sync`.
+/// `mma.sync` or `wmma.mma`.
 #[derive(Debug)]
 pub(crate) struct Multiply {
     pub id: OperationId,
@@ -113,7 +121,7 @@ impl Words {
     }
 }
 
-fn shape(word: &str) -> Option<Shape> {
+pub(super) fn shape(word: &str) -> Option<Shape> {
     let (m, rest) = word.strip_prefix('m')?.split_once('n')?;
     let (n, k) = rest.split_once('k')?;
     Some(Shape { m: m.parse().ok()?, n: n.parse().ok()?, k: k.parse().ok()? })
@@ -266,7 +274,7 @@ fn require(decoder: &Decoder<'_>, id: &OperationId, kind: Option<&str>) -> Resul
     check(decoder, decoder.target.number >= target, &format!("sm_{target}"), version)
 }
 
-fn check(decoder: &Decoder<'_>, target_fits: bool, target: &str, version: u32) -> Result<(), Fault> {
+pub(super) fn check(decoder: &Decoder<'_>, target_fits: bool, target: &str, version: u32) -> Result<(), Fault> {
     let opcode = decoder.statement.opcode.join(".");
     if !target_fits {
         let own = decoder.target;

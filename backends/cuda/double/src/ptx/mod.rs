@@ -6,6 +6,7 @@ mod matrix;
 mod syntax;
 mod target;
 mod tensor;
+mod wmma;
 
 use std::fmt;
 
@@ -14,9 +15,10 @@ pub(crate) use kernel::{
     Address, Alu, Comparison, Conversion, Instruction, Kernel, Kind, Module, Rounded, Source, Space, Special, Step,
     Type,
 };
-pub(crate) use matrix::{GroupMultiply, GroupOperand, Layout, Multiply, Scales};
+pub(crate) use matrix::{GroupMultiply, GroupOperand, Layout, MatrixOperand, Multiply, Scales};
 pub(crate) use target::loads_on;
 pub(crate) use tensor::{TensorKind, TensorMultiply, TensorStep};
+pub(crate) use wmma::MatrixAccess;
 
 /// Why PTX cannot be compiled.
 #[derive(Clone, Debug, PartialEq, Eq)]

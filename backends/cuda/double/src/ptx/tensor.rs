@@ -56,8 +56,18 @@ pub(crate) struct TensorMultiply {
     pub b: Source,
     /// The instruction descriptor: shape and formats.
     pub descriptor: Source,
+    pub scales: Option<TensorScales>,
     /// False: D is not added.
     pub adds: Source,
+}
+
+/// Where the scales of a block-scaled `tcgen05.mma` stand in tensor memory.
+#[derive(Debug)]
+pub(crate) struct TensorScales {
+    /// Scales of a row or column: `.scale_vec::4X` has 4.
+    pub count: u32,
+    pub a: Address,
+    pub b: Address,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +76,9 @@ pub(crate) enum TensorKind {
     Tf32,
     F8F6F4,
     I8,
+    MxF8F6F4,
+    MxF4,
+    MxF4NvF4,
 }
 
 const WORD: Type = Type { kind: Kind::Bits, bits: 32 };
@@ -142,22 +155,56 @@ pub(super) fn tensor(decoder: &Decoder<'_>) -> Result<Instruction, Fault> {
                 "kind::f16" => TensorKind::F16,
                 "kind::tf32" => TensorKind::Tf32,
                 "kind::f8f6f4" => TensorKind::F8F6F4,
+                "kind::i8" if decoder.target.has_features_of(103) => {
+                    return Err(decoder.fault("`.kind::i8` is not there on sm_103a"));
+                }
                 "kind::i8" => TensorKind::I8,
                 _ => return Err(decoder.unknown()),
             };
-            let operands = decoder.operands(5)?;
-            let long = Type { kind: Kind::Bits, bits: 64 };
-            step(TensorStep::Multiply(TensorMultiply {
-                kind,
-                d: decoder.address(&operands[0], Space::Shared)?,
-                a: decoder.source(decoder.word(&operands[1])?, long)?,
-                b: decoder.source(decoder.word(&operands[2])?, long)?,
-                descriptor: decoder.source(decoder.word(&operands[3])?, WORD)?,
-                adds: Source::Register(decoder.predicate(decoder.word(&operands[4])?)?),
-            }))
+            multiply(decoder, kind, None)
+        }
+        ["mma", "cta_group::1", kind, "block_scale", ref size @ ..] => {
+            let (kind, count) = block_scaled(kind, size).ok_or_else(|| decoder.unknown())?;
+            // PTX ISA 9.0, 9.7.16.10.9: kind::mxf4nvf4 is from 8.7 on.
+            if kind == TensorKind::MxF4NvF4 && decoder.version < 87 {
+                return Err(decoder.fault("`.kind::mxf4nvf4` requires PTX ISA .version 8.7 or later"));
+            }
+            multiply(decoder, kind, Some(count))
         }
         _ => Err(decoder.unknown()),
     }
+}
+
+/// The kind, and how many scales a row or column has (PTX ISA 9.0, 9.7.16.10.9.1): mxf8f6f4 one for 32 k, mxf4 two,
+/// mxf4nvf4 two or four, which has to be said.
+fn block_scaled(kind: &str, size: &[&str]) -> Option<(TensorKind, u32)> {
+    match (kind, size) {
+        ("kind::mxf8f6f4", [] | ["scale_vec::1X"]) => Some((TensorKind::MxF8F6F4, 1)),
+        ("kind::mxf4", [] | ["scale_vec::2X"]) => Some((TensorKind::MxF4, 2)),
+        ("kind::mxf4nvf4", ["scale_vec::2X"]) => Some((TensorKind::MxF4NvF4, 2)),
+        ("kind::mxf4nvf4", ["scale_vec::4X"]) => Some((TensorKind::MxF4NvF4, 4)),
+        _ => None,
+    }
+}
+
+/// D, A, B and the instruction descriptor, then the addresses of scales, then whether D is added.
+fn multiply(decoder: &Decoder<'_>, kind: TensorKind, scales: Option<u32>) -> Result<Instruction, Fault> {
+    let operands = decoder.operands(if scales.is_some() { 7 } else { 5 })?;
+    let long = Type { kind: Kind::Bits, bits: 64 };
+    let address = |operand| decoder.address(operand, Space::Shared);
+    let scales = match scales {
+        Some(count) => Some(TensorScales { count, a: address(&operands[4])?, b: address(&operands[5])? }),
+        None => None,
+    };
+    step(TensorStep::Multiply(TensorMultiply {
+        kind,
+        d: address(&operands[0])?,
+        a: decoder.source(decoder.word(&operands[1])?, long)?,
+        b: decoder.source(decoder.word(&operands[2])?, long)?,
+        descriptor: decoder.source(decoder.word(&operands[3])?, WORD)?,
+        scales,
+        adds: Source::Register(decoder.predicate(decoder.word(&operands[operands.len() - 1])?)?),
+    }))
 }
 
 /// `x8` and eight registers.

@@ -1,0 +1,169 @@
+//! `wmma`: loads and stores that know where a fragment's elements are, which no program may.
+
+use super::{Registers, Trap, Wave, unit::Place};
+use crate::{
+    ptx::{Layout, MatrixAccess, MatrixOperand as Operand, SHARED_BASE, Space, Step},
+    status::Status,
+};
+
+/// Where each element of a fragment is: a bijection of this unit's own, another one for each operand and layout, so that
+/// nothing but the loads, multiplies and stores of one shape fit together. Where a fragment has more room than elements
+/// every element is in it several times.
+pub(super) fn fragment(operand: Operand, layout: Layout, bits: u32, elements: u32, registers: u32) -> Vec<Place> {
+    let in_register = if bits == 64 { 1 } else { 32 / bits };
+    // Odd factors: elements are powers of two, and so each of them is met once.
+    let (factor, first) = match (operand, layout) {
+        (Operand::A, Layout::Row) => (37, 5),
+        (Operand::A, Layout::Column) => (43, 11),
+        (Operand::B, Layout::Row) => (53, 3),
+        (Operand::B, Layout::Column) => (59, 13),
+        (Operand::Accumulator, _) => (29, 7),
+    };
+    let slots = 32 * registers * in_register;
+    let place = |slot: u32| Place {
+        register: slot / in_register % registers,
+        lane: slot / in_register / registers,
+        shift: slot % in_register * bits,
+        index: (slot * factor + first) % elements,
+    };
+    (0..slots).map(place).collect()
+}
+
+/// A matrix in memory as a warp's threads agree on it.
+struct Matrix {
+    start: u64,
+    stride: u64,
+}
+
+impl Wave<'_> {
+    pub(super) fn load_matrix(&mut self, step: &Step, access: &MatrixAccess, lanes: &[u32]) -> Result<(), Trap> {
+        let bits = access.format.bits();
+        for first in self.together(step, lanes, 32)? {
+            let matrix = self.matrix(step, access, first)?;
+            let mut words = vec![0; access.registers.len() * 32];
+            for place in places(access) {
+                let (at, shift) = matrix.element(access, place.index);
+                let bytes = self.matrix_bytes(step, access, first, at)?;
+                let element = bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)) >> shift;
+                let element = element & (u64::MAX >> (64 - bits));
+                words[(place.register * 32 + place.lane) as usize] |= element << place.shift;
+            }
+            for (register, words) in access.registers.iter().zip(words.chunks(32)) {
+                for (lane, word) in (first..).zip(words) {
+                    self.write(*register, lane, *word);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn store_matrix(&mut self, step: &Step, access: &MatrixAccess, lanes: &[u32]) -> Result<(), Trap> {
+        for first in self.together(step, lanes, 32)? {
+            let matrix = self.matrix(step, access, first)?;
+            for place in places(access) {
+                let word = self.register(access.registers[place.register as usize], first + place.lane);
+                let (at, _) = matrix.element(access, place.index);
+                let bytes = self.matrix_bytes(step, access, first, at)?;
+                let len = bytes.len();
+                bytes.copy_from_slice(&(word >> place.shift).to_le_bytes()[..len]);
+            }
+            if access.space == Space::Shared {
+                for lane in first as usize..first as usize + 32 {
+                    self.unfenced[lane] = true;
+                    self.unsynchronised[lane] = true;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// That all threads mean one matrix, and that each of its rows (columns) begins at a multiple of the fragment's bytes
+    /// (PTX ISA 9.0, 9.7.14.4.2).
+    fn matrix(&self, step: &Step, access: &MatrixAccess, first: u32) -> Result<Matrix, Trap> {
+        let of = |lane: u32| Matrix {
+            start: self.value(access.address.base, lane).wrapping_add_signed(access.address.offset),
+            stride: self.value(access.stride, lane),
+        };
+        let matrix = of(first);
+        let same = |lane| (of(lane).start, of(lane).stride) == (matrix.start, matrix.stride);
+        if !(first..first + 32).all(same) {
+            return Err(Trap::failure(step, "the threads of a warp mean different matrices"));
+        }
+        let bits = access.format.bits();
+        let fragment = access.registers.len() as u64 * u64::from(bits.max(32) / 8);
+        let stride_bytes = matrix.stride * u64::from(bits) / 8;
+        let (rows, columns) = access.sizes();
+        let line = if access.layout == Layout::Row { columns } else { rows };
+        if !matrix.start.is_multiple_of(fragment) || !stride_bytes.is_multiple_of(fragment) {
+            let text = format!(
+                "a matrix at {:#x} whose lines are {stride_bytes} bytes apart is not aligned to its fragment of {fragment} bytes",
+                matrix.start
+            );
+            return Err(Trap { status: Status::MISALIGNED_ADDRESS, line: step.line, text });
+        }
+        if matrix.stride < u64::from(line) {
+            return Err(Trap::failure(
+                step,
+                format!("lines of {line} elements are {} apart: they overlap", matrix.stride),
+            ));
+        }
+        Ok(matrix)
+    }
+
+    fn matrix_bytes(&mut self, step: &Step, access: &MatrixAccess, lane: u32, at: u64) -> Result<&mut [u8], Trap> {
+        let len = (access.format.bits() / 8).max(1) as usize;
+        let text = format!("{len} bytes of a matrix at {at:#x} lie outside memory");
+        let found = match access.space {
+            Space::Shared => {
+                let offset = at.checked_sub(SHARED_BASE).and_then(|offset| usize::try_from(offset).ok());
+                let block = lane as usize / self.block_lanes;
+                offset.and_then(|offset| self.shared[block].get_mut(offset..offset + len))
+            }
+            _ => self.memory.bytes(at, len, &mut self.hint),
+        };
+        found.ok_or(Trap { status: Status::ILLEGAL_ADDRESS, line: step.line, text })
+    }
+}
+
+fn places(access: &MatrixAccess) -> Vec<Place> {
+    let (rows, columns) = access.sizes();
+    let registers = access.registers.len() as u32;
+    fragment(access.operand, access.layout, access.format.bits(), rows * columns, registers)
+}
+
+impl Matrix {
+    /// The address of an element, by its index row after row, and its lowest bit there.
+    fn element(&self, access: &MatrixAccess, index: u32) -> (u64, u32) {
+        let columns = access.sizes().1;
+        let (row, column) = (index / columns, index % columns);
+        let (line, at) = if access.layout == Layout::Row { (row, column) } else { (column, row) };
+        let bit = (u64::from(line) * self.stride + u64::from(at)) * u64::from(access.format.bits());
+        (self.start + bit / 8, (bit % 8) as u32)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_element_is_in_a_fragment_and_no_place_holds_two() {
+        for (bits, elements, registers) in
+            [(16, 256, 8), (16, 128, 8), (16, 512, 8), (8, 128, 1), (4, 256, 1), (32, 256, 8), (64, 32, 1), (64, 64, 2)]
+        {
+            for operand in [Operand::A, Operand::B, Operand::Accumulator] {
+                for layout in [Layout::Row, Layout::Column] {
+                    let places = fragment(operand, layout, bits, elements, registers);
+                    let held: BTreeSet<u32> = places.iter().map(|place| place.index).collect();
+                    assert_eq!(held, (0..elements).collect(), "{operand:?} {layout:?} {bits}");
+                    let slots: BTreeSet<_> =
+                        places.iter().map(|place| (place.register, place.lane, place.shift)).collect();
+                    assert_eq!(slots.len(), places.len());
+                    assert!(places.iter().all(|place| place.lane < 32 && place.register < registers));
+                }
+            }
+        }
+    }
+}
