@@ -307,6 +307,7 @@ fn collect(environment: &[(&str, &str)]) -> (String, tempfile::TempDir) {
         .env("LD_LIBRARY_PATH", double())
         .env("COLLECT_DEVICES", "cuda:0")
         .env("COLLECT_DOTS", "20000")
+        .env("COLLECT_EXPONENTS", "9,9")
         .envs(environment.iter().copied())
         .output()
         .expect("sh starts");
@@ -320,7 +321,7 @@ fn the_collection_script_makes_every_report_of_a_machine() {
     assert!(log.contains("run cuda:0: exit 0 after") && log.contains("list: exit 0"), "{log}");
     let text = std::fs::read_to_string(folder.path().join("cuda-0.json")).unwrap();
     let reports = read_reports(&text).unwrap();
-    assert!(reports[0].device.emulated && reports[0].operations.len() == 3, "{log}");
+    assert!(reports[0].device.emulated && reports[0].operations.len() == 9, "{log}");
     assert!(std::fs::read_to_string(folder.path().join("list.txt")).unwrap().contains("cuda:0"));
 }
 

@@ -1,6 +1,6 @@
 //! Question 10: the same dot gives the same bits, again, at every position, and whatever stands in other rows and columns.
 
-use mxprobe_api::{Elements, Error, Format, TileBatch, execute};
+use mxprobe_api::{Error, Format, TileBatch, execute};
 
 use super::{Finding, Subject};
 
@@ -17,15 +17,31 @@ impl Noise {
     }
 
     /// Bits of a moderate value: no NaN, no infinity, exponents around 1.
-    fn moderate(&mut self, format: Format) -> u64 {
+    fn moderate(&mut self, values: &Moderate) -> u64 {
         let bits = self.next();
-        if format.is_integer() {
-            return bits & format.mask();
+        if values.format.is_integer() {
+            return bits & values.format.mask();
         }
-        let fraction = (bits >> 32 & 0xff) as f64 / 256.0;
-        let exponent = f64::from(u32::try_from(bits & 3).unwrap_or(0)) - 2.0;
-        let value = (1.0 + fraction) * exponent.exp2();
-        format.from_f64(if bits >> 8 & 1 == 1 { -value } else { value })
+        let at = bits >> 32 & 0xff | (bits & 3) << 8 | (bits >> 8 & 1) << 10;
+        values.floats[usize::try_from(at).expect("11 bits")]
+    }
+}
+
+/// The moderate values of a format.
+struct Moderate {
+    format: Format,
+    /// By fraction, exponent and sign.
+    floats: Vec<u64>,
+}
+
+impl Moderate {
+    fn of(format: Format) -> Self {
+        let float = |at: u32| {
+            let (fraction, exponent) = (f64::from(at & 0xff) / 256.0, f64::from(at >> 8 & 3) - 2.0);
+            let value = (1.0 + fraction) * exponent.exp2();
+            format.from_f64(if at >> 10 == 1 { -value } else { value })
+        };
+        Self { format, floats: if format.is_integer() { Vec::new() } else { (0..1 << 11).map(float).collect() } }
     }
 }
 
@@ -33,9 +49,10 @@ pub(super) fn ask(subject: &Subject<'_>) -> Result<Vec<Finding>, Error> {
     let id = subject.id();
     let (m, n, k) = id.shape.sizes();
     let mut noise = Noise(1);
-    let a: Vec<u64> = (0..k).map(|_| noise.moderate(id.a)).collect();
-    let b: Vec<u64> = (0..k).map(|_| noise.moderate(id.b)).collect();
-    let c = noise.moderate(id.c);
+    let (values_a, values_b, values_c) = (Moderate::of(id.a), Moderate::of(id.b), Moderate::of(id.c));
+    let a: Vec<u64> = (0..k).map(|_| noise.moderate(&values_a)).collect();
+    let b: Vec<u64> = (0..k).map(|_| noise.moderate(&values_b)).collect();
+    let c = noise.moderate(&values_c);
     let mut dot = subject.zeros();
     (dot.a, dot.b, dot.c) = (a.clone(), b.clone(), c);
 
@@ -54,13 +71,9 @@ pub(super) fn ask(subject: &Subject<'_>) -> Result<Vec<Finding>, Error> {
     }
     let positions: Vec<(usize, usize)> = (0..m.max(n)).map(|at| (at % m, at % n)).collect();
     let mut others = TileBatch::zeros(subject.operation(), positions.len());
-    let fill = |elements: &mut Elements, noise: &mut Noise| {
-        let format = elements.format();
-        (0..elements.len()).for_each(|at| elements.set(at, noise.moderate(format)));
-    };
-    fill(&mut others.a, &mut noise);
-    fill(&mut others.b, &mut noise);
-    fill(&mut others.c, &mut noise);
+    for (elements, values) in [(&mut others.a, &values_a), (&mut others.b, &values_b), (&mut others.c, &values_c)] {
+        (0..elements.len()).for_each(|at| elements.set(at, noise.moderate(values)));
+    }
     for (tile, (row, column)) in positions.iter().enumerate() {
         (0..k).for_each(|index| others.a.set((tile * m + row) * k + index, a[index]));
         (0..k).for_each(|index| others.b.set((tile * k + index) * n + column, b[index]));

@@ -76,6 +76,13 @@ impl Memory {
         self.blocks[*hint].bytes.get_mut(offset..offset + len)
     }
 
+    /// The allocation that an address lies in: where it begins, and its bytes.
+    pub(crate) fn allocation(&mut self, address: u64, hint: &mut usize) -> Option<(u64, &mut [u8])> {
+        self.bytes(address, 1, hint)?;
+        let block = &mut self.blocks[*hint];
+        Some((block.address, &mut block.bytes))
+    }
+
     /// As [`bytes`](Self::bytes), for the copies that the host asks for.
     pub(crate) fn span(&mut self, address: u64, len: usize) -> Result<&mut [u8], Status> {
         if len == 0 {

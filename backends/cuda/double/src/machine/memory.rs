@@ -24,6 +24,9 @@ impl Wave<'_> {
         let (space, kind, _) = access;
         let size = kind.bytes();
         let len = size * into.len();
+        if self.load_from_one_allocation(lanes, access, into).is_some() {
+            return Ok(());
+        }
         for lane in lanes {
             let at = self.address(step, *lane, access, len)?;
             let mut buffer = [0; 16];
@@ -38,6 +41,39 @@ impl Wave<'_> {
         Ok(())
     }
 
+    /// Words of 32 bits that all lanes load from one allocation; `None` if it is otherwise, and then the slow way says
+    /// what is wrong, if anything is.
+    fn load_from_one_allocation(&mut self, lanes: &[u32], access: Access, into: &[usize]) -> Option<()> {
+        let (Space::Global, Type { bits: 32, .. }, address) = access else { return None };
+        let (Source::Register(base), [into]) = (address.base, into) else { return None };
+        if self.launch.kernel.register_masks[*into] != u64::from(u32::MAX) {
+            return None;
+        }
+        let first = self.register(base, *lanes.first()?).wrapping_add_signed(address.offset);
+        let (start, bytes) = self.memory.allocation(first, &mut self.hint)?;
+        for lane in lanes {
+            let at = self.registers[base * self.lanes + *lane as usize].wrapping_add_signed(address.offset);
+            let offset = aligned_offset(at, start)?;
+            let word = u32::from_le_bytes(*bytes.get(offset..)?.first_chunk()?);
+            self.registers[into * self.lanes + *lane as usize] = u64::from(word);
+        }
+        Some(())
+    }
+
+    /// The same of stores.
+    fn store_to_one_allocation(&mut self, lanes: &[u32], access: Access, from: &[Source]) -> Option<()> {
+        let (Space::Global, Type { bits: 32, .. }, address) = access else { return None };
+        let (Source::Register(base), [Source::Register(from)]) = (address.base, from) else { return None };
+        let first = self.register(base, *lanes.first()?).wrapping_add_signed(address.offset);
+        let (start, bytes) = self.memory.allocation(first, &mut self.hint)?;
+        for lane in lanes {
+            let at = self.registers[base * self.lanes + *lane as usize].wrapping_add_signed(address.offset);
+            let word = self.registers[from * self.lanes + *lane as usize] as u32;
+            *bytes.get_mut(aligned_offset(at, start)?..)?.first_chunk_mut()? = word.to_le_bytes();
+        }
+        Some(())
+    }
+
     /// A register is never wider than 64 bits, and a signed value is extended to all of them: what lies above the
     /// register's own width is cut where it is used.
     pub(super) fn widened(&self, register: usize, bits: u64) -> u64 {
@@ -48,6 +84,9 @@ impl Wave<'_> {
         let (space, kind, _) = access;
         let size = kind.bytes();
         let len = size * from.len();
+        if self.store_to_one_allocation(lanes, access, from).is_some() {
+            return Ok(());
+        }
         for lane in lanes {
             let at = self.address(step, *lane, access, len)?;
             let mut buffer = [0; 16];
@@ -78,6 +117,12 @@ impl Wave<'_> {
             }
         }
     }
+}
+
+/// Where in its allocation a word is, if it is not before its beginning and at a multiple of 4.
+#[inline]
+fn aligned_offset(at: u64, start: u64) -> Option<usize> {
+    if at.is_multiple_of(4) { usize::try_from(at.checked_sub(start)?).ok() } else { None }
 }
 
 fn outside(step: &Step, space: Space, at: u64, len: usize) -> Trap {

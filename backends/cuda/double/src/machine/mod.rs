@@ -17,7 +17,7 @@ use std::{borrow::Cow, collections::BTreeMap};
 
 use crate::{
     memory::Memory,
-    ptx::{Instruction, Kernel, Multiply, Source, Special, Step},
+    ptx::{Alu, Instruction, Kernel, Multiply, Source, Special, Step},
     status::Status,
 };
 
@@ -100,8 +100,8 @@ struct Wave<'a> {
     unsynchronised: Vec<bool>,
     /// Lanes whose writes to tensor memory may be under way.
     unstored: Vec<bool>,
-    /// Lane, register and value of loads from tensor memory that nobody has waited for.
-    loading: Vec<(u32, usize, u64)>,
+    /// By warp, register and words of loads from tensor memory that nobody has waited for.
+    loading: Vec<Vec<(usize, [u32; 32])>>,
     tensors: Vec<Tensor>,
     groups: Vec<Group>,
     /// Lanes by the instruction that they stand at.
@@ -133,7 +133,7 @@ impl<'a> Wave<'a> {
             unfenced: vec![false; lanes],
             unsynchronised: vec![false; lanes],
             unstored: vec![false; lanes],
-            loading: Vec::new(),
+            loading: vec![Vec::new(); lanes / 32],
             tensors: (0..blocks).map(|_| Tensor::default()).collect(),
             groups: (0..lanes.div_ceil(128)).map(|_| Group::default()).collect(),
             ready: BTreeMap::from([(0, all)]),
@@ -277,10 +277,12 @@ impl<'a> Wave<'a> {
         }
     }
 
+    #[inline]
     fn register(&self, register: usize, lane: u32) -> u64 {
         self.registers[register * self.lanes + lane as usize]
     }
 
+    #[inline]
     fn value(&self, source: Source, lane: u32) -> u64 {
         match source {
             Source::Register(register) => self.register(register, lane),
@@ -312,6 +314,14 @@ impl<'a> Wave<'a> {
             Instruction::Load { space, kind, address, into } => self.load(step, lanes, (*space, *kind, *address), into),
             Instruction::Store { space, kind, address, from } => {
                 self.store(step, lanes, (*space, *kind, *address), from)
+            }
+            Instruction::Compute { alu: Alu::Add, kind, into, from: [Source::Register(a), Source::Constant(b), _] } => {
+                // Addresses and counters, in every loop of every kernel.
+                for lane in lanes {
+                    let sum = self.register(*a, *lane).wrapping_add(*b) & kind.mask();
+                    self.write(*into, *lane, sum);
+                }
+                Ok(())
             }
             Instruction::Compute { alu, kind, into, from } => {
                 self.each(lanes, *into, |wave, lane| {
@@ -443,6 +453,7 @@ impl Registers for Wave<'_> {
         self.register(register, lane)
     }
 
+    #[inline]
     fn write(&mut self, register: usize, lane: u32, bits: u64) {
         self.registers[register * self.lanes + lane as usize] = bits;
     }

@@ -42,6 +42,15 @@ pub(super) struct UnderWay {
     pub d: Vec<u64>,
 }
 
+/// What a warp reaches of tensor memory.
+struct Reach {
+    /// The warp's first lane.
+    first: usize,
+    block: usize,
+    /// The index of the first cell, in the row of the warp's first lane.
+    cell: usize,
+}
+
 impl Tensor {
     /// Whether a kernel ended without giving its memory back.
     pub(super) fn is_held(&self) -> bool {
@@ -106,18 +115,30 @@ impl Wave<'_> {
                 Ok(())
             }
             TensorStep::Store { address, from } => {
-                self.access(step, lanes, *address, from.len(), |wave, lane, index, cell| {
-                    let block = wave.block_of(lane);
-                    wave.tensors[block].cells[cell] = wave.register(from[index], lane) as u32;
-                    wave.unstored[lane as usize] = true;
-                    wave.unsynchronised[lane as usize] = true;
-                })
+                for reach in self.reach(step, lanes, *address, from.len())? {
+                    for (index, register) in from.iter().enumerate() {
+                        let words = &self.registers[register * self.lanes + reach.first..][..32];
+                        let column = &mut self.tensors[reach.block].cells[reach.cell + index..];
+                        for (cell, word) in column.iter_mut().step_by(COLUMNS as usize).zip(words) {
+                            *cell = *word as u32;
+                        }
+                    }
+                    let of_warp = reach.first..reach.first + 32;
+                    self.unstored[of_warp.clone()].fill(true);
+                    self.unsynchronised[of_warp].fill(true);
+                }
+                Ok(())
             }
             TensorStep::Load { address, into } => {
-                self.access(step, lanes, *address, into.len(), |wave, lane, index, cell| {
-                    let bits = wave.tensors[wave.block_of(lane)].cells[cell];
-                    wave.loading.push((lane, into[index], u64::from(bits)));
-                })
+                for reach in self.reach(step, lanes, *address, into.len())? {
+                    let cells = &self.tensors[reach.block].cells;
+                    for (index, register) in into.iter().enumerate() {
+                        let mut column = cells[reach.cell + index..].iter().step_by(COLUMNS as usize);
+                        let words = std::array::from_fn(|_| column.next().copied().unwrap_or(FRESH));
+                        self.loading[reach.first / 32].push((*register, words));
+                    }
+                }
+                Ok(())
             }
             TensorStep::WaitStores => {
                 self.together(step, lanes, 32)?;
@@ -125,12 +146,13 @@ impl Wave<'_> {
                 Ok(())
             }
             TensorStep::WaitLoads => {
-                self.together(step, lanes, 32)?;
-                let (arrived, left): (Vec<_>, Vec<_>) = std::mem::take(&mut self.loading)
-                    .into_iter()
-                    .partition(|(lane, ..)| lanes.binary_search(lane).is_ok());
-                self.loading = left;
-                arrived.into_iter().for_each(|(lane, register, bits)| self.write(register, lane, bits));
+                for first in self.together(step, lanes, 32)? {
+                    for (register, words) in std::mem::take(&mut self.loading[first as usize / 32]) {
+                        for (lane, word) in (first..).zip(words) {
+                            self.write(register, lane, u64::from(word));
+                        }
+                    }
+                }
                 Ok(())
             }
             TensorStep::Multiply(multiply) => {
@@ -178,9 +200,10 @@ impl Wave<'_> {
             barrier.phases += 1;
         }
         for one in arrived {
-            for (index, bits) in (0..).zip(one.d) {
-                if let Some(cell) = tensor.cell(index / one.n, one.column + index % one.n) {
-                    tensor.cells[cell] = bits as u32;
+            for (row, of_d) in (0..).zip(one.d.chunks_exact(one.n as usize)) {
+                let cells = tensor.cell(row, one.column).and_then(|cell| tensor.cells.get_mut(cell..));
+                for (cell, bits) in cells.into_iter().flatten().zip(of_d) {
+                    *cell = *bits as u32;
                 }
             }
         }
@@ -210,15 +233,9 @@ impl Wave<'_> {
         Ok(())
     }
 
-    /// Visits the cells that each lane of a warp reaches: its own lane, and so many columns.
-    fn access(
-        &mut self,
-        step: &Step,
-        lanes: &[u32],
-        address: Address,
-        columns: usize,
-        visit: impl Fn(&mut Self, u32, usize, usize),
-    ) -> Result<(), Trap> {
+    /// Where each warp reaches: its own lanes, and so many columns.
+    fn reach(&self, step: &Step, lanes: &[u32], address: Address, columns: usize) -> Result<Vec<Reach>, Trap> {
+        let mut reaches = Vec::new();
         for first in self.together(step, lanes, 32)? {
             let start = self.at(address, first) as u32;
             // A warp reaches a quarter of the lanes (PTX ISA 8.7, 9.7.16.8.1).
@@ -228,20 +245,18 @@ impl Wave<'_> {
                     format!("address {start:#x} begins in lane {}; this warp's lanes begin at {quarter}", start >> 16);
                 return Err(Trap::failure(step, text));
             }
-            for lane in first..first + 32 {
-                if self.at(address, lane) as u32 != start {
-                    return Err(Trap::failure(step, "the threads of a warp have different addresses"));
-                }
-                for index in 0..columns {
-                    let column = (start & 0xffff) + index as u32;
-                    let cell = self.tensors[self.block_of(lane)].cell(quarter + lane % 32, column);
-                    let cell = cell.ok_or_else(|| {
-                        Trap::failure(step, format!("column {column} of tensor memory was not allocated"))
-                    })?;
-                    visit(self, lane, index, cell);
-                }
+            if (first..first + 32).any(|lane| self.at(address, lane) as u32 != start) {
+                return Err(Trap::failure(step, "the threads of a warp have different addresses"));
             }
+            let (block, column) = (self.block_of(first), start & 0xffff);
+            let tensor = &self.tensors[block];
+            let (cell, last) = (tensor.cell(quarter, column), tensor.cell(quarter, column + columns as u32 - 1));
+            let (Some(cell), Some(_)) = (cell, last) else {
+                let text = format!("{columns} columns from {column} of tensor memory were not all allocated");
+                return Err(Trap::failure(step, text));
+            };
+            reaches.push(Reach { first: first as usize, block, cell });
         }
-        Ok(())
+        Ok(reaches)
     }
 }

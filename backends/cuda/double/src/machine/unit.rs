@@ -48,9 +48,22 @@ pub(crate) struct Product<'a> {
     pub scale_b: &'a [u64],
 }
 
+/// Sets elements one after the other; bits above the format's width are dropped.
 fn copy(to: &mut Elements, start: usize, from: impl Iterator<Item = u64>) {
-    for (index, bits) in (start..).zip(from) {
-        to.set(index, bits);
+    fn chunks<const BYTES: usize>(to: &mut [u8], from: impl Iterator<Item = u64>) {
+        for (chunk, bits) in to.chunks_exact_mut(BYTES).zip(from) {
+            chunk.copy_from_slice(&bits.to_le_bytes()[..BYTES]);
+        }
+    }
+    let size = to.format().storage_bytes();
+    let mask = to.format().mask();
+    let to = &mut to.bytes_mut()[start * size..];
+    let from = from.map(|bits| bits & mask);
+    match size {
+        1 => chunks::<1>(to, from),
+        2 => chunks::<2>(to, from),
+        4 => chunks::<4>(to, from),
+        _ => chunks::<8>(to, from),
     }
 }
 
@@ -88,18 +101,20 @@ impl Unit {
         for tile in 0..tiles {
             // Where the tile begins among the whole.
             let (row, column) = (tile / across * rows, tile % across * columns);
-            copy(&mut batch.a, tile * rows * k, (0..rows * k).map(|at| product.a[row * k + at]));
-            let transposed = |lines: &'_ [u64], deep: usize| {
-                let of_tile = lines[column * deep..(column + columns) * deep].to_vec();
-                (0..deep * columns).map(move |at| of_tile[at % columns * deep + at / columns])
+            copy(&mut batch.a, tile * rows * k, product.a[row * k..].iter().copied().take(rows * k));
+            let transposed = |lines: &[u64], deep: usize| -> Vec<u64> {
+                let of_tile = &lines[column * deep..(column + columns) * deep];
+                (0..deep).flat_map(|at| of_tile[at..].iter().copied().step_by(deep)).collect()
             };
-            copy(&mut batch.b, tile * k * columns, transposed(product.b, k));
-            let of_c = (0..rows * columns).map(|at| product.c[(row + at / columns) * n + column + at % columns]);
-            copy(&mut batch.c, tile * rows * columns, of_c);
+            copy(&mut batch.b, tile * k * columns, transposed(product.b, k).into_iter());
+            for (at, row) in (row..row + rows).enumerate() {
+                let of_row = product.c[row * n + column..].iter().copied().take(columns);
+                copy(&mut batch.c, (tile * rows + at) * columns, of_row);
+            }
             if let (Some(scale_a), Some(scale_b)) = (&mut batch.scale_a, &mut batch.scale_b) {
-                let of_a = (0..rows * blocks).map(|at| product.scale_a[row * blocks + at]);
+                let of_a = product.scale_a[row * blocks..].iter().copied().take(rows * blocks);
                 copy(scale_a, tile * rows * blocks, of_a);
-                copy(scale_b, tile * blocks * columns, transposed(product.scale_b, blocks));
+                copy(scale_b, tile * blocks * columns, transposed(product.scale_b, blocks).into_iter());
             }
         }
         let computed = self.compute(operation, &batch)?;
