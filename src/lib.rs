@@ -5,4 +5,6 @@
 
 pub mod dots;
 pub mod probes;
+#[allow(missing_docs)]
+pub mod proof;
 pub mod report;

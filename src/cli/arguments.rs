@@ -40,6 +40,8 @@ pub(crate) enum Command {
     List(List),
     /// Compute dots given as JSON lines on a device or a model
     Eval(Eval),
+    /// Find a dot on which two models differ, or prove that there is none
+    Distinguish(Distinguish),
     /// Show a saved report
     Report(View),
     /// Say what a probe, a model or a field of the report means
@@ -133,6 +135,29 @@ pub(crate) struct Eval {
     pub(crate) op: String,
 }
 
+/// Exit codes: 0 the models are proved equal; 1 they differ; 4 neither was decided.
+#[derive(Debug, Args)]
+pub(crate) struct Distinguish {
+    /// A model: h100, mi300x@VARIANT, or a file such as ./mine.toml
+    #[arg(value_name = "MODEL")]
+    pub(crate) one: String,
+    /// Another model
+    #[arg(value_name = "MODEL")]
+    pub(crate) other: String,
+    /// The operation: an id, an alias or a pattern that matches only one
+    #[arg(long, value_name = "OP")]
+    pub(crate) op: String,
+    /// What the search draws from
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Look at finite inputs only: no NaN and no infinity among them
+    #[arg(long)]
+    pub(crate) finite: bool,
+    /// Seconds after which nothing more is tried
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "60")]
+    pub(crate) budget: Duration,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct View {
     /// The report, or `-` for standard input
@@ -145,7 +170,20 @@ pub(crate) struct View {
 #[derive(Debug, Args)]
 pub(crate) struct Explain {
     /// A probe (with `*` and `?`), a model such as sim:h100, or a field of the report; without it, the probes are listed
+    #[arg(conflicts_with = "trace")]
     pub(crate) name: Option<String>,
+    /// Show how a model computes dots, term by term; they are given as `eval` takes them
+    #[arg(long, requires_all = ["device", "op"])]
+    pub(crate) trace: bool,
+    /// The model whose computation is traced: sim:h100, sim:FILE.toml
+    #[arg(long, value_name = "SELECTOR", requires = "trace")]
+    pub(crate) device: Option<String>,
+    /// The operation that is traced: an id, an alias or a pattern that matches only one
+    #[arg(long, value_name = "OP", requires = "trace")]
+    pub(crate) op: Option<String>,
+    /// The dot that is traced, as one line of JSON; without it, lines are read from standard input
+    #[arg(long, value_name = "JSON", requires = "trace")]
+    pub(crate) dot: Option<String>,
 }
 
 #[derive(Debug, Args)]

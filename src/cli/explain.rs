@@ -3,12 +3,18 @@
 use std::fmt::Write as _;
 
 use mxprobe::{probes::PROBES, report};
+use mxprobe_sim::Trace;
 use serde_json::Value;
 
-use super::{Outcome, arguments::Explain, failure::Failure, output, registry::MODELS, select};
+use super::{
+    Outcome, arguments::Explain, dots::Dots, failure::Failure, input, models, output, registry::MODELS, select,
+};
 
 /// Explains a name.
 pub(crate) fn explain(arguments: &Explain) -> Outcome {
+    if arguments.trace {
+        return trace(arguments);
+    }
     let Some(name) = arguments.name.as_deref() else { return list_probes("*") };
     if PROBES.iter().any(|(probe, _)| is_meant(name, probe)) {
         return list_probes(name);
@@ -23,6 +29,30 @@ pub(crate) fn explain(arguments: &Explain) -> Outcome {
     Err(Failure::usage(format!("there is nothing called `{name}`: no probe, no model, no field of the report")).help(
         "`mxprobe explain` lists the probes, `mxprobe list --backend sim` the models, `mxprobe schema` the fields",
     ))
+}
+
+/// How a model computes dots.
+fn trace(arguments: &Explain) -> Outcome {
+    // The arguments require both.
+    let (device, op) = (arguments.device.as_deref().unwrap_or_default(), arguments.op.as_deref().unwrap_or_default());
+    let chosen = models::chosen(device)?;
+    let id = &select::one_operation(op, &chosen.listed)?.id;
+    let operation = &chosen.model.operations[id];
+    let lines = match &arguments.dot {
+        Some(line) => line.clone(),
+        None => input::read(std::path::Path::new("-"))?,
+    };
+    let mut dots = Dots::new(operation);
+    for (number, line) in lines.lines().enumerate() {
+        dots.read(line.as_bytes()).map_err(|error| error.on_line(number + 1, line.as_bytes(), operation))?;
+    }
+    for at in 0..dots.count {
+        let dot = dots.dot(at);
+        let trace = Trace::of(&chosen.model, id, dot).expect("the model has the operation");
+        let between = if at > 0 { "\n" } else { "" };
+        output::print(format!("{between}{}", trace.text(&chosen.model, id, dot)).as_bytes())?;
+    }
+    Ok(0)
 }
 
 fn is_meant(pattern: &str, probe: &str) -> bool {

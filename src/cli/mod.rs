@@ -2,6 +2,8 @@
 
 mod arguments;
 mod catalog;
+mod distinguish;
+mod dots;
 mod eval;
 mod executable;
 mod explain;
@@ -12,6 +14,7 @@ mod glob;
 mod input;
 mod isolation;
 mod list;
+mod models;
 mod output;
 mod registry;
 mod run;
@@ -51,6 +54,7 @@ fn dispatch(line: CommandLine) -> Outcome {
         Command::Run(arguments) => run::run(&arguments, screen),
         Command::List(arguments) => list::list(&arguments, screen),
         Command::Eval(arguments) => eval::eval(&arguments),
+        Command::Distinguish(arguments) => distinguish::distinguish(&arguments, screen),
         Command::Report(arguments) => view::view(&arguments, screen),
         Command::Explain(arguments) => explain::explain(&arguments),
         Command::Schema(arguments) => validate::schema(&arguments),

@@ -1,0 +1,3 @@
+//! Two models: a dot on which they differ, or a proof that there is none.
+
+pub mod search;
