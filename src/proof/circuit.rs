@@ -192,9 +192,20 @@ impl Logic for Circuit {
         if then == !otherwise {
             return self.xor(condition, otherwise);
         }
-        let then = if then == condition { Signal::TRUE } else if then == !condition { Signal::FALSE } else { then };
-        let otherwise =
-            if otherwise == condition { Signal::FALSE } else if otherwise == !condition { Signal::TRUE } else { otherwise };
+        let then = if then == condition {
+            Signal::TRUE
+        } else if then == !condition {
+            Signal::FALSE
+        } else {
+            then
+        };
+        let otherwise = if otherwise == condition {
+            Signal::FALSE
+        } else if otherwise == !condition {
+            Signal::TRUE
+        } else {
+            otherwise
+        };
         if then.is_constant() {
             return if then == Signal::TRUE { self.or(condition, otherwise) } else { self.and(!condition, otherwise) };
         }

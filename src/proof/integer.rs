@@ -9,7 +9,7 @@ use super::{
 ///
 /// Where an integer has no meaning (the exponent of a zero, of a NaN) its bits may be anything.
 #[derive(Clone, Debug)]
-pub struct Integer<B> {
+pub(super) struct Integer<B> {
     /// Its least value.
     pub low: i32,
     /// Its greatest value.
@@ -24,23 +24,23 @@ fn width(most: i32) -> usize {
 
 impl<B: Copy + std::fmt::Debug> Integer<B> {
     /// A known integer.
-    pub fn constant(value: i32) -> Self {
+    pub(super) fn constant(value: i32) -> Self {
         Self { low: value, high: value, bits: Vec::new() }
     }
 
     /// `low` and a word more, at most `high`.
-    pub fn new(logic: &mut impl Logic<Bit = B>, low: i32, high: i32, bits: &[B]) -> Self {
+    pub(super) fn new(logic: &mut impl Logic<Bit = B>, low: i32, high: i32, bits: &[B]) -> Self {
         let bits = logic.resized(bits, width(high - low));
         Self { low, high, bits }
     }
 
     /// The same, `by` greater.
-    pub fn raised(&self, by: i32) -> Self {
+    pub(super) fn raised(&self, by: i32) -> Self {
         Self { low: self.low + by, high: self.high + by, bits: self.bits.clone() }
     }
 
     /// The word `self − low` where `self` is known not to be below `low`, which need not be its least value.
-    pub fn above(&self, logic: &mut impl Logic<Bit = B>, low: i32) -> Word<B> {
+    pub(super) fn above(&self, logic: &mut impl Logic<Bit = B>, low: i32) -> Word<B> {
         let bits = width((self.high - low).max(0));
         if self.low == low {
             return logic.resized(&self.bits, bits);
@@ -52,20 +52,20 @@ impl<B: Copy + std::fmt::Debug> Integer<B> {
     }
 
     /// The same with other bounds that are known to hold.
-    pub fn within(&self, logic: &mut impl Logic<Bit = B>, low: i32, high: i32) -> Self {
+    pub(super) fn within(&self, logic: &mut impl Logic<Bit = B>, low: i32, high: i32) -> Self {
         let bits = self.above(logic, low);
         Self::new(logic, low, high, &bits)
     }
 
     /// self + other.
-    pub fn plus(&self, logic: &mut impl Logic<Bit = B>, other: &Self) -> Self {
+    pub(super) fn plus(&self, logic: &mut impl Logic<Bit = B>, other: &Self) -> Self {
         let (low, high) = (self.low + other.low, self.high + other.high);
         let bits = logic.plus(&self.bits, &other.bits, width(high - low));
         Self { low, high, bits }
     }
 
     /// self − other.
-    pub fn minus(&self, logic: &mut impl Logic<Bit = B>, other: &Self) -> Self {
+    pub(super) fn minus(&self, logic: &mut impl Logic<Bit = B>, other: &Self) -> Self {
         let (low, high) = (self.low - other.high, self.high - other.low);
         let bits = width(high - low);
         // self.bits + (other.high − other.low − other.bits)
@@ -76,14 +76,14 @@ impl<B: Copy + std::fmt::Debug> Integer<B> {
     }
 
     /// Whether self < other.
-    pub fn less(&self, logic: &mut impl Logic<Bit = B>, other: &Self) -> B {
+    pub(super) fn less(&self, logic: &mut impl Logic<Bit = B>, other: &Self) -> B {
         let low = self.low.min(other.low);
         let (a, b) = (self.above(logic, low), other.above(logic, low));
         logic.less(&a, &b)
     }
 
     /// One of two.
-    pub fn choose(logic: &mut impl Logic<Bit = B>, condition: B, then: &Self, otherwise: &Self) -> Self {
+    pub(super) fn choose(logic: &mut impl Logic<Bit = B>, condition: B, then: &Self, otherwise: &Self) -> Self {
         let (low, high) = (then.low.min(otherwise.low), then.high.max(otherwise.high));
         let (then, otherwise) = (then.above(logic, low), otherwise.above(logic, low));
         let bits = logic.choose_word(condition, &then, &otherwise);
@@ -91,7 +91,7 @@ impl<B: Copy + std::fmt::Debug> Integer<B> {
     }
 
     /// The greater of two.
-    pub fn max(&self, logic: &mut impl Logic<Bit = B>, other: &Self) -> Self {
+    pub(super) fn max(&self, logic: &mut impl Logic<Bit = B>, other: &Self) -> Self {
         if self.low >= other.high {
             return self.clone();
         }
@@ -105,7 +105,7 @@ impl<B: Copy + std::fmt::Debug> Integer<B> {
     }
 
     /// The smaller of two.
-    pub fn min(&self, logic: &mut impl Logic<Bit = B>, other: &Self) -> Self {
+    pub(super) fn min(&self, logic: &mut impl Logic<Bit = B>, other: &Self) -> Self {
         if self.high <= other.low {
             return self.clone();
         }
@@ -120,7 +120,7 @@ impl<B: Copy + std::fmt::Debug> Integer<B> {
 
     /// The value where every bit is known.
     #[cfg(test)]
-    pub fn value(&self, logic: &impl Logic<Bit = B>) -> Option<i32> {
+    pub(super) fn value(&self, logic: &impl Logic<Bit = B>) -> Option<i32> {
         let mut value = self.low;
         for (place, bit) in self.bits.iter().enumerate() {
             value += i32::from(logic.known(*bit)?) << place;
@@ -137,8 +137,8 @@ mod tests {
     #[test]
     fn integers_of_every_bound_compute_as_integers_do() {
         let mut logic = Values;
-        for (low_a, high_a) in [(-3, 4), (0, 5), (-9, -2), (2, 2)] {
-            for (low_b, high_b) in [(-6, 1), (3, 9), (-2, -2)] {
+        for (low_a, high_a) in [(-3_i32, 4), (0, 5), (-9, -2), (2, 2)] {
+            for (low_b, high_b) in [(-6_i32, 1), (3, 9), (-2, -2)] {
                 for a in low_a..=high_a {
                     for b in low_b..=high_b {
                         let bits = logic.number(u128::from((a - low_a).unsigned_abs()), 4);

@@ -46,12 +46,7 @@ pub trait Words: Logic {
     }
 
     /// One of two words; the shorter one is zeros above.
-    fn choose_word(
-        &mut self,
-        condition: Self::Bit,
-        then: &[Self::Bit],
-        otherwise: &[Self::Bit],
-    ) -> Word<Self::Bit> {
+    fn choose_word(&mut self, condition: Self::Bit, then: &[Self::Bit], otherwise: &[Self::Bit]) -> Word<Self::Bit> {
         let bits = then.len().max(otherwise.len());
         let (then, otherwise) = (self.resized(then, bits), self.resized(otherwise, bits));
         then.into_iter().zip(otherwise).map(|(then, otherwise)| self.choose(condition, then, otherwise)).collect()
@@ -130,7 +125,8 @@ pub trait Words: Logic {
         let mut word = word.to_vec();
         let mut lost = self.constant(false);
         for (place, bit) in amount.iter().enumerate() {
-            let by = 1_usize.checked_shl(u32::try_from(place).unwrap_or(u32::MAX)).unwrap_or(usize::MAX).min(word.len());
+            let by =
+                1_usize.checked_shl(u32::try_from(place).unwrap_or(u32::MAX)).unwrap_or(usize::MAX).min(word.len());
             let falls = self.any(&word[..by]);
             let falls = self.and(*bit, falls);
             lost = self.or(lost, falls);
@@ -144,7 +140,8 @@ pub trait Words: Logic {
     fn shifted_left(&mut self, word: &[Self::Bit], amount: &[Self::Bit]) -> Word<Self::Bit> {
         let mut word = word.to_vec();
         for (place, bit) in amount.iter().enumerate() {
-            let by = 1_usize.checked_shl(u32::try_from(place).unwrap_or(u32::MAX)).unwrap_or(usize::MAX).min(word.len());
+            let by =
+                1_usize.checked_shl(u32::try_from(place).unwrap_or(u32::MAX)).unwrap_or(usize::MAX).min(word.len());
             let moved = self.raised(&word[..word.len() - by], by);
             word = self.choose_word(*bit, &moved, &word);
         }
