@@ -156,6 +156,15 @@ pub(crate) struct Distinguish {
     /// Seconds after which nothing more is tried
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "60")]
     pub(crate) budget: Duration,
+    /// Also write the question as SMT-LIB 2 (QF_BV): `unsat` means equal
+    #[arg(long, value_name = "FILE")]
+    pub(crate) smt2: Option<PathBuf>,
+    /// Also write the question as clauses (DIMACS)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) dimacs: Option<PathBuf>,
+    /// If they are equal, write and check the proof that refutes those clauses (DRAT)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) proof: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -15,7 +15,7 @@ use super::{
 use crate::dots::Dot;
 
 /// The operands of a dot as words, and earlier results where a part of a dot reads them.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Inputs<B> {
     /// k elements of A.
     pub a: BTreeMap<usize, Word<B>>,
@@ -42,6 +42,13 @@ pub struct Arithmetic<'a> {
     pub plan: &'a Plan,
     /// The operation.
     pub id: &'a OperationId,
+}
+
+impl<B> Default for Inputs<B> {
+    fn default() -> Self {
+        let none = BTreeMap::new;
+        Self { a: none(), b: none(), c: None, scale_a: none(), scale_b: none(), results: none() }
+    }
 }
 
 impl Inputs<bool> {

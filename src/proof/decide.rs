@@ -1,0 +1,288 @@
+//! Deciding whether two models differ: a search, then a proof.
+
+use std::time::{Duration, Instant};
+
+use mxprobe_api::{Error, OperationId};
+use mxprobe_sim::{Adder, Model, Plan, Unit};
+
+use super::{
+    adder::NotCovered,
+    carry::sufficient_carry_bits,
+    circuit::Signal,
+    cnf::Encoded,
+    dot::Arithmetic,
+    parts::{Part, Place, Query, Variable},
+    rup::Proof,
+    search::{Rivals, Witness, is_finite},
+    solver::{Answer, solve},
+};
+use crate::dots::Dot;
+
+/// How two models are compared.
+#[derive(Clone, Copy, Debug)]
+pub struct Effort {
+    /// What the search draws from.
+    pub seed: u64,
+    /// Dots that the search tries at the most.
+    pub tries: u64,
+    /// Operands and c are no NaN and no infinity.
+    pub finite: bool,
+    /// Carry bits that the closed form finds sufficient count as unlimited before anything is solved.
+    pub closed_form: bool,
+    /// When nothing more is begun.
+    pub end: Instant,
+}
+
+/// What came of it.
+#[derive(Clone, Debug)]
+pub enum Verdict {
+    /// They differ on this dot.
+    Differ(Witness, FoundBy),
+    /// They are equal on every input.
+    Equal(Certificate),
+    /// Neither was found.
+    Undecided(Undecided),
+}
+
+/// How a witness was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FoundBy {
+    /// By drawing dots.
+    Search {
+        /// How many were tried.
+        tried: u64,
+        /// Nanoseconds it took.
+        time_ns: u128,
+    },
+    /// By the solver.
+    Solver {
+        /// How many dots were tried before.
+        tried: u64,
+        /// Time it took.
+        time: Duration,
+    },
+}
+
+/// Why two models are equal.
+#[derive(Clone, Debug)]
+pub struct Certificate {
+    /// The parts that were compared.
+    pub parts: Vec<Part>,
+    /// The whole dot was compared at once.
+    pub whole: bool,
+    /// Carry bits that were taken as unlimited because the closed form says that they suffice: model, adder, bits, and
+    /// how many suffice.
+    pub carry: Vec<(usize, String, u32, u32)>,
+    /// The formula that was refuted, if the two formulas were not the same to begin with.
+    pub refuted: Option<Refuted>,
+    /// Dots that were tried before.
+    pub tried: u64,
+}
+
+/// A refuted formula.
+#[derive(Clone, Debug)]
+pub struct Refuted {
+    /// Its variables.
+    pub variables: i32,
+    /// Its clauses.
+    pub clauses: usize,
+    /// Conflicts on the way.
+    pub conflicts: u64,
+    /// Time it took.
+    pub time: Duration,
+    /// Why.
+    pub proof: Proof,
+}
+
+/// What is known where nothing was decided.
+#[derive(Clone, Debug)]
+pub struct Undecided {
+    /// Dots on which the models agreed.
+    pub tried: u64,
+    /// Why there is no proof.
+    pub why: String,
+}
+
+/// Two models of one operation.
+pub struct Comparison<'a> {
+    models: [&'a Model; 2],
+    id: &'a OperationId,
+    units: [(&'a Unit, Plan); 2],
+    rivals: Rivals,
+}
+
+/// More gates than this are not handed to the solver for a whole dot.
+const GATES: usize = 1_500_000;
+
+impl<'a> Comparison<'a> {
+    /// Two models of an operation.
+    ///
+    /// # Errors
+    /// If a model has no such operation.
+    pub fn new(models: [&'a Model; 2], id: &'a OperationId) -> Result<Self, Error> {
+        let rivals = Rivals::new(models, id)?;
+        let missing = |model: &Model| Error::invalid(format!("the model {} has no operation {id}", model.name));
+        let [one, other] = models;
+        let units = [one.plan(id).ok_or_else(|| missing(one))?, other.plan(id).ok_or_else(|| missing(other))?];
+        Ok(Self { models, id, units, rivals })
+    }
+
+    /// Both models' evaluators.
+    #[must_use]
+    pub fn rivals(&self) -> &Rivals {
+        &self.rivals
+    }
+
+    /// The question whether they differ, as a formula.
+    ///
+    /// # Errors
+    /// What is not covered, in words.
+    pub fn query(&self, finite: bool) -> Result<Query, NotCovered> {
+        let adders = self.models.map(|model| model.adders.clone());
+        Query::new(self.arithmetic(&adders), finite)
+    }
+
+    fn arithmetic<'b>(&'b self, adders: &'b [Vec<Adder>; 2]) -> [Arithmetic<'b>; 2] {
+        std::array::from_fn(|which| Arithmetic {
+            adders: &adders[which],
+            unit: self.units[which].0,
+            plan: &self.units[which].1,
+            id: self.id,
+        })
+    }
+
+    /// Searches, then proves.
+    #[must_use]
+    pub fn decide(&self, effort: &Effort) -> Verdict {
+        let searched = self.rivals.search(effort.seed, effort.tries, !effort.finite, effort.end);
+        if let Some(witness) = searched.witness {
+            return Verdict::Differ(witness, FoundBy::Search { tried: searched.tried, time_ns: searched.search_ns });
+        }
+        let (adders, carry) = self.with_closed_form(effort.closed_form);
+        let undecided = |why: String| Verdict::Undecided(Undecided { tried: searched.tried, why });
+        let arithmetic = self.arithmetic(&adders);
+        let query = match Query::new(arithmetic, effort.finite) {
+            Ok(query) => query,
+            Err(why) => return undecided(format!("proofs do not cover {why}")),
+        };
+        match self.prove(&query, effort, searched.tried, &carry) {
+            Attempt::Decided(verdict) => *verdict,
+            Attempt::OutOfTime => undecided("time was up before the solver came to an end".into()),
+            Attempt::PartsAlone if query.whole => undecided("what the solver found does not hold of whole dots".into()),
+            Attempt::PartsAlone => {
+                let why =
+                    "a part of the dot differs for a result that may never reach it, and the whole dot is too large";
+                match Query::whole(arithmetic, effort.finite) {
+                    Ok(query) if query.circuit.gates().len() <= GATES => {
+                        match self.prove(&query, effort, searched.tried, &carry) {
+                            Attempt::Decided(verdict) => *verdict,
+                            _ => undecided(format!("{why} to be decided in time")),
+                        }
+                    }
+                    _ => undecided(why.into()),
+                }
+            }
+        }
+    }
+
+    /// The adders, with carry bits that suffice taken as unlimited.
+    fn with_closed_form(&self, wanted: bool) -> ([Vec<Adder>; 2], Vec<(usize, String, u32, u32)>) {
+        let mut adders = self.models.map(|model| model.adders.clone());
+        let mut taken = Vec::new();
+        if !wanted {
+            return (adders, taken);
+        }
+        for (which, own) in adders.iter_mut().enumerate() {
+            let nodes = &self.units[which].1.nodes;
+            let original = own.clone();
+            for (number, adder) in own.iter_mut().enumerate() {
+                let Some(bits) = adder.carry_bits else { continue };
+                let used = nodes.iter().filter(|node| node.adder == number);
+                let needed: Option<Vec<u32>> = used
+                    .map(|node| sufficient_carry_bits(&original[number], node, self.id, &original, nodes))
+                    .collect();
+                if let Some(needed) = needed.and_then(|needed| needed.into_iter().max())
+                    && bits >= needed
+                {
+                    adder.carry_bits = None;
+                    taken.push((which, adder.name.clone(), bits, needed));
+                }
+            }
+        }
+        (adders, taken)
+    }
+
+    fn prove(&self, query: &Query, effort: &Effort, tried: u64, carry: &[(usize, String, u32, u32)]) -> Attempt {
+        let certificate = |refuted: Option<Refuted>| {
+            let (parts, carry) = (query.parts.clone(), carry.to_vec());
+            let equal = Certificate { parts, whole: query.whole, carry, refuted, tried };
+            Attempt::Decided(Box::new(Verdict::Equal(equal)))
+        };
+        if query.differs == Signal::FALSE {
+            return certificate(None);
+        }
+        let start = Instant::now();
+        let encoded = Encoded::of(&query.circuit, query.differs);
+        match solve(&encoded.cnf, effort.end) {
+            Answer::Unknown => Attempt::OutOfTime,
+            Answer::Refuted(refutation) => certificate(Some(Refuted {
+                variables: encoded.cnf.variables,
+                clauses: encoded.cnf.len(),
+                conflicts: refutation.conflicts,
+                time: start.elapsed(),
+                proof: refutation.proof,
+            })),
+            Answer::Satisfied(values) => {
+                let time = start.elapsed();
+                for part in 0..query.parts.len() {
+                    let dot = self.lifted(query, &encoded, &values, part);
+                    if self.rivals.differ(&dot) && (!effort.finite || is_finite(self.id, &dot)) {
+                        let dot = self.rivals.simplest(&dot);
+                        let witness = Witness { values: self.rivals.values(&dot), dot };
+                        return Attempt::Decided(Box::new(Verdict::Differ(witness, FoundBy::Solver { tried, time })));
+                    }
+                }
+                Attempt::PartsAlone
+            }
+        }
+    }
+
+    /// The dot on which a part has the inputs that the solver found: what it reads as an earlier result is given as c.
+    fn lifted(&self, query: &Query, encoded: &Encoded, values: &[bool], part: usize) -> Dot {
+        let bit = |signal: &Signal| {
+            let literal = encoded.literal(*signal);
+            literal != 0 && values[literal.unsigned_abs() as usize - 1] == (literal > 0)
+        };
+        let number = |variable: &Variable| -> u64 {
+            variable.bits.iter().enumerate().map(|(place, signal)| u64::from(bit(signal)) << place).sum()
+        };
+        let mut dot = Dot::zeros(self.id);
+        for variable in query.variables.iter().filter(|variable| variable.part == part) {
+            let bits = number(variable);
+            match variable.place {
+                Place::A(k) => dot.a[k] = bits,
+                Place::B(k) => dot.b[k] = bits,
+                Place::C => dot.c = bits,
+                Place::Result(_) if variable.format == self.id.c => dot.c = bits,
+                Place::Result(_) => {}
+                Place::ScaleA(block) => set_scale(&mut dot, true, block, bits),
+                Place::ScaleB(block) => set_scale(&mut dot, false, block, bits),
+            }
+        }
+        dot
+    }
+}
+
+fn set_scale(dot: &mut Dot, of_a: bool, block: usize, bits: u64) {
+    if let Some((a, b)) = &mut dot.scales {
+        let scales = if of_a { a } else { b };
+        scales[block] = bits;
+    }
+}
+
+enum Attempt {
+    Decided(Box<Verdict>),
+    /// A part differs, and no dot is known on which that shows.
+    PartsAlone,
+    OutOfTime,
+}
