@@ -149,6 +149,10 @@ fn how(found: FoundBy) -> String {
     }
 }
 
+fn counted(count: usize, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+}
+
 fn duration(time: Duration) -> String {
     let seconds = time.as_secs_f64();
     if seconds >= 0.1 {
@@ -174,11 +178,9 @@ fn equal(
     if certificate.whole {
         text += "  compared: the whole dot at once\n";
     } else {
-        let (kinds, parts) = (certificate.parts.len(), certificate.parts.iter().map(|part| part.count).sum::<usize>());
-        let _ = writeln!(
-            text,
-            "  compared: {parts} roundings of the dot, of {kinds} kinds, each for every input it can have"
-        );
+        let kinds = counted(certificate.parts.len(), "kind");
+        let parts = counted(certificate.parts.iter().map(|part| part.count).sum(), "rounded sum");
+        let _ = writeln!(text, "  compared: {parts} of {kinds}, each kind for every input it can have");
     }
     for (which, adder, bits, sufficient) in &certificate.carry {
         let _ = writeln!(

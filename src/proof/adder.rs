@@ -26,12 +26,13 @@ pub(super) struct Term<B> {
 /// Why a model is not covered.
 pub(super) type NotCovered = String;
 
-/// Adds terms; `scales` multiply the sum.
+/// Adds terms; `scales` multiply the sum, whose register has `spare_bits` more than it needs.
 pub(super) fn add<L: Logic>(
     logic: &mut L,
     adder: &Adder,
     terms: &[Term<L::Bit>],
     scales: Option<&(Number<L::Bit>, Number<L::Bit>)>,
+    spare_bits: usize,
 ) -> Result<Number<L::Bit>, NotCovered> {
     let (causes, infinities) = specials(logic, terms, scales);
     let nan = {
@@ -41,7 +42,7 @@ pub(super) fn add<L: Logic>(
     };
     let any_infinite = logic.or(infinities[0], infinities[1]);
     let infinite = logic.and_not(any_infinite, nan);
-    let sum = sum(logic, adder, terms, scales)?;
+    let sum = sum(logic, adder, terms, scales, spare_bits)?;
     match adder.output {
         Output::Wide => {
             let negative = logic.choose(infinite, infinities[1], sum.negative);
@@ -290,6 +291,7 @@ fn sum<L: Logic>(
     adder: &Adder,
     terms: &[Term<L::Bit>],
     scales: Option<&(Number<L::Bit>, Number<L::Bit>)>,
+    spare_bits: usize,
 ) -> Result<Finite<L::Bit>, NotCovered> {
     let grid = grid(logic, adder, terms);
     let mut aligned = Vec::new();
@@ -308,7 +310,7 @@ fn sum<L: Logic>(
     let widest = aligned.iter().map(|(_, magnitude)| magnitude.len()).max().unwrap_or(0);
     // Each term is below 2^widest, and one more where it is complemented.
     let carries = usize::BITS - aligned.len().leading_zeros() + u32::from(complemented);
-    let width = widest + carries as usize + 1;
+    let width = widest + carries as usize + 1 + spare_bits;
     let mut total = logic.number(0, width);
     for (negative, magnitude) in &aligned {
         let magnitude = logic.resized(magnitude, width);

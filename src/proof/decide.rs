@@ -111,6 +111,12 @@ pub struct Comparison<'a> {
     rivals: Rivals,
 }
 
+/// Bits by which sums are wider than any can get, where a sum may wrap.
+const SPARE_BITS: usize = 3;
+
+/// Dots that the search tries before the solver is asked.
+const TRIES_AT_FIRST: u64 = 50_000;
+
 /// More gates than this are not handed to the solver for a whole dot.
 const GATES: usize = 1_500_000;
 
@@ -143,43 +149,60 @@ impl<'a> Comparison<'a> {
     }
 
     fn arithmetic<'b>(&'b self, adders: &'b [Vec<Adder>; 2]) -> [Arithmetic<'b>; 2] {
+        let wraps = adders.iter().flatten().any(|adder| adder.carry_bits.is_some());
         std::array::from_fn(|which| Arithmetic {
             adders: &adders[which],
             unit: self.units[which].0,
             plan: &self.units[which].1,
             id: self.id,
+            spare_bits: if wraps { SPARE_BITS } else { 0 },
         })
     }
 
-    /// Searches, then proves.
+    /// Searches a little, then proves, and searches on where there is no proof.
     #[must_use]
     pub fn decide(&self, effort: &Effort) -> Verdict {
-        let searched = self.rivals.search(effort.seed, effort.tries, !effort.finite, effort.end);
-        if let Some(witness) = searched.witness {
-            return Verdict::Differ(witness, FoundBy::Search { tried: searched.tried, time_ns: searched.search_ns });
-        }
-        let (adders, carry) = self.with_closed_form(effort.closed_form);
-        let undecided = |why: String| Verdict::Undecided(Undecided { tried: searched.tried, why });
-        let arithmetic = self.arithmetic(&adders);
-        let query = match Query::new(arithmetic, effort.finite) {
-            Ok(query) => query,
-            Err(why) => return undecided(format!("proofs do not cover {why}")),
+        let search = |seed: u64, tries: u64, before: u64| {
+            let searched = self.rivals.search(seed, tries, !effort.finite, effort.end);
+            let tried = before + searched.tried;
+            match searched.witness {
+                Some(witness) => Ok(Verdict::Differ(witness, FoundBy::Search { tried, time_ns: searched.search_ns })),
+                None => Err(tried),
+            }
         };
-        match self.prove(&query, effort, searched.tried, &carry) {
-            Attempt::Decided(verdict) => *verdict,
-            Attempt::OutOfTime => undecided("time was up before the solver came to an end".into()),
-            Attempt::PartsAlone if query.whole => undecided("what the solver found does not hold of whole dots".into()),
+        let tried = match search(effort.seed, effort.tries.min(TRIES_AT_FIRST), 0) {
+            Ok(verdict) => return verdict,
+            Err(tried) => tried,
+        };
+        let why = match self.proved(effort, tried) {
+            Ok(verdict) => return verdict,
+            Err(why) => why,
+        };
+        match search(effort.seed.wrapping_add(1), effort.tries.saturating_sub(tried), tried) {
+            Ok(verdict) => verdict,
+            Err(tried) => Verdict::Undecided(Undecided { tried, why }),
+        }
+    }
+
+    /// Asks the solver; or why there is no answer.
+    fn proved(&self, effort: &Effort, tried: u64) -> Result<Verdict, String> {
+        let (adders, carry) = self.with_closed_form(effort.closed_form);
+        let arithmetic = self.arithmetic(&adders);
+        let query = Query::new(arithmetic, effort.finite).map_err(|why| format!("proofs do not cover {why}"))?;
+        let too_late = "time was up before the solver came to an end";
+        match self.prove(&query, effort, tried, &carry) {
+            Attempt::Decided(verdict) => Ok(*verdict),
+            Attempt::OutOfTime => Err(too_late.into()),
+            Attempt::PartsAlone if query.whole => Err("what the solver found does not hold of whole dots".into()),
             Attempt::PartsAlone => {
-                let why =
-                    "a part of the dot differs for a result that may never reach it, and the whole dot is too large";
-                match Query::whole(arithmetic, effort.finite) {
-                    Ok(query) if query.circuit.gates().len() <= GATES => {
-                        match self.prove(&query, effort, searched.tried, &carry) {
-                            Attempt::Decided(verdict) => *verdict,
-                            _ => undecided(format!("{why} to be decided in time")),
-                        }
-                    }
-                    _ => undecided(why.into()),
+                let parts = "a part of the dot differs, on a result that may never reach it; of the whole dot";
+                let query = Query::whole(arithmetic, effort.finite)?;
+                if query.circuit.gates().len() > GATES {
+                    return Err(format!("{parts}, the formula is too large"));
+                }
+                match self.prove(&query, effort, tried, &carry) {
+                    Attempt::Decided(verdict) => Ok(*verdict),
+                    Attempt::OutOfTime | Attempt::PartsAlone => Err(format!("{parts}, {too_late}")),
                 }
             }
         }

@@ -42,6 +42,9 @@ pub struct Arithmetic<'a> {
     pub plan: &'a Plan,
     /// The operation.
     pub id: &'a OperationId,
+    /// Bits by which sums are wider than any can get. They change no result; with them, a formula does not rest on how
+    /// wide sums get.
+    pub spare_bits: usize,
 }
 
 impl<B> Default for Inputs<B> {
@@ -101,7 +104,7 @@ struct Scene<'a, B> {
 
 impl<B: Copy + std::fmt::Debug> Scene<'_, B> {
     fn node<L: Logic<Bit = B>>(&self, logic: &mut L, node: usize) -> Result<Number<B>, NotCovered> {
-        let Arithmetic { adders, plan, .. } = self.arithmetic;
+        let Arithmetic { adders, plan, spare_bits, .. } = self.arithmetic;
         let node = &plan.nodes[node];
         let adder = &adders[node.adder];
         let mut terms = Vec::with_capacity(node.terms.len());
@@ -112,11 +115,11 @@ impl<B: Copy + std::fmt::Debug> Scene<'_, B> {
             Some(Place::Product(k)) if scales_sum(adder) => self.scales(logic, *k),
             _ => None,
         };
-        add(logic, adder, &terms, scales.as_ref())
+        add(logic, adder, &terms, scales.as_ref(), *spare_bits)
     }
 
     fn term<L: Logic<Bit = B>>(&self, logic: &mut L, adder: &Adder, place: Place) -> Result<Term<B>, NotCovered> {
-        let Arithmetic { adders, plan, unit, id } = self.arithmetic;
+        let Arithmetic { adders, plan, unit, id, .. } = self.arithmetic;
         let no = logic.constant(false);
         let value = |number: Number<B>| Term { class: Class::Values, number, operands: Vec::new(), invalid: no };
         match place {

@@ -8,6 +8,7 @@ pub mod decide;
 pub mod dot;
 mod integer;
 pub mod logic;
+pub mod neighbours;
 mod number;
 pub mod parts;
 mod rounding;

@@ -2,3 +2,4 @@
 #![allow(missing_docs, clippy::print_stderr)]
 
 mod evaluators;
+mod neighbours;
