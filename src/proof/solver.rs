@@ -40,6 +40,7 @@ const CLOCK_EVERY: u32 = 256;
 struct Scribe {
     proof: Rc<RefCell<Proof>>,
     end: Instant,
+    /// Questions until the clock is looked at again.
     asked: Cell<u32>,
 }
 
@@ -55,8 +56,13 @@ impl Callbacks for Scribe {
     }
 
     fn stop(&self) -> bool {
-        self.asked.set(self.asked.get() + 1);
-        self.asked.get() % CLOCK_EVERY == 0 && Instant::now() >= self.end
+        // Once it says so it has to go on saying so: the solver asks again after it has left its inner loop.
+        let asked = self.asked.get();
+        if asked == 0 && Instant::now() < self.end {
+            self.asked.set(CLOCK_EVERY);
+        }
+        self.asked.set(self.asked.get().saturating_sub(1));
+        asked == 0 && self.asked.get() == 0
     }
 }
 
