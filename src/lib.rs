@@ -1,10 +1,9 @@
 //! `mxprobe` finds out how a matrix unit really computes.
 //!
 //! A device computes batches of tiles ([`mxprobe_api`]); [`probes`] ask it questions and answer them with evidence;
-//! [`report`] holds what was learnt. Nothing here knows a vendor.
+//! [`proof`] tells two models apart or proves them equal; [`report`] holds what was learnt. Nothing here knows a vendor.
 
 pub mod dots;
 pub mod probes;
-#[allow(missing_docs)]
 pub mod proof;
 pub mod report;

@@ -16,7 +16,7 @@ use mxprobe::{
     probes::Number,
 };
 use mxprobe_api::{Format, OperationId, Overflow, Rounding, Subnormals};
-use mxprobe_sim::{Evaluator, Trace, load};
+use mxprobe_sim::{Evaluator, Model, Trace, load};
 
 /// Exponents of the inputs, as in the paper.
 const EXPONENTS: [i32; 2] = [-15, 14];
@@ -46,6 +46,11 @@ struct Unit {
 }
 
 impl Unit {
+    fn new(model: &Model, id: &OperationId) -> Result<Self, mxprobe_api::Error> {
+        let evaluator = Evaluator::new(model, id)?;
+        Ok(Self { evaluator, k: id.shape.sizes().2, last: RefCell::default() })
+    }
+
     fn dot(&self, a: &[u64], b: &[u64], c: u64) -> u64 {
         let padded = |bits: &[u64]| {
             let mut bits = bits.to_vec();
@@ -94,6 +99,9 @@ fn ootomo_yokota(unit: &Unit, dot: &Dot) -> Option<u64> {
     }
     Some(rounded(Format::F32, sum))
 }
+
+/// One of the two.
+type Way = fn(&Unit, &Dot) -> Option<u64>;
 
 /// The sum of products and c, exactly.
 fn exact(dot: &Dot) -> Option<Number> {
@@ -165,6 +173,14 @@ fn drawn(random: &mut Random) -> Dot {
     Dot { a, b, c, scales: None }
 }
 
+/// The first inputs drawn on which that way is the worse one, and how many were tried.
+fn first_worse(unit: &Unit, which: usize, random: &mut Random) -> Option<(u64, Dot)> {
+    (1..=TRIES).find_map(|tries| {
+        let dot = drawn(random);
+        is_worse(unit, &dot, which).then_some((tries, dot))
+    })
+}
+
 fn shown(bits: u64) -> String {
     format!("{} = {}", Format::F32.hex(bits), Format::F32.to_f64(bits))
 }
@@ -188,6 +204,14 @@ fn show(unit: &Unit, dot: &Dot) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
+/// The inputs of table 5 of arXiv:2502.15999. They are printed there with b0 times 2^−7, which does not give the results
+/// that are printed; times 2^7 it does.
+fn table_5() -> Dot {
+    let (tiny, c) = (0x3980_0000, 0x3380_0000); // 2^−12, 2^−24
+    let (a, b) = (vec![0x3b80_2000, 0x38a9_c000, tiny, tiny], vec![0x437f_c000, 0x3c38_e000, tiny, tiny]);
+    Dot { a, b, c, scales: None }
+}
+
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let name = arguments.next().unwrap_or_else(|| "v100".into());
@@ -200,7 +224,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             model.operations.keys().find(f16).ok_or("the model has no operation on f16 with an f32 c")?.clone()
         }
     };
-    let unit = Unit { evaluator: Evaluator::new(&model, &id)?, k: id.shape.sizes().2, last: RefCell::default() };
+    let unit = Unit::new(&model, &id)?;
     if unit.k < TERMS {
         return Err(format!("{id} has fewer than {TERMS} products").into());
     }
@@ -208,21 +232,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     // Inputs of the questions: f32, whatever the unit takes.
     let inputs: OperationId = format!("dot.m1n1k{TERMS}.f32.f32.f32.f32").parse()?;
 
-    // Printed there with b0 times 2^−7, which does not give the result printed; times 2^7 it does.
     println!("the inputs of the paper's table 5, b0 times 2^7");
-    let (tiny, c) = (0x3980_0000, 0x3380_0000); // 2^−12, 2^−24
-    let (a, b) = (vec![0x3b80_2000, 0x38a9_c000, tiny, tiny], vec![0x437f_c000, 0x3c38_e000, tiny, tiny]);
-    let paper = Dot { a, b, c, scales: None };
-    show(&unit, &paper)?;
+    show(&unit, &table_5())?;
 
     for (which, title) in [(1, "Ootomo and Yokota worse than Markidis"), (0, "Markidis worse than Ootomo and Yokota")] {
         let start = Instant::now();
         let mut random = Random(1);
-        let found = (1..=TRIES).find_map(|tries| {
-            let dot = drawn(&mut random);
-            is_worse(&unit, &dot, which).then_some((tries, dot))
-        });
-        let Some((tries, dot)) = found else {
+        let Some((tries, dot)) = first_worse(&unit, which, &mut random) else {
             println!("{title}: none among {TRIES}\n");
             continue;
         };
@@ -233,8 +249,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         };
         let dot = simplest(&inputs, &dot, holds)?;
         show(&unit, &dot)?;
-        let ways: [(&str, fn(&Unit, &Dot) -> Option<u64>); 2] =
-            [("Markidis", markidis), ("Ootomo and Yokota", ootomo_yokota)];
+        let ways: [(&str, Way); 2] = [("Markidis", markidis), ("Ootomo and Yokota", ootomo_yokota)];
         for (way, compute) in ways {
             compute(&unit, &dot).ok_or("the inputs are finite")?;
             let (a, b, c) = unit.last.take();
@@ -244,4 +259,36 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn v100() -> Unit {
+        Unit::new(&load("v100").unwrap(), &"mma.m8n8k4.f32.f16.f16.f32".parse().unwrap()).unwrap()
+    }
+
+    #[test]
+    fn the_paper_s_inputs_give_the_paper_s_results() {
+        let outcome = outcome(&v100(), &table_5()).unwrap();
+        // 1 + 2^−23 and 1.
+        assert_eq!(outcome.results, [0x3f80_0001, 0x3f80_0000]);
+    }
+
+    #[test]
+    fn inputs_are_found_on_which_either_is_the_worse_one() {
+        let unit = v100();
+        for which in [0, 1] {
+            let (_, dot) = first_worse(&unit, which, &mut Random(1)).unwrap();
+            let outcome = outcome(&unit, &dot).unwrap();
+            let errors = outcome.results.map(|bits| (value(Format::F32, bits).unwrap() - outcome.exact).unwrap());
+            let size = |error: Number| {
+                let (_, magnitude, lsb) = error.parts();
+                // Errors of sums near 1: far within what an f64 holds.
+                magnitude as f64 * f64::from(lsb).exp2()
+            };
+            assert!(size(errors[which]) > size(errors[1 - which]));
+        }
+    }
 }

@@ -156,3 +156,23 @@ fn main() -> Result<(), Box<dyn Error>> {
 fn file_name(name: &str) -> String {
     name.replace(", ", "-").replace(' ', "-")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_witness_is_found_within_ten_milliseconds_and_every_other_question_proved() {
+        for question in questions() {
+            let id: OperationId = question.id.parse().unwrap();
+            for pair in &question.pairs {
+                let models = [model(pair[0]).unwrap(), model(pair[1]).unwrap()];
+                let comparison = Comparison::new([&models[0], &models[1]], &id).unwrap();
+                let answer = answer(&comparison).unwrap_or_else(|why| panic!("{}: {why}", question.name));
+                let limit = if question.name.contains("suffice") { 10_000 } else { 10 };
+                assert_eq!(answer.words.starts_with("proved equal"), limit > 10, "{}: {}", question.name, answer.words);
+                assert!(answer.median < Duration::from_millis(limit), "{}: {:?}", question.name, answer.median);
+            }
+        }
+    }
+}

@@ -9,7 +9,7 @@ use mxprobe::{
     dots::Dot,
     proof::{
         cnf::Encoded,
-        decide::{Certificate, Comparison, Effort, FoundBy, Undecided, Verdict},
+        decide::{Certificate, Comparison, Effort, FoundBy, SufficientCarry, Undecided, Verdict},
         parts::Query,
         rup::{self, Proof},
         search::{Witness, as_input},
@@ -182,11 +182,11 @@ fn equal(
         let parts = counted(certificate.parts.iter().map(|part| part.count).sum(), "rounded sum");
         let _ = writeln!(text, "  compared: {parts} of {kinds}, each kind for every input it can have");
     }
-    for (which, adder, bits, sufficient) in &certificate.carry {
+    for SufficientCarry { model, adder, bits, sufficient } in &certificate.carry {
         let _ = writeln!(
             text,
-            "  carry bits of {} of {}: {bits}, and {sufficient} suffice (closed form): taken as unlimited",
-            adder, names[*which]
+            "  carry bits of {adder} of {}: {bits}, and {sufficient} suffice (closed form): taken as unlimited",
+            names[*model]
         );
     }
     match &certificate.refuted {

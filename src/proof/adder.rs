@@ -23,6 +23,9 @@ pub(super) struct Term<B> {
     pub invalid: B,
 }
 
+/// The scales of a block, of A and of B.
+pub(super) type Scales<B> = (Number<B>, Number<B>);
+
 /// Why a model is not covered.
 pub(super) type NotCovered = String;
 
@@ -31,7 +34,7 @@ pub(super) fn add<L: Logic>(
     logic: &mut L,
     adder: &Adder,
     terms: &[Term<L::Bit>],
-    scales: Option<&(Number<L::Bit>, Number<L::Bit>)>,
+    scales: Option<&Scales<L::Bit>>,
     spare_bits: usize,
 ) -> Result<Number<L::Bit>, NotCovered> {
     let (causes, infinities) = specials(logic, terms, scales);
@@ -89,7 +92,7 @@ pub(super) fn add<L: Logic>(
 fn specials<L: Logic>(
     logic: &mut L,
     terms: &[Term<L::Bit>],
-    scales: Option<&(Number<L::Bit>, Number<L::Bit>)>,
+    scales: Option<&Scales<L::Bit>>,
 ) -> (Causes<L::Bit>, [L::Bit; 2]) {
     let no = logic.constant(false);
     let mut causes = Causes { operand: Vec::new(), value: Vec::new(), invalid: no };
@@ -207,8 +210,9 @@ fn grid<L: Logic>(logic: &mut L, adder: &Adder, terms: &[Term<L::Bit>]) -> Grid<
     let lowest = terms.iter().map(|term| term.number.finite.lsb.low).min().unwrap_or(0);
     let mut found: Option<Grid<L::Bit>> = None;
     for rule in &adder.grid {
+        let floor = rule.exponent_floor.filter(|floor| !is_idle(adder, *floor, terms));
         let mut largest: Option<(Integer<L::Bit>, L::Bit)> =
-            rule.exponent_floor.map(|floor| (Integer::constant(floor), logic.constant(true)));
+            floor.map(|floor| (Integer::constant(floor), logic.constant(true)));
         for term in terms.iter().filter(|term| rule.terms == Class::All || rule.terms == term.class) {
             let finite = &term.number.finite;
             let (exponent, has) = match rule.exponent {
@@ -262,6 +266,19 @@ fn largest_exponent<L: Logic>(logic: &mut L, terms: &[Term<L::Bit>]) -> (Integer
     largest
 }
 
+/// Whether an exponent floor makes no difference: no term that is not zero can have a lower exponent, and where all are
+/// zeros, so is what is rounded, whatever the grid.
+fn is_idle<B: Copy + std::fmt::Debug>(adder: &Adder, floor: i32, terms: &[Term<B>]) -> bool {
+    let [rule] = adder.grid.as_slice() else { return false };
+    let lowest = |finite: &Finite<B>| match rule.exponent {
+        Exponent::Operands => finite.exponent.low,
+        Exponent::Leading => finite.lsb.low,
+    };
+    adder.output != Output::Wide
+        && rule.terms == Class::All
+        && terms.iter().all(|term| term.number.finite.magnitude.is_empty() || floor <= lowest(&term.number.finite))
+}
+
 fn every_term_has_a_rule<B>(adder: &Adder, terms: &[Term<B>]) -> bool {
     terms.iter().all(|term| adder.grid.iter().any(|rule| rule.terms == Class::All || rule.terms == term.class))
 }
@@ -290,7 +307,7 @@ fn sum<L: Logic>(
     logic: &mut L,
     adder: &Adder,
     terms: &[Term<L::Bit>],
-    scales: Option<&(Number<L::Bit>, Number<L::Bit>)>,
+    scales: Option<&Scales<L::Bit>>,
     spare_bits: usize,
 ) -> Result<Finite<L::Bit>, NotCovered> {
     let grid = grid(logic, adder, terms);

@@ -70,13 +70,31 @@ pub struct Certificate {
     pub parts: Vec<Part>,
     /// The whole dot was compared at once.
     pub whole: bool,
-    /// Carry bits that were taken as unlimited because the closed form says that they suffice: model, adder, bits, and
-    /// how many suffice.
-    pub carry: Vec<(usize, String, u32, u32)>,
+    /// Carry bits that were taken as unlimited.
+    pub carry: Vec<SufficientCarry>,
     /// The formula that was refuted, if the two formulas were not the same to begin with.
     pub refuted: Option<Refuted>,
     /// Dots that were tried before.
     pub tried: u64,
+}
+
+/// Carry bits of which the closed form says that they suffice.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SufficientCarry {
+    /// Of the first model (0) or the second (1).
+    pub model: usize,
+    /// The adder's name.
+    pub adder: String,
+    /// How many it has.
+    pub bits: u32,
+    /// How many suffice.
+    pub sufficient: u32,
+}
+
+impl Certificate {
+    fn of(query: &Query, carry: &[SufficientCarry], refuted: Option<Refuted>, tried: u64) -> Self {
+        Self { parts: query.parts.clone(), whole: query.whole, carry: carry.to_vec(), refuted, tried }
+    }
 }
 
 /// A refuted formula.
@@ -116,6 +134,10 @@ const SPARE_BITS: usize = 3;
 
 /// Dots that the search tries before the solver is asked.
 const TRIES_AT_FIRST: u64 = 50_000;
+
+/// Products of the small questions that the solver is asked first, and which part of the time left each may take.
+const FEW: usize = 3;
+const SHARE: u32 = 10;
 
 /// More gates than this are not handed to the solver for a whole dot.
 const GATES: usize = 1_500_000;
@@ -159,38 +181,46 @@ impl<'a> Comparison<'a> {
         })
     }
 
-    /// Searches a little, then proves, and searches on where there is no proof.
+    /// Searches, then proves: a short search, then whether both are the same circuit, then a long search, then the
+    /// solver.
     #[must_use]
     pub fn decide(&self, effort: &Effort) -> Verdict {
-        let search = |seed: u64, tries: u64, before: u64| {
-            let searched = self.rivals.search(seed, tries, !effort.finite, effort.end);
-            let tried = before + searched.tried;
-            match searched.witness {
-                Some(witness) => Ok(Verdict::Differ(witness, FoundBy::Search { tried, time_ns: searched.search_ns })),
-                None => Err(tried),
-            }
-        };
-        let tried = match search(effort.seed, effort.tries.min(TRIES_AT_FIRST), 0) {
-            Ok(verdict) => return verdict,
-            Err(tried) => tried,
-        };
-        let why = match self.proved(effort, tried) {
-            Ok(verdict) => return verdict,
-            Err(why) => why,
-        };
-        match search(effort.seed.wrapping_add(1), effort.tries.saturating_sub(tried), tried) {
-            Ok(verdict) => verdict,
-            Err(tried) => Verdict::Undecided(Undecided { tried, why }),
+        let mut tried = 0;
+        match self.search(effort.seed, effort.tries.min(TRIES_AT_FIRST), effort, &mut tried) {
+            Some(verdict) => verdict,
+            None => self
+                .prove_or_search(effort, &mut tried)
+                .unwrap_or_else(|why| Verdict::Undecided(Undecided { tried, why })),
         }
     }
 
-    /// Asks the solver; or why there is no answer.
-    fn proved(&self, effort: &Effort, tried: u64) -> Result<Verdict, String> {
+    fn search(&self, seed: u64, tries: u64, effort: &Effort, tried: &mut u64) -> Option<Verdict> {
+        let searched = self.rivals.search(seed, tries, !effort.finite, effort.end);
+        *tried += searched.tried;
+        let witness = searched.witness?;
+        Some(Verdict::Differ(witness, FoundBy::Search { tried: *tried, time_ns: searched.search_ns }))
+    }
+
+    /// What comes after the short search; or why nothing is decided.
+    fn prove_or_search(&self, effort: &Effort, tried: &mut u64) -> Result<Verdict, String> {
         let (adders, carry) = self.with_closed_form(effort.closed_form);
         let arithmetic = self.arithmetic(&adders);
-        let query = Query::new(arithmetic, effort.finite).map_err(|why| format!("proofs do not cover {why}"))?;
+        let query = Query::new(arithmetic, effort.finite);
+        if let Ok(query) = &query
+            && query.differs == Signal::FALSE
+        {
+            return Ok(Verdict::Equal(Certificate::of(query, &carry, None, *tried)));
+        }
+        let left = effort.tries.saturating_sub(*tried);
+        if let Some(verdict) = self.search(effort.seed.wrapping_add(1), left, effort, tried) {
+            return Ok(verdict);
+        }
+        let query = query.map_err(|why| format!("proofs do not cover {why}"))?;
+        if let Some(verdict) = self.differ_in_few(arithmetic, effort, *tried) {
+            return Ok(verdict);
+        }
         let too_late = "time was up before the solver came to an end";
-        match self.prove(&query, effort, tried, &carry) {
+        match self.prove(&query, effort, *tried, &carry) {
             Attempt::Decided(verdict) => Ok(*verdict),
             Attempt::OutOfTime => Err(too_late.into()),
             Attempt::PartsAlone if query.whole => Err("what the solver found does not hold of whole dots".into()),
@@ -200,7 +230,7 @@ impl<'a> Comparison<'a> {
                 if query.circuit.gates().len() > GATES {
                     return Err(format!("{parts}, the formula is too large"));
                 }
-                match self.prove(&query, effort, tried, &carry) {
+                match self.prove(&query, effort, *tried, &carry) {
                     Attempt::Decided(verdict) => Ok(*verdict),
                     Attempt::OutOfTime | Attempt::PartsAlone => Err(format!("{parts}, {too_late}")),
                 }
@@ -208,8 +238,23 @@ impl<'a> Comparison<'a> {
         }
     }
 
+    /// Asks the solver about dots of few products, a small question; none of their answers is a proof of equality.
+    fn differ_in_few(&self, arithmetic: [Arithmetic<'_>; 2], effort: &Effort, tried: u64) -> Option<Verdict> {
+        for products in 1..=FEW {
+            let left = effort.end.saturating_duration_since(Instant::now());
+            let effort = Effort { end: Instant::now() + left / SHARE, ..*effort };
+            let query = Query::of_few(arithmetic, effort.finite, products).ok()?;
+            if let Attempt::Decided(verdict) = self.prove(&query, &effort, tried, &[])
+                && matches!(*verdict, Verdict::Differ(..))
+            {
+                return Some(*verdict);
+            }
+        }
+        None
+    }
+
     /// The adders, with carry bits that suffice taken as unlimited.
-    fn with_closed_form(&self, wanted: bool) -> ([Vec<Adder>; 2], Vec<(usize, String, u32, u32)>) {
+    fn with_closed_form(&self, wanted: bool) -> ([Vec<Adder>; 2], Vec<SufficientCarry>) {
         let mut adders = self.models.map(|model| model.adders.clone());
         let mut taken = Vec::new();
         if !wanted {
@@ -228,18 +273,16 @@ impl<'a> Comparison<'a> {
                     && bits >= needed
                 {
                     adder.carry_bits = None;
-                    taken.push((which, adder.name.clone(), bits, needed));
+                    taken.push(SufficientCarry { model: which, adder: adder.name.clone(), bits, sufficient: needed });
                 }
             }
         }
         (adders, taken)
     }
 
-    fn prove(&self, query: &Query, effort: &Effort, tried: u64, carry: &[(usize, String, u32, u32)]) -> Attempt {
+    fn prove(&self, query: &Query, effort: &Effort, tried: u64, carry: &[SufficientCarry]) -> Attempt {
         let certificate = |refuted: Option<Refuted>| {
-            let (parts, carry) = (query.parts.clone(), carry.to_vec());
-            let equal = Certificate { parts, whole: query.whole, carry, refuted, tried };
-            Attempt::Decided(Box::new(Verdict::Equal(equal)))
+            Attempt::Decided(Box::new(Verdict::Equal(Certificate::of(query, carry, refuted, tried))))
         };
         if query.differs == Signal::FALSE {
             return certificate(None);

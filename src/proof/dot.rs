@@ -6,7 +6,7 @@ use mxprobe_api::OperationId;
 use mxprobe_sim::{Adder, Class, Plan, Term as Place, Unit};
 
 use super::{
-    adder::{NotCovered, Term, add, scales_sum},
+    adder::{NotCovered, Scales, Term, add, scales_sum},
     integer::Integer,
     logic::Logic,
     number::{Candidate, Number, flushed, product, read},
@@ -152,7 +152,7 @@ impl<B: Copy + std::fmt::Debug> Scene<'_, B> {
         }
     }
 
-    fn scales<L: Logic<Bit = B>>(&self, logic: &mut L, k: usize) -> Option<(Number<B>, Number<B>)> {
+    fn scales<L: Logic<Bit = B>>(&self, logic: &mut L, k: usize) -> Option<Scales<B>> {
         let scale = self.arithmetic.id.block_scale()?;
         let block = k / scale.block;
         let (a, b) = (self.inputs.scale_a.get(&block)?, self.inputs.scale_b.get(&block)?);

@@ -75,6 +75,6 @@ impl Logic for Values {
     }
 
     fn majority(&mut self, a: bool, b: bool, c: bool) -> bool {
-        (a && b) || (a && c) || (b && c)
+        u8::from(a) + u8::from(b) + u8::from(c) > 1
     }
 }

@@ -16,4 +16,5 @@ pub mod rup;
 pub mod search;
 pub mod smt;
 pub mod solver;
+mod sparse;
 pub mod words;

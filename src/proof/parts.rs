@@ -99,9 +99,21 @@ impl Query {
     pub fn new(models: [Arithmetic<'_>; 2], finite: bool) -> Result<Self, NotCovered> {
         let [one, other] = models;
         match parts(&one, &other, finite) {
-            Some(parts) => Self::of(models, parts, finite, false),
+            Some(parts) => Self::of(models, parts, finite, false, usize::MAX),
             None => Self::whole(models, finite),
         }
+    }
+
+    /// The question of dots of which at most the first `products` products of each part are not +0·+0. Where it has no
+    /// answer, others may.
+    ///
+    /// # Errors
+    /// What is not covered, in words.
+    pub fn of_few(models: [Arithmetic<'_>; 2], finite: bool, products: usize) -> Result<Self, NotCovered> {
+        let [one, other] = models;
+        let parts = parts(&one, &other, finite);
+        let whole = parts.is_none();
+        Self::of(models, parts.unwrap_or_default(), finite, whole, products)
     }
 
     /// The question on the whole dot.
@@ -109,10 +121,16 @@ impl Query {
     /// # Errors
     /// What is not covered, in words.
     pub fn whole(models: [Arithmetic<'_>; 2], finite: bool) -> Result<Self, NotCovered> {
-        Self::of(models, Vec::new(), finite, true)
+        Self::of(models, Vec::new(), finite, true, usize::MAX)
     }
 
-    fn of(models: [Arithmetic<'_>; 2], parts: Vec<Part>, finite: bool, whole: bool) -> Result<Self, NotCovered> {
+    fn of(
+        models: [Arithmetic<'_>; 2],
+        parts: Vec<Part>,
+        finite: bool,
+        whole: bool,
+        products: usize,
+    ) -> Result<Self, NotCovered> {
         let id = models[0].id.clone();
         let mut query =
             Self { id, circuit: Circuit::new(), variables: Vec::new(), differs: Signal::FALSE, parts, whole };
@@ -124,7 +142,7 @@ impl Query {
         };
         for number in 0..query.parts.len() {
             let part = query.parts[number].clone();
-            let inputs = query.inputs(number, &models[0], &nodes_of(&part, &models[0]));
+            let inputs = query.inputs(number, &models[0], &nodes_of(&part, &models[0]), products);
             let mut results = Vec::new();
             for arithmetic in &models {
                 let nodes = nodes_of(&part, arithmetic);
@@ -142,8 +160,8 @@ impl Query {
         Ok(query)
     }
 
-    /// New inputs for what the nodes read.
-    fn inputs(&mut self, part: usize, arithmetic: &Arithmetic<'_>, nodes: &[usize]) -> Inputs<Signal> {
+    /// New inputs for what the nodes read; the operands of all but the first `products` products are +0.
+    fn inputs(&mut self, part: usize, arithmetic: &Arithmetic<'_>, nodes: &[usize], products: usize) -> Inputs<Signal> {
         let id = arithmetic.id;
         let scale = id.block_scale();
         let mut read = BTreeSet::new();
@@ -165,6 +183,8 @@ impl Query {
             }
         }
         let mut inputs = Inputs::default();
+        let kept: BTreeSet<Place> =
+            read.iter().filter(|place| matches!(place, Place::A(_))).take(products).copied().collect();
         for place in read {
             let format = match place {
                 Place::A(_) => id.a,
@@ -175,7 +195,15 @@ impl Query {
                     arithmetic.adders[arithmetic.plan.nodes[node].adder].output_format().unwrap_or(id.d)
                 }
             };
-            let bits = self.circuit.inputs(format.bits());
+            let is_zero = match place {
+                Place::A(k) | Place::B(k) => !kept.contains(&Place::A(k)),
+                _ => false,
+            };
+            let bits = if is_zero {
+                self.circuit.number(0, format.bits() as usize)
+            } else {
+                self.circuit.inputs(format.bits())
+            };
             match place {
                 Place::A(k) => inputs.a.insert(k, bits.clone()),
                 Place::B(k) => inputs.b.insert(k, bits.clone()),
@@ -184,7 +212,9 @@ impl Query {
                 Place::ScaleB(block) => inputs.scale_b.insert(block, bits.clone()),
                 Place::Result(node) => inputs.results.insert(node, bits.clone()),
             };
-            self.variables.push(Variable { part, place, format, bits });
+            if !is_zero {
+                self.variables.push(Variable { part, place, format, bits });
+            }
         }
         inputs
     }

@@ -5,13 +5,17 @@ use std::{convert::Infallible, time::Instant};
 use mxprobe_api::{Decoded, Error, Format, OperationId};
 use mxprobe_sim::{Evaluator, Model};
 
-use crate::dots::{self, Dot, Draw, cost};
+use super::sparse::Sparse;
+use crate::dots::{self, Dot, Draw, cost, seed_of};
 
 /// How many differing dots are made simple; the simplest of all is kept.
 const KEPT: usize = 8;
 
 /// How many more are drawn after the first that differs, to have a choice.
 const MORE: u64 = 2_000;
+
+/// After so many dots of every class, dots of few terms are tried too.
+const FEW_FROM: u64 = 5_000;
 
 /// Two models of one operation, made ready to compute.
 #[derive(Debug)]
@@ -89,7 +93,11 @@ impl Rivals {
         let mut found: Vec<Dot> = Vec::new();
         let mut special: Option<Dot> = None;
         let (mut tried, mut first) = (0, None);
-        for dot in Draw::new(&self.id, seed) {
+        let mut sparse = Sparse::new(&self.id, seed_of(seed, 3));
+        for drawn in Draw::new(&self.id, seed) {
+            // Beyond the first dots, every other one has few terms only.
+            let few = (tried >= FEW_FROM && tried % 2 == 0).then(|| sparse.next()).flatten();
+            let dot = few.unwrap_or(drawn);
             if found.len() >= KEPT || tried >= tries || first.is_some_and(|(first, _)| tried - first >= MORE) {
                 break;
             }

@@ -53,7 +53,7 @@ fn every_unit_of_every_shipped_model_computes_as_the_exact_evaluator_does() {
     for model in shipped() {
         for id in representatives(model) {
             // The exact sum of f64 products is four thousand bits wide.
-            let dots = if id.a == Format::F64 { 3 } else { 400 / id.shape.k as usize };
+            let dots = if id.a == Format::F64 { 3 } else { 200 / id.shape.k as usize };
             agree(model, id, Draw::new(id, 1).take(dots.max(12)));
         }
     }
