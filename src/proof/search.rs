@@ -81,7 +81,8 @@ impl Rivals {
             Ok(dots.iter().map(|dot| (!finite || is_finite(&self.id, dot)) && self.differ(dot)).collect())
         };
         let Ok(dot) = dots::simplest(&self.id, dot, holds);
-        dot
+        let first = in_front(&dot);
+        if self.differ(&first) { first } else { dot }
     }
 
     /// Draws dots until the models differ on one, at most `tries` and until `end`, and then a few more; the simplest is
@@ -124,6 +125,17 @@ impl Rivals {
         let witness = simple.and_then(|dot| self.witness(&dot));
         Searched { witness, tried, search_ns }
     }
+}
+
+/// The dot with the products that are not +0·+0 moved to the front; as it is where scales stand by position.
+fn in_front(dot: &Dot) -> Dot {
+    if dot.scales.is_some() {
+        return dot.clone();
+    }
+    let mut products: Vec<(u64, u64)> = dot.a.iter().copied().zip(dot.b.iter().copied()).collect();
+    products.sort_by_key(|product| *product == (0, 0));
+    let (a, b) = products.into_iter().unzip();
+    Dot { a, b, ..dot.clone() }
 }
 
 /// The dot as the evaluators take it.
