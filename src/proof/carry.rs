@@ -8,7 +8,11 @@
 use mxprobe_api::{Format, OperationId};
 use mxprobe_sim::{Adder, Below, Class, Exponent, PlanNode, Term};
 
-/// The least number of carry bits with which no sum of a node wraps.
+/// Fraction bits of operands of which every significand is looked at.
+const NARROW_BITS: u32 = 12;
+
+/// The least number of carry bits with which no sum of a node wraps; for exponents of leading bits and operands of more
+/// than 12 fraction bits, a number with which none does.
 ///
 /// None where the closed form does not speak: there are several grids, terms are unrounded sums, c is cut further, or
 /// operands are integers or scaled.
@@ -37,8 +41,7 @@ pub fn sufficient_carry_bits(
                 let (product, bits) = (a.checked_mul(b)?, a_bits + b_bits);
                 match rule.exponent {
                     Exponent::Operands => (product, bits),
-                    // Normalised, it is below 2, with one more fraction bit at the most.
-                    Exponent::Leading => ((4 << bits) - 1, bits + 1),
+                    Exponent::Leading => (largest_normalised([a, b], [a_bits, b_bits]), bits + 1),
                 }
             }
             Term::C => significand(id.c)?,
@@ -53,6 +56,20 @@ pub fn sufficient_carry_bits(
     }
     let length = u128::BITS - sum.leading_zeros();
     Some(length.saturating_sub(rule.fraction_bits.unsigned_abs() + 1))
+}
+
+/// The largest significand, in [1, 2), that a product of two significands has once normalised, with one more fraction bit
+/// than they have together; a bound of it where formats are so wide that it makes no difference.
+fn largest_normalised([a, b]: [u128; 2], [a_bits, b_bits]: [u32; 2]) -> u128 {
+    let bits = a_bits + b_bits;
+    let (narrow_bits, wide) = if a_bits <= b_bits { (a_bits, b) } else { (b_bits, a) };
+    if narrow_bits > NARROW_BITS {
+        return (4 << bits) - 1;
+    }
+    // Of the products below 2, the largest for each significand of the narrower operand; of the others, the largest.
+    let below_two =
+        (1u128 << narrow_bits..2 << narrow_bits).map(|narrow| narrow * wide.min(((2 << bits) - 1) / narrow));
+    below_two.max().map_or(0, |largest| largest * 2).max(a * b)
 }
 
 /// A magnitude less its lowest `drop` bits, as far up as it may be rounded.
@@ -99,12 +116,23 @@ mod tests {
 
     #[test]
     fn narrow_operands_need_fewer_than_their_logarithm_says() {
-        // 16 products of at most 1.875², and c, below 2: 58.25; a bound of 4 a product would give 66 and one bit more.
+        // 32 products of at most 1.875², and c, below 2: 114.5; a bound of 4 a product would give 130 and one bit more.
         assert_eq!(of("h100", "wgmma.m64n8k32.f32.e4m3.e4m3.f32", Some(25), Exponent::Operands), Some(6));
         assert_eq!(on_grid(0b1111, 2, Below::Truncate), Some(0b11));
         assert_eq!(on_grid(0b1111, 2, Below::Nearest), Some(0b100));
         assert_eq!(on_grid(0b1100, 2, Below::Floor), Some(0b11));
         assert_eq!(on_grid(0b11, -3, Below::Nearest), Some(0b11000));
+    }
+
+    #[test]
+    fn the_largest_normalised_product_is_that_of_all_significands() {
+        for (a_bits, b_bits) in [(1, 1), (2, 2), (3, 2), (3, 3), (5, 7)] {
+            let bits = a_bits + b_bits;
+            let (a, b) = ((2u128 << a_bits) - 1, (2u128 << b_bits) - 1);
+            let all = (1u128 << a_bits..=a).flat_map(|x| (1u128 << b_bits..=b).map(move |y| x * y));
+            let wanted = all.map(|product| if product >> (bits + 1) == 0 { product * 2 } else { product }).max();
+            assert_eq!(Some(largest_normalised([a, b], [a_bits, b_bits])), wanted, "{a_bits} {b_bits}");
+        }
     }
 
     #[test]
