@@ -43,6 +43,8 @@ pub(crate) enum Command {
     /// Multiply whole matrices on a unit, or measure how the error grows with the length of sums
     Gemm(Box<Gemm>),
     /// Show saved reports: as a table, Markdown, CSV or a page for a browser
+    /// Find a dot on which two models differ, or prove that there is none
+    Distinguish(Distinguish),
     Report(View),
     /// Compare saved reports: what differs, by which property, and with which bits
     Compare(Compare),
@@ -314,6 +316,38 @@ pub(crate) struct Eval {
     pub(crate) op: String,
 }
 
+/// Exit codes: 0 the models are proved equal; 1 they differ; 4 neither was decided.
+#[derive(Debug, Args)]
+pub(crate) struct Distinguish {
+    /// A model: h100, mi300x@VARIANT, or a file such as ./mine.toml
+    #[arg(value_name = "MODEL")]
+    pub(crate) one: String,
+    /// Another model
+    #[arg(value_name = "MODEL")]
+    pub(crate) other: String,
+    /// The operation: an id, an alias or a pattern that matches only one
+    #[arg(long, value_name = "OP")]
+    pub(crate) op: String,
+    /// What the search draws from
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Look at finite inputs only: no NaN and no infinity among them
+    #[arg(long)]
+    pub(crate) finite: bool,
+    /// Seconds after which nothing more is tried
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "60")]
+    pub(crate) budget: Duration,
+    /// Also write the question as SMT-LIB 2 (QF_BV): `unsat` means equal
+    #[arg(long, value_name = "FILE")]
+    pub(crate) smt2: Option<PathBuf>,
+    /// Also write the question as clauses (DIMACS)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) dimacs: Option<PathBuf>,
+    /// If they are equal, write and check the proof that refutes those clauses (DRAT)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) proof: Option<PathBuf>,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct View {
     /// Reports, arrays of reports, directories of them; `-` for standard input
@@ -347,7 +381,20 @@ pub(crate) struct Compare {
 pub(crate) struct Explain {
     /// A probe (with `*` and `?`), a model such as sim:h100, a format, a family of operations, or a field of the
     /// report; without it, the names are listed
+    #[arg(conflicts_with = "trace")]
     pub(crate) name: Option<String>,
+    /// Show how a model computes dots, term by term; they are given as `eval` takes them
+    #[arg(long, requires_all = ["device", "op"])]
+    pub(crate) trace: bool,
+    /// The model whose computation is traced: sim:h100, sim:FILE.toml
+    #[arg(long, value_name = "SELECTOR", requires = "trace")]
+    pub(crate) device: Option<String>,
+    /// The operation that is traced: an id, an alias or a pattern that matches only one
+    #[arg(long, value_name = "OP", requires = "trace")]
+    pub(crate) op: Option<String>,
+    /// The dot that is traced, as one line of JSON; without it, lines are read from standard input
+    #[arg(long, value_name = "JSON", requires = "trace")]
+    pub(crate) dot: Option<String>,
 }
 
 #[derive(Debug, Args)]

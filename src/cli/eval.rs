@@ -1,17 +1,14 @@
 //! `eval`: computes dots, given as JSON lines, on any device or model.
 
-use std::{
-    io::{self, BufRead, Write},
-    ops::Range,
-};
+use std::io::{self, BufRead, Write};
 
-use mxprobe_api::{Device, Elements, Format, Operation, OperationId, TileBatch, execute};
-use mxprobe_sim::{Dot, Evaluator};
-use serde::Deserialize;
+use mxprobe_api::{Device, Elements, Operation, OperationId, TileBatch, execute};
+use mxprobe_sim::Evaluator;
 
 use super::{
     Outcome,
     arguments::Eval,
+    dots::{Dots, of},
     failure::Failure,
     output,
     registry::MODELS,
@@ -84,131 +81,7 @@ pub(crate) fn eval(arguments: &Eval) -> Outcome {
     }
 }
 
-/// One line.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Line<'a> {
-    #[serde(borrow)]
-    a: Vec<&'a str>,
-    #[serde(borrow)]
-    b: Vec<&'a str>,
-    c: &'a str,
-    #[serde(borrow, default)]
-    scale_a: Option<Vec<&'a str>>,
-    #[serde(borrow, default)]
-    scale_b: Option<Vec<&'a str>>,
-}
-
-/// What is wrong with a line.
-struct Wrong(String);
-
-impl Wrong {
-    fn on_line(self, number: usize, line: &[u8], operation: &Operation) -> Failure {
-        let text = String::from_utf8_lossy(line);
-        let text = text.trim();
-        let shown: String = text.chars().take(100).collect();
-        let more = if shown.len() < text.len() { "…" } else { "" };
-        let mut example = format!(
-            r#"{{"a":["{}"],"b":["{}"],"c":"{}""#,
-            operation.id.a.hex(operation.id.a.one()),
-            operation.id.b.hex(operation.id.b.one()),
-            operation.id.c.hex(0)
-        );
-        if let Some(scale) = operation.id.block_scale() {
-            let one = scale.format.hex(scale.format.one());
-            example += &format!(r#","scale_a":["{one}"],"scale_b":["{one}"]"#);
-        }
-        Failure::usage(format!("line {number}: {}", self.0))
-            .cause(format!("{shown}{more}"))
-            .help(format!("a line of {} is such as {example}}}", operation.id))
-    }
-}
-
-/// Dots of one operation, as bits.
-struct Dots<'a> {
-    operation: &'a Operation,
-    count: usize,
-    a: Vec<u64>,
-    b: Vec<u64>,
-    c: Vec<u64>,
-    scale_a: Vec<u64>,
-    scale_b: Vec<u64>,
-}
-
-impl<'a> Dots<'a> {
-    fn new(operation: &'a Operation) -> Self {
-        let (a, b, c) = (Vec::new(), Vec::new(), Vec::new());
-        Self { operation, count: 0, a, b, c, scale_a: Vec::new(), scale_b: Vec::new() }
-    }
-
-    /// Reads one line; an empty one is none.
-    fn read(&mut self, line: &[u8]) -> Result<(), Wrong> {
-        let line = line.trim_ascii();
-        if line.is_empty() {
-            return Ok(());
-        }
-        let line: Line = serde_json::from_slice(line).map_err(|error| Wrong(describe(&error)))?;
-        let id = &self.operation.id;
-        let k = id.shape.sizes().2;
-        if line.a.len() != line.b.len() {
-            return Err(Wrong(format!("a has {} elements and b has {}", line.a.len(), line.b.len())));
-        }
-        if line.a.len() > k {
-            return Err(Wrong(format!("a and b have {} elements, and k of {id} is {k}", line.a.len())));
-        }
-        let kept = self.marks();
-        let result = self.append(&line, k);
-        match result {
-            Ok(()) => self.count += 1,
-            Err(_) => self.cut(kept),
-        }
-        result
-    }
-
-    fn append(&mut self, line: &Line, k: usize) -> Result<(), Wrong> {
-        let id = &self.operation.id;
-        numbers(&mut self.a, "a", id.a, &line.a, k, 0)?;
-        numbers(&mut self.b, "b", id.b, &line.b, k, 0)?;
-        numbers(&mut self.c, "c", id.c, &[line.c], 1, 0)?;
-        let Some(scale) = id.block_scale() else {
-            return match (&line.scale_a, &line.scale_b) {
-                (None, None) => Ok(()),
-                _ => Err(Wrong(format!("{id} takes no scale_a and no scale_b"))),
-            };
-        };
-        let (Some(scale_a), Some(scale_b)) = (&line.scale_a, &line.scale_b) else {
-            return Err(Wrong(format!(
-                "scale_a and scale_b are wanted: one {} for each {} elements",
-                scale.format, scale.block
-            )));
-        };
-        let (least, most) = (line.a.len().div_ceil(scale.block), k.div_ceil(scale.block));
-        for (name, scales) in [("scale_a", scale_a), ("scale_b", scale_b)] {
-            if !(least..=most).contains(&scales.len()) {
-                return Err(Wrong(format!(
-                    "{name} has {} elements, and {} elements of a in blocks of {} take from {least} to {most}",
-                    scales.len(),
-                    line.a.len(),
-                    scale.block
-                )));
-            }
-        }
-        let one = scale.format.one();
-        numbers(&mut self.scale_a, "scale_a", scale.format, scale_a, most, one)?;
-        numbers(&mut self.scale_b, "scale_b", scale.format, scale_b, most, one)
-    }
-
-    fn marks(&self) -> [usize; 5] {
-        [self.a.len(), self.b.len(), self.c.len(), self.scale_a.len(), self.scale_b.len()]
-    }
-
-    fn cut(&mut self, marks: [usize; 5]) {
-        let all = [&mut self.a, &mut self.b, &mut self.c, &mut self.scale_a, &mut self.scale_b];
-        for (numbers, mark) in all.into_iter().zip(marks) {
-            numbers.truncate(mark);
-        }
-    }
-
+impl Dots<'_> {
     /// Computes every dot and appends one line for each.
     fn answer(&self, unit: &Unit, answers: &mut Vec<u8>) -> Result<(), Failure> {
         let digits = self.operation.id.d.bits().div_ceil(4);
@@ -253,24 +126,9 @@ impl Unit {
     fn compute(&self, dots: &Dots) -> Result<Vec<u64>, Failure> {
         match self {
             Self::Device(device, operation) => on_diagonals(device.as_ref(), operation, dots),
-            Self::Model(evaluator, operation) => {
-                let k = operation.id.shape.sizes().2;
-                let blocks = operation.id.block_scale().map_or(0, |scale| k.div_ceil(scale.block));
-                let dot = |at: usize| Dot {
-                    a: &dots.a[of(at, k)],
-                    b: &dots.b[of(at, k)],
-                    c: dots.c[at],
-                    scales: (blocks > 0).then(|| (&dots.scale_a[of(at, blocks)], &dots.scale_b[of(at, blocks)])),
-                };
-                Ok((0..dots.count).map(|at| evaluator.dot(dot(at))).collect())
-            }
+            Self::Model(evaluator, _) => Ok((0..dots.count).map(|at| evaluator.dot(dots.dot(at))).collect()),
         }
     }
-}
-
-/// The elements of the `at`th dot, where each has `length`.
-fn of(at: usize, length: usize) -> Range<usize> {
-    at * length..(at + 1) * length
 }
 
 /// Computes dots that lie on the diagonals of tiles, so that each has a row of A and a column of B of its own.
@@ -307,32 +165,4 @@ fn set_column(elements: &mut Elements, at: usize, stride: usize, numbers: &[u64]
     for (index, bits) in numbers.iter().enumerate() {
         elements.set(at + index * stride, *bits);
     }
-}
-
-/// Appends `wanted` numbers: those of the text, then as often as needed `rest`.
-fn numbers(
-    into: &mut Vec<u64>,
-    name: &str,
-    format: Format,
-    texts: &[&str],
-    wanted: usize,
-    rest: u64,
-) -> Result<(), Wrong> {
-    for (at, text) in texts.iter().enumerate() {
-        let bits = format.parse_hex(text).map_err(|error| {
-            let place = if name == "c" { name.to_owned() } else { format!("{name}[{at}]") };
-            Wrong(format!("{place}: {error}"))
-        })?;
-        into.push(bits);
-    }
-    into.extend(std::iter::repeat_n(rest, wanted - texts.len()));
-    Ok(())
-}
-
-/// The parser's words, without the number of the line, which it does not know.
-fn describe(error: &serde_json::Error) -> String {
-    let text = error.to_string();
-    let words = text.rsplit_once(" at line ").map_or(text.as_str(), |(words, _)| words);
-    let words = words.replace("a borrowed string", "a text of hexadecimal digits");
-    if error.is_data() { words } else { format!("not JSON: {words} at column {}", error.column()) }
 }

@@ -7,19 +7,24 @@ use mxprobe::{
     probes::PROBES,
     report::{self, wrap},
 };
+use mxprobe_sim::Trace;
 use serde_json::Value;
 
 use super::{
     Outcome,
     arguments::{Explain, Screen},
+    dots::Dots,
     failure::Failure,
-    output,
+    input, models, output,
     registry::MODELS,
     select,
 };
 
 /// Explains a name: in every sense that it has, or the names that it is the beginning of.
 pub(crate) fn explain(arguments: &Explain, screen: Screen) -> Outcome {
+    if arguments.trace {
+        return trace(arguments);
+    }
     let Some(name) = arguments.name.as_deref() else { return output::print(everything().as_bytes()) };
     let mut text = String::new();
     for entry in glossary::explain(name) {
@@ -41,6 +46,30 @@ pub(crate) fn explain(arguments: &Explain, screen: Screen) -> Outcome {
         "there is nothing called `{name}`: no probe, no model, no format, no family of operations, no field of the report"
     ))
     .help("`mxprobe explain` lists the names, `mxprobe list --backend sim` the models, `mxprobe schema` every field"))
+}
+
+/// How a model computes dots.
+fn trace(arguments: &Explain) -> Outcome {
+    // The arguments require both.
+    let (device, op) = (arguments.device.as_deref().unwrap_or_default(), arguments.op.as_deref().unwrap_or_default());
+    let chosen = models::chosen(device)?;
+    let id = &select::one_operation(op, &chosen.listed)?.id;
+    let operation = &chosen.model.operations[id];
+    let lines = match &arguments.dot {
+        Some(line) => line.clone(),
+        None => input::read(std::path::Path::new("-"))?,
+    };
+    let mut dots = Dots::new(operation);
+    for (number, line) in lines.lines().enumerate() {
+        dots.read(line.as_bytes()).map_err(|error| error.on_line(number + 1, line.as_bytes(), operation))?;
+    }
+    for at in 0..dots.count {
+        let dot = dots.dot(at);
+        let trace = Trace::of(&chosen.model, id, dot).expect("the model has the operation");
+        let between = if at > 0 { "\n" } else { "" };
+        output::print(format!("{between}{}", trace.text(&chosen.model, id, dot)).as_bytes())?;
+    }
+    Ok(0)
 }
 
 /// Probes with their questions.

@@ -3,6 +3,8 @@
 mod arguments;
 mod catalog;
 mod compare;
+mod distinguish;
+mod dots;
 mod eval;
 mod executable;
 mod explain;
@@ -15,6 +17,7 @@ mod input;
 mod isolation;
 mod list;
 mod manual;
+mod models;
 mod npy;
 mod output;
 mod registry;
@@ -56,6 +59,7 @@ fn dispatch(line: CommandLine) -> Outcome {
         Command::List(arguments) => list::list(&arguments, screen),
         Command::Eval(arguments) => eval::eval(&arguments),
         Command::Gemm(arguments) => gemm::gemm(&arguments, screen),
+        Command::Distinguish(arguments) => distinguish::distinguish(&arguments, screen),
         Command::Report(arguments) => view::view(&arguments, screen),
         Command::Compare(arguments) => compare::show(&arguments, screen),
         Command::Explain(arguments) => explain::explain(&arguments, screen),

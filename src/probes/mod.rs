@@ -25,7 +25,7 @@ use std::{collections::BTreeMap, time::Instant};
 use mxprobe_api::{Device, Error, Issued, Operation, execute, self_test};
 
 pub use number::Number;
-pub use subject::{Dot, Leaf, Subject};
+pub use subject::{Leaf, Subject};
 pub use tree::{Joint, Tree};
 
 use crate::report::{Finding, OperationReport};

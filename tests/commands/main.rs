@@ -2,6 +2,7 @@
 #![allow(missing_docs, clippy::print_stderr)]
 
 mod bad_input;
+mod distinguish;
 mod eval;
 mod gemm;
 #[cfg(feature = "fault-devices")]

@@ -5,6 +5,7 @@ use mxprobe_api::{Decoded, Encoding, FloatEncoding, Format, OperationId, Roundin
 
 use crate::{
     model::{Adder, Below, Class, Exponent, Flush, NanCause, Output, Scale, Unit, ZeroSign},
+    trace::{self, Exact, Observer, Step},
     tree::{Plan, PlanNode, Term},
 };
 
@@ -27,6 +28,18 @@ pub struct Dot<'a> {
 /// If `plan` is not one of `unit` for the operation's k, or the dot has fewer products than it.
 #[must_use]
 pub fn evaluate(adders: &[Adder], unit: &Unit, plan: &Plan, id: &OperationId, dot: Dot<'_>) -> u64 {
+    evaluate_observed(adders, unit, plan, id, dot, &mut ())
+}
+
+/// As [`evaluate`], and tells `observer` every step.
+pub(crate) fn evaluate_observed(
+    adders: &[Adder],
+    unit: &Unit,
+    plan: &Plan,
+    id: &OperationId,
+    dot: Dot<'_>,
+    observer: &mut impl Observer,
+) -> u64 {
     let block = id.block_scale();
     let scale_of = |k: usize| -> Option<(Number, Number)> {
         let (block, (a, b)) = (block?, dot.scales?);
@@ -41,9 +54,15 @@ pub fn evaluate(adders: &[Adder], unit: &Unit, plan: &Plan, id: &OperationId, do
     };
     let c = flushed(read(id.c, dot.c), unit.flush.c, unit.flush);
     let mut results: Vec<Number> = Vec::with_capacity(plan.nodes.len());
-    for node in &plan.nodes {
+    for (index, node) in plan.nodes.iter().enumerate() {
         let adder = &adders[node.adder];
-        let result = add(adder, node, &product, &scale_of, &c, &results);
+        observer.observe(|| Step::Addition { node: index, adder: node.adder });
+        let result = add(adder, node, &product, &scale_of, &c, &results, observer);
+        observer.observe(|| match &result {
+            Number::Bits { format, bits, .. } => Step::Rounded { format: *format, bits: *bits },
+            Number::Wide(value) => Step::Unrounded(value.traced()),
+            Number::WideNan(_) => Step::Unrounded(trace::Value::Nan),
+        });
         results.push(result);
     }
     let last = results.last().expect("a plan has a node");
@@ -69,6 +88,23 @@ enum Value {
     Nan,
     Infinity { negative: bool },
     Finite(Finite),
+}
+
+impl Value {
+    fn traced(&self) -> trace::Value {
+        match self {
+            Self::Nan => trace::Value::Nan,
+            Self::Infinity { negative } => trace::Value::Infinity { negative: *negative },
+            Self::Finite(finite) => trace::Value::Finite(finite.traced()),
+        }
+    }
+
+    fn exponent(&self) -> Option<i32> {
+        match self {
+            Self::Finite(finite) => finite.exponent,
+            Self::Nan | Self::Infinity { .. } => None,
+        }
+    }
 }
 
 /// `±magnitude · 2^lsb`. The exponent is the one it is aligned by; a true zero has none.
@@ -136,6 +172,10 @@ impl Finite {
         Self { negative, magnitude: UBig::ZERO, lsb: 0, exponent: None }
     }
 
+    fn traced(&self) -> Exact {
+        Exact::new(self.negative, self.magnitude.clone(), self.lsb)
+    }
+
     fn leading(&self) -> Option<i32> {
         let length = i32::try_from(self.magnitude.bit_len()).expect("far below 2^31 bits");
         (length > 0).then(|| self.lsb + length - 1)
@@ -183,6 +223,7 @@ fn multiply(operands: &Operands) -> Value {
 }
 
 struct Aligned {
+    from: Term,
     class: Class,
     term: Finite,
 }
@@ -194,6 +235,7 @@ fn add(
     scale_of: &dyn Fn(usize) -> Option<(Number, Number)>,
     c: &Number,
     results: &[Number],
+    observer: &mut impl Observer,
 ) -> Number {
     let positive_zero = Number::Wide(Value::Finite(Finite::zero(false)));
     let scales_products = adder.scale == Scale::Products;
@@ -225,10 +267,11 @@ fn add(
                 (class, number.value().clone())
             }
         };
+        observer.observe(|| Step::Term { term: *term, value: value.traced(), exponent: value.exponent() });
         match value {
             Value::Nan => {}
             Value::Infinity { negative } => infinities[usize::from(negative)] = true,
-            Value::Finite(term) => terms.push(Aligned { class, term }),
+            Value::Finite(finite) => terms.push(Aligned { from: *term, class, term: finite }),
         }
     }
     let group_scales = match (adder.scale, node.terms.first()) {
@@ -241,6 +284,9 @@ fn add(
         causes.note_value(b);
     }
     causes.invalid |= infinities == [true, true];
+    if causes.any() || infinities != [false, false] {
+        observer.observe(|| Step::Special);
+    }
     if causes.any() {
         return match adder.output {
             Output::Float { format, .. } => {
@@ -252,7 +298,7 @@ fn add(
     if infinities != [false, false] {
         return infinite(adder, infinities[1]);
     }
-    sum(adder, &terms, group_scales.as_ref())
+    sum(adder, &terms, group_scales.as_ref(), observer)
 }
 
 /// A product that this adder's multiplier cannot hold.
@@ -339,7 +385,12 @@ fn quieted(number: &Number, to: Format, otherwise: u64) -> u64 {
     quiet | (payload << encoding.unread_bits) | u64::from(negative) << (to.bits() - 1)
 }
 
-fn sum(adder: &Adder, terms: &[Aligned], group_scales: Option<&(Number, Number)>) -> Number {
+fn sum(
+    adder: &Adder,
+    terms: &[Aligned],
+    group_scales: Option<&(Number, Number)>,
+    observer: &mut impl Observer,
+) -> Number {
     // The grid: the highest of the rules; without a rule, below every bit of every term.
     let mut grid: Option<(i32, i32)> = None;
     for rule in &adder.grid {
@@ -354,15 +405,21 @@ fn sum(adder: &Adder, terms: &[Aligned], group_scales: Option<&(Number, Number)>
     }
     let lowest = terms.iter().filter(|aligned| aligned.term.leading().is_some()).map(|aligned| aligned.term.lsb).min();
     let unit = grid.map_or(lowest.unwrap_or(0), |(unit, _)| unit);
+    observer.observe(|| Step::Grid { unit, exponent: grid.map(|(_, exponent)| exponent) });
+    let whole = |integer: &IBig| {
+        let (sign, magnitude) = integer.clone().into_parts();
+        Exact::new(sign == dashu_int::Sign::Negative, magnitude, unit)
+    };
 
     let mut total = IBig::ZERO;
     // RDNA3's adder counts in the sign of its accumulator; it does not count zeros alone.
     let all_zero = lowest.is_none();
     let reference =
         terms.iter().rev().find(|aligned| aligned.class == Class::Values).is_some_and(|aligned| aligned.term.negative);
-    for Aligned { class, term } in terms {
+    for Aligned { from, class, term } in terms {
         let cut = if *class == Class::Values { adder.value_cut_bits.cast_signed() } else { 0 };
         if *class == Class::Values && is_ignored(adder, term, unit, cut) {
+            observer.observe(|| Step::Ignored { term: *from });
             continue;
         }
         let aligned = align(term, unit + cut, adder.below);
@@ -370,11 +427,14 @@ fn sum(adder: &Adder, terms: &[Aligned], group_scales: Option<&(Number, Number)>
         if adder.below == Below::OnesComplement && term.negative != reference && !all_zero {
             aligned += if reference { IBig::ONE } else { IBig::NEG_ONE };
         }
+        observer.observe(|| Step::Aligned { term: *from, kept: whole(&aligned) });
         total += aligned;
     }
+    observer.observe(|| Step::Sum(whole(&total)));
     if let (Some(carry_bits), Some((unit, exponent))) = (adder.carry_bits, grid) {
         let width = usize::try_from(exponent - unit).unwrap_or(0) + 1 + carry_bits as usize;
         total = wrapped(total, width);
+        observer.observe(|| Step::Wrapped { carry_bits, value: whole(&total) });
     }
     let exponent = match group_scales {
         None => grid
@@ -386,6 +446,7 @@ fn sum(adder: &Adder, terms: &[Aligned], group_scales: Option<&(Number, Number)>
     let mut result = Finite { negative: sign == dashu_int::Sign::Negative, magnitude, lsb: unit, exponent };
     if let Some((a, b)) = group_scales {
         result = scaled(result, terms, a, b);
+        observer.observe(|| Step::Scaled(result.traced()));
     }
     if let (Some(bits), Some(leading)) = (adder.normalised_fraction_bits, result.leading()) {
         let exponent = adder.normalised_exponent_floor.map_or(leading, |floor| floor.max(leading));
@@ -393,6 +454,7 @@ fn sum(adder: &Adder, terms: &[Aligned], group_scales: Option<&(Number, Number)>
         if unit > result.lsb {
             let (sign, magnitude) = align(&result, unit, adder.normalised_below).into_parts();
             result = Finite { negative: sign == dashu_int::Sign::Negative, magnitude, lsb: unit, ..result };
+            observer.observe(|| Step::Cut(result.traced()));
         }
     }
     output(adder, terms, result)

@@ -337,11 +337,11 @@ impl GridRule {
     }
 }
 
-fn counted_bits(bits: i32) -> String {
+pub(crate) fn counted_bits(bits: i32) -> String {
     if bits == 1 { "1 bit".into() } else { format!("{bits} bits") }
 }
 
-fn below(below: Below) -> &'static str {
+pub(crate) fn below(below: Below) -> &'static str {
     match below {
         Below::Truncate => "truncated: dropped from the magnitude, with no sticky bit",
         Below::Floor => "floored, toward minus infinity",
@@ -351,7 +351,7 @@ fn below(below: Below) -> &'static str {
     }
 }
 
-fn direction(rounding: Rounding) -> &'static str {
+pub(crate) fn direction(rounding: Rounding) -> &'static str {
     match rounding {
         Rounding::NearestEven => "to nearest, ties to even",
         Rounding::TowardZero => "toward zero",

@@ -13,6 +13,7 @@ mod fast;
 mod gemm;
 mod library;
 mod model;
+mod trace;
 mod tree;
 
 pub use device::{ModelDevice, SimBackend};
@@ -24,4 +25,5 @@ pub use model::{
     Adder, Basis, Below, Class, Exponent, Flush, GridRule, IgnoredValues, Model, NanCause, NanRules, Origin, Output,
     Provenance, SCHEMA, Scale, Unit, Variant, ZeroSign,
 };
+pub use trace::{Exact, Observer, Step, Trace, Value};
 pub use tree::{Plan, PlanNode, Term};

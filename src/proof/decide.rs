@@ -1,0 +1,354 @@
+//! Deciding whether two models differ: a search, then a proof.
+
+use std::time::{Duration, Instant};
+
+use mxprobe_api::{Error, OperationId};
+use mxprobe_sim::{Adder, Model, Plan, Unit};
+
+use super::{
+    adder::NotCovered,
+    carry::sufficient_carry_bits,
+    circuit::Signal,
+    cnf::Encoded,
+    dot::Arithmetic,
+    parts::{Part, Place, Query, Variable},
+    rup::Proof,
+    search::{Rivals, Witness, is_finite},
+    solver::{Answer, solve},
+};
+use crate::dots::Dot;
+
+/// How two models are compared.
+#[derive(Clone, Copy, Debug)]
+pub struct Effort {
+    /// What the search draws from.
+    pub seed: u64,
+    /// Dots that the search tries at the most.
+    pub tries: u64,
+    /// Operands and c are no NaN and no infinity.
+    pub finite: bool,
+    /// Carry bits that the closed form finds sufficient count as unlimited before anything is solved.
+    pub closed_form: bool,
+    /// When nothing more is begun.
+    pub end: Instant,
+}
+
+/// What came of it.
+#[derive(Clone, Debug)]
+pub enum Verdict {
+    /// They differ on this dot.
+    Differ(Witness, FoundBy),
+    /// They are equal on every input.
+    Equal(Certificate),
+    /// Neither was found.
+    Undecided(Undecided),
+}
+
+/// How a witness was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FoundBy {
+    /// By drawing dots.
+    Search {
+        /// How many were tried.
+        tried: u64,
+        /// Nanoseconds it took.
+        time_ns: u128,
+    },
+    /// By the solver.
+    Solver {
+        /// How many dots were tried before.
+        tried: u64,
+        /// Time it took.
+        time: Duration,
+    },
+}
+
+/// Why two models are equal.
+#[derive(Clone, Debug)]
+pub struct Certificate {
+    /// The parts that were compared.
+    pub parts: Vec<Part>,
+    /// The whole dot was compared at once.
+    pub whole: bool,
+    /// Carry bits that were taken as unlimited.
+    pub carry: Vec<SufficientCarry>,
+    /// The formula that was refuted, if the two formulas were not the same to begin with.
+    pub refuted: Option<Refuted>,
+    /// Dots that were tried before.
+    pub tried: u64,
+}
+
+/// Carry bits of which the closed form says that they suffice.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SufficientCarry {
+    /// Of the first model (0) or the second (1).
+    pub model: usize,
+    /// The adder's name.
+    pub adder: String,
+    /// How many it has.
+    pub bits: u32,
+    /// How many suffice.
+    pub sufficient: u32,
+}
+
+impl Certificate {
+    fn of(query: &Query, carry: &[SufficientCarry], refuted: Option<Refuted>, tried: u64) -> Self {
+        Self { parts: query.parts.clone(), whole: query.whole, carry: carry.to_vec(), refuted, tried }
+    }
+}
+
+/// A refuted formula.
+#[derive(Clone, Debug)]
+pub struct Refuted {
+    /// Its variables.
+    pub variables: i32,
+    /// Its clauses.
+    pub clauses: usize,
+    /// Conflicts on the way.
+    pub conflicts: u64,
+    /// Time it took.
+    pub time: Duration,
+    /// Why.
+    pub proof: Proof,
+}
+
+/// What is known where nothing was decided.
+#[derive(Clone, Debug)]
+pub struct Undecided {
+    /// Dots on which the models agreed.
+    pub tried: u64,
+    /// Why there is no proof.
+    pub why: String,
+}
+
+/// Two models of one operation.
+pub struct Comparison<'a> {
+    models: [&'a Model; 2],
+    id: &'a OperationId,
+    units: [(&'a Unit, Plan); 2],
+    rivals: Rivals,
+}
+
+/// Bits by which sums are wider than any can get, where a sum may wrap.
+const SPARE_BITS: usize = 3;
+
+/// Dots that the search tries before the solver is asked.
+const TRIES_AT_FIRST: u64 = 50_000;
+
+/// Products of the small questions that the solver is asked first, and which part of the time left each may take.
+const FEW: usize = 3;
+const SHARE: u32 = 10;
+
+/// More gates than this are not handed to the solver for a whole dot.
+const GATES: usize = 1_500_000;
+
+impl<'a> Comparison<'a> {
+    /// Two models of an operation.
+    ///
+    /// # Errors
+    /// If a model has no such operation.
+    pub fn new(models: [&'a Model; 2], id: &'a OperationId) -> Result<Self, Error> {
+        let rivals = Rivals::new(models, id)?;
+        let missing = |model: &Model| Error::invalid(format!("the model {} has no operation {id}", model.name));
+        let [one, other] = models;
+        let units = [one.plan(id).ok_or_else(|| missing(one))?, other.plan(id).ok_or_else(|| missing(other))?];
+        Ok(Self { models, id, units, rivals })
+    }
+
+    /// Both models' evaluators.
+    #[must_use]
+    pub fn rivals(&self) -> &Rivals {
+        &self.rivals
+    }
+
+    /// The question whether they differ, as a formula.
+    ///
+    /// # Errors
+    /// What is not covered, in words.
+    pub fn query(&self, finite: bool) -> Result<Query, NotCovered> {
+        let adders = self.models.map(|model| model.adders.clone());
+        Query::new(self.arithmetic(&adders), finite)
+    }
+
+    fn arithmetic<'b>(&'b self, adders: &'b [Vec<Adder>; 2]) -> [Arithmetic<'b>; 2] {
+        let wraps = adders.iter().flatten().any(|adder| adder.carry_bits.is_some());
+        std::array::from_fn(|which| Arithmetic {
+            adders: &adders[which],
+            unit: self.units[which].0,
+            plan: &self.units[which].1,
+            id: self.id,
+            spare_bits: if wraps { SPARE_BITS } else { 0 },
+        })
+    }
+
+    /// Searches, then proves: a short search, then whether both are the same circuit, then a long search, then the
+    /// solver.
+    #[must_use]
+    pub fn decide(&self, effort: &Effort) -> Verdict {
+        let mut tried = 0;
+        match self.search(effort.seed, effort.tries.min(TRIES_AT_FIRST), effort, &mut tried) {
+            Some(verdict) => verdict,
+            None => self
+                .prove_or_search(effort, &mut tried)
+                .unwrap_or_else(|why| Verdict::Undecided(Undecided { tried, why })),
+        }
+    }
+
+    fn search(&self, seed: u64, tries: u64, effort: &Effort, tried: &mut u64) -> Option<Verdict> {
+        let searched = self.rivals.search(seed, tries, !effort.finite, effort.end);
+        *tried += searched.tried;
+        let witness = searched.witness?;
+        Some(Verdict::Differ(witness, FoundBy::Search { tried: *tried, time_ns: searched.search_ns }))
+    }
+
+    /// What comes after the short search; or why nothing is decided.
+    fn prove_or_search(&self, effort: &Effort, tried: &mut u64) -> Result<Verdict, String> {
+        let (adders, carry) = self.with_closed_form(effort.closed_form);
+        let arithmetic = self.arithmetic(&adders);
+        let query = Query::new(arithmetic, effort.finite);
+        if let Ok(query) = &query
+            && query.differs == Signal::FALSE
+        {
+            return Ok(Verdict::Equal(Certificate::of(query, &carry, None, *tried)));
+        }
+        let left = effort.tries.saturating_sub(*tried);
+        if let Some(verdict) = self.search(effort.seed.wrapping_add(1), left, effort, tried) {
+            return Ok(verdict);
+        }
+        let query = query.map_err(|why| format!("proofs do not cover {why}"))?;
+        if let Some(verdict) = self.differ_in_few(arithmetic, effort, *tried) {
+            return Ok(verdict);
+        }
+        let too_late = "time was up before the solver came to an end";
+        match self.prove(&query, effort, *tried, &carry) {
+            Attempt::Decided(verdict) => Ok(*verdict),
+            Attempt::OutOfTime => Err(too_late.into()),
+            Attempt::PartsAlone if query.whole => Err("what the solver found does not hold of whole dots".into()),
+            Attempt::PartsAlone => {
+                let parts = "a part of the dot differs, on a result that may never reach it; of the whole dot";
+                let query = Query::whole(arithmetic, effort.finite)?;
+                if query.circuit.gates().len() > GATES {
+                    return Err(format!("{parts}, the formula is too large"));
+                }
+                match self.prove(&query, effort, *tried, &carry) {
+                    Attempt::Decided(verdict) => Ok(*verdict),
+                    Attempt::OutOfTime | Attempt::PartsAlone => Err(format!("{parts}, {too_late}")),
+                }
+            }
+        }
+    }
+
+    /// Asks the solver about dots of few products, a small question; none of their answers is a proof of equality.
+    fn differ_in_few(&self, arithmetic: [Arithmetic<'_>; 2], effort: &Effort, tried: u64) -> Option<Verdict> {
+        for products in 1..=FEW {
+            let left = effort.end.saturating_duration_since(Instant::now());
+            let effort = Effort { end: Instant::now() + left / SHARE, ..*effort };
+            let query = Query::of_few(arithmetic, effort.finite, products).ok()?;
+            if let Attempt::Decided(verdict) = self.prove(&query, &effort, tried, &[])
+                && matches!(*verdict, Verdict::Differ(..))
+            {
+                return Some(*verdict);
+            }
+        }
+        None
+    }
+
+    /// The adders, with carry bits that suffice taken as unlimited.
+    fn with_closed_form(&self, wanted: bool) -> ([Vec<Adder>; 2], Vec<SufficientCarry>) {
+        let mut adders = self.models.map(|model| model.adders.clone());
+        let mut taken = Vec::new();
+        if !wanted {
+            return (adders, taken);
+        }
+        for (which, own) in adders.iter_mut().enumerate() {
+            let nodes = &self.units[which].1.nodes;
+            let original = own.clone();
+            for (number, adder) in own.iter_mut().enumerate() {
+                let Some(bits) = adder.carry_bits else { continue };
+                let used = nodes.iter().filter(|node| node.adder == number);
+                let needed: Option<Vec<u32>> = used
+                    .map(|node| sufficient_carry_bits(&original[number], node, self.id, &original, nodes))
+                    .collect();
+                if let Some(needed) = needed.and_then(|needed| needed.into_iter().max())
+                    && bits >= needed
+                {
+                    adder.carry_bits = None;
+                    taken.push(SufficientCarry { model: which, adder: adder.name.clone(), bits, sufficient: needed });
+                }
+            }
+        }
+        (adders, taken)
+    }
+
+    fn prove(&self, query: &Query, effort: &Effort, tried: u64, carry: &[SufficientCarry]) -> Attempt {
+        let certificate = |refuted: Option<Refuted>| {
+            Attempt::Decided(Box::new(Verdict::Equal(Certificate::of(query, carry, refuted, tried))))
+        };
+        if query.differs == Signal::FALSE {
+            return certificate(None);
+        }
+        let start = Instant::now();
+        let encoded = Encoded::of(&query.circuit, query.differs);
+        match solve(&encoded.cnf, effort.end) {
+            Answer::Unknown => Attempt::OutOfTime,
+            Answer::Refuted(refutation) => certificate(Some(Refuted {
+                variables: encoded.cnf.variables,
+                clauses: encoded.cnf.len(),
+                conflicts: refutation.conflicts,
+                time: start.elapsed(),
+                proof: refutation.proof,
+            })),
+            Answer::Satisfied(values) => {
+                let time = start.elapsed();
+                for part in 0..query.parts.len() {
+                    let dot = self.lifted(query, &encoded, &values, part);
+                    if self.rivals.differ(&dot) && (!effort.finite || is_finite(self.id, &dot)) {
+                        let dot = self.rivals.simplest(&dot);
+                        let witness = Witness { values: self.rivals.values(&dot), dot };
+                        return Attempt::Decided(Box::new(Verdict::Differ(witness, FoundBy::Solver { tried, time })));
+                    }
+                }
+                Attempt::PartsAlone
+            }
+        }
+    }
+
+    /// The dot on which a part has the inputs that the solver found: what it reads as an earlier result is given as c.
+    fn lifted(&self, query: &Query, encoded: &Encoded, values: &[bool], part: usize) -> Dot {
+        let bit = |signal: &Signal| {
+            let literal = encoded.literal(*signal);
+            literal != 0 && values[literal.unsigned_abs() as usize - 1] == (literal > 0)
+        };
+        let number = |variable: &Variable| -> u64 {
+            variable.bits.iter().enumerate().map(|(place, signal)| u64::from(bit(signal)) << place).sum()
+        };
+        let mut dot = Dot::zeros(self.id);
+        for variable in query.variables.iter().filter(|variable| variable.part == part) {
+            let bits = number(variable);
+            match variable.place {
+                Place::A(k) => dot.a[k] = bits,
+                Place::B(k) => dot.b[k] = bits,
+                Place::C => dot.c = bits,
+                Place::Result(_) if variable.format == self.id.c => dot.c = bits,
+                Place::Result(_) => {}
+                Place::ScaleA(block) => set_scale(&mut dot, true, block, bits),
+                Place::ScaleB(block) => set_scale(&mut dot, false, block, bits),
+            }
+        }
+        dot
+    }
+}
+
+fn set_scale(dot: &mut Dot, of_a: bool, block: usize, bits: u64) {
+    if let Some((a, b)) = &mut dot.scales {
+        let scales = if of_a { a } else { b };
+        scales[block] = bits;
+    }
+}
+
+enum Attempt {
+    Decided(Box<Verdict>),
+    /// A part differs, and no dot is known on which that shows.
+    PartsAlone,
+    OutOfTime,
+}

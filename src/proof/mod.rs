@@ -1,0 +1,20 @@
+//! Two models: a dot on which they differ, or a proof that there is none.
+
+mod adder;
+pub mod carry;
+pub mod circuit;
+pub mod cnf;
+pub mod decide;
+pub mod dot;
+mod integer;
+pub mod logic;
+pub mod neighbours;
+mod number;
+pub mod parts;
+mod rounding;
+pub mod rup;
+pub mod search;
+pub mod smt;
+pub mod solver;
+mod sparse;
+pub mod words;

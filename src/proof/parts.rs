@@ -1,0 +1,342 @@
+//! A dot cut into parts that are compared one by one.
+//!
+//! A part ends in a rounded result and reads operands, c and the rounded results of earlier parts. If two models cut a
+//! dot alike, and each part of the one gives for every input the bits that its counterpart gives, then so do the dots:
+//! by induction, each part reads the same bits. The converse does not hold, since a part may differ on a result that no
+//! earlier part can give; a witness is therefore always tried on whole dots.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use mxprobe_api::{Format, OperationId};
+use mxprobe_sim::{Adder, Plan, Term};
+
+use super::{
+    adder::NotCovered,
+    circuit::{Circuit, Signal},
+    dot::{Arithmetic, Inputs, evaluate},
+    logic::Logic,
+    words::{Word, Words},
+};
+
+/// An input of a formula: what it is, and its bits.
+#[derive(Clone, Debug)]
+pub struct Variable {
+    /// Which of the parts it belongs to.
+    pub part: usize,
+    /// What it stands for there.
+    pub place: Place,
+    /// Its format.
+    pub format: Format,
+    /// Its bits, lowest first.
+    pub bits: Word<Signal>,
+}
+
+/// What an input stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Place {
+    /// An element of A.
+    A(usize),
+    /// An element of B.
+    B(usize),
+    /// c.
+    C,
+    /// A scale of A.
+    ScaleA(usize),
+    /// A scale of B.
+    ScaleB(usize),
+    /// The rounded result of an earlier node.
+    Result(usize),
+}
+
+impl Variable {
+    /// A name for formulas: `part0_a3`.
+    #[must_use]
+    pub fn name(&self) -> String {
+        let place = match self.place {
+            Place::A(k) => format!("a{k}"),
+            Place::B(k) => format!("b{k}"),
+            Place::C => "c".into(),
+            Place::ScaleA(block) => format!("scale_a{block}"),
+            Place::ScaleB(block) => format!("scale_b{block}"),
+            Place::Result(node) => format!("n{node}"),
+        };
+        format!("part{}_{place}", self.part)
+    }
+}
+
+/// A part that stands for all parts like it.
+#[derive(Clone, Debug)]
+pub struct Part {
+    /// The nodes of the plans, the last of which is rounded.
+    pub nodes: Vec<usize>,
+    /// How many parts of the dot are like it, itself included.
+    pub count: usize,
+}
+
+/// The question whether two models differ, as a circuit.
+#[derive(Clone, Debug)]
+pub struct Query {
+    /// The operation.
+    pub id: OperationId,
+    /// The gates.
+    pub circuit: Circuit,
+    /// Its inputs.
+    pub variables: Vec<Variable>,
+    /// Holds for just the inputs on which a part differs.
+    pub differs: Signal,
+    /// The parts.
+    pub parts: Vec<Part>,
+    /// The whole dot is one part: what differs there differs on a dot.
+    pub whole: bool,
+}
+
+impl Query {
+    /// The question, part by part where both models cut a dot alike, else on the whole dot. `finite`: for operands and c
+    /// that are no NaN and no infinity.
+    ///
+    /// # Errors
+    /// What is not covered, in words.
+    pub fn new(models: [Arithmetic<'_>; 2], finite: bool) -> Result<Self, NotCovered> {
+        let [one, other] = models;
+        match parts(&one, &other, finite) {
+            Some(parts) => Self::of(models, parts, finite, false, usize::MAX),
+            None => Self::whole(models, finite),
+        }
+    }
+
+    /// The question of dots of which at most the first `products` products of each part are not +0·+0. Where it has no
+    /// answer, others may.
+    ///
+    /// # Errors
+    /// What is not covered, in words.
+    pub fn of_few(models: [Arithmetic<'_>; 2], finite: bool, products: usize) -> Result<Self, NotCovered> {
+        let [one, other] = models;
+        let parts = parts(&one, &other, finite);
+        let whole = parts.is_none();
+        Self::of(models, parts.unwrap_or_default(), finite, whole, products)
+    }
+
+    /// The question on the whole dot.
+    ///
+    /// # Errors
+    /// What is not covered, in words.
+    pub fn whole(models: [Arithmetic<'_>; 2], finite: bool) -> Result<Self, NotCovered> {
+        Self::of(models, Vec::new(), finite, true, usize::MAX)
+    }
+
+    fn of(
+        models: [Arithmetic<'_>; 2],
+        parts: Vec<Part>,
+        finite: bool,
+        whole: bool,
+        products: usize,
+    ) -> Result<Self, NotCovered> {
+        let id = models[0].id.clone();
+        let mut query =
+            Self { id, circuit: Circuit::new(), variables: Vec::new(), differs: Signal::FALSE, parts, whole };
+        if whole {
+            query.parts = vec![Part { nodes: Vec::new(), count: 1 }];
+        }
+        let nodes_of = |part: &Part, arithmetic: &Arithmetic<'_>| {
+            if whole { (0..arithmetic.plan.nodes.len()).collect() } else { part.nodes.clone() }
+        };
+        for number in 0..query.parts.len() {
+            let part = query.parts[number].clone();
+            let inputs = query.inputs(number, &models[0], &nodes_of(&part, &models[0]), products);
+            let mut results = Vec::new();
+            for arithmetic in &models {
+                let nodes = nodes_of(&part, arithmetic);
+                results.push(evaluate(&mut query.circuit, arithmetic, &nodes, &inputs)?);
+            }
+            let circuit = &mut query.circuit;
+            let bits: Vec<Signal> = results[0].iter().zip(&results[1]).map(|(a, b)| circuit.xor(*a, *b)).collect();
+            let mut differs = circuit.any(&bits);
+            if finite {
+                let never_nan = models.iter().all(|arithmetic| no_result_is_nan(arithmetic));
+                differs = query.where_finite(number, differs, never_nan);
+            }
+            query.differs = query.circuit.or(query.differs, differs);
+        }
+        Ok(query)
+    }
+
+    /// New inputs for what the nodes read; the operands of all but the first `products` products are +0.
+    fn inputs(&mut self, part: usize, arithmetic: &Arithmetic<'_>, nodes: &[usize], products: usize) -> Inputs<Signal> {
+        let id = arithmetic.id;
+        let scale = id.block_scale();
+        let mut read = BTreeSet::new();
+        for term in nodes.iter().flat_map(|node| &arithmetic.plan.nodes[*node].terms) {
+            match term {
+                Term::Product(k) => {
+                    read.extend([Place::A(*k), Place::B(*k)]);
+                    if let Some(scale) = scale {
+                        read.extend([Place::ScaleA(k / scale.block), Place::ScaleB(k / scale.block)]);
+                    }
+                }
+                Term::C => {
+                    read.insert(Place::C);
+                }
+                Term::Node(node) if !nodes.contains(node) => {
+                    read.insert(Place::Result(*node));
+                }
+                Term::Node(_) | Term::PositiveZero => {}
+            }
+        }
+        let mut inputs = Inputs::default();
+        let kept: BTreeSet<Place> =
+            read.iter().filter(|place| matches!(place, Place::A(_))).take(products).copied().collect();
+        for place in read {
+            let format = match place {
+                Place::A(_) => id.a,
+                Place::B(_) => id.b,
+                Place::C => id.c,
+                Place::ScaleA(_) | Place::ScaleB(_) => scale.map_or(id.a, |scale| scale.format),
+                Place::Result(node) => {
+                    arithmetic.adders[arithmetic.plan.nodes[node].adder].output_format().unwrap_or(id.d)
+                }
+            };
+            let is_zero = match place {
+                Place::A(k) | Place::B(k) => !kept.contains(&Place::A(k)),
+                _ => false,
+            };
+            let bits = if is_zero {
+                self.circuit.number(0, format.bits() as usize)
+            } else {
+                self.circuit.inputs(format.bits())
+            };
+            match place {
+                Place::A(k) => inputs.a.insert(k, bits.clone()),
+                Place::B(k) => inputs.b.insert(k, bits.clone()),
+                Place::C => inputs.c.replace(bits.clone()),
+                Place::ScaleA(block) => inputs.scale_a.insert(block, bits.clone()),
+                Place::ScaleB(block) => inputs.scale_b.insert(block, bits.clone()),
+                Place::Result(node) => inputs.results.insert(node, bits.clone()),
+            };
+            if !is_zero {
+                self.variables.push(Variable { part, place, format, bits });
+            }
+        }
+        inputs
+    }
+
+    /// `differs` where the part's operands are no NaN and no infinity, and, if so is known, no earlier result is NaN.
+    fn where_finite(&mut self, part: usize, differs: Signal, never_nan: bool) -> Signal {
+        let mut holds = differs;
+        for variable in self.variables.iter().filter(|variable| variable.part == part) {
+            let number = super::number::read(&mut self.circuit, variable.format, &variable.bits);
+            let is_result = matches!(variable.place, Place::Result(_));
+            if !is_result || never_nan {
+                holds = self.circuit.and_not(holds, number.nan);
+            }
+            if !is_result {
+                holds = self.circuit.and_not(holds, number.infinite);
+            }
+        }
+        holds
+    }
+}
+
+/// Whether results of finite operands and a finite c are never NaN: no addition has two terms that may be infinite.
+fn no_result_is_nan(arithmetic: &Arithmetic<'_>) -> bool {
+    arithmetic.plan.nodes.iter().all(|node| {
+        let adder = &arithmetic.adders[node.adder];
+        let may_be_infinite = |term: &&Term| match term {
+            Term::Product(_) => adder.product_overflow,
+            Term::Node(_) => true,
+            Term::C | Term::PositiveZero => false,
+        };
+        node.terms.iter().filter(may_be_infinite).count() <= 1
+    })
+}
+
+/// The parts of a dot, one for each kind, if both models cut it alike.
+fn parts(one: &Arithmetic<'_>, other: &Arithmetic<'_>, finite: bool) -> Option<Vec<Part>> {
+    let (one_nodes, other_nodes) = (&one.plan.nodes, &other.plan.nodes);
+    let is_rounded =
+        |arithmetic: &Arithmetic<'_>, node: usize| arithmetic.adders[arithmetic.plan.nodes[node].adder].output_format();
+    if one_nodes.len() != other_nodes.len() {
+        return None;
+    }
+    for node in 0..one_nodes.len() {
+        let sorted = |terms: &[Term]| {
+            let mut terms = terms.to_vec();
+            terms.sort_by_key(|term| match term {
+                Term::Product(k) => (0, *k),
+                Term::Node(node) => (1, *node),
+                Term::C => (2, 0),
+                Term::PositiveZero => (3, 0),
+            });
+            terms
+        };
+        let same = sorted(&one_nodes[node].terms) == sorted(&other_nodes[node].terms);
+        if !same || is_rounded(one, node) != is_rounded(other, node) {
+            return None;
+        }
+    }
+    let mut kinds: BTreeMap<Vec<String>, Part> = BTreeMap::new();
+    let mut order = Vec::new();
+    for node in (0..one_nodes.len()).filter(|node| is_rounded(one, *node).is_some()) {
+        let nodes = with_unrounded(one.plan, one.adders, node);
+        let kind = kind(one, other, &nodes, finite);
+        let part = kinds.entry(kind.clone()).or_insert_with(|| {
+            order.push(kind);
+            Part { nodes, count: 0 }
+        });
+        part.count += 1;
+    }
+    Some(order.iter().filter_map(|kind| kinds.remove(kind)).collect())
+}
+
+/// A node and the unrounded ones below it, in the order of the plan.
+fn with_unrounded(plan: &Plan, adders: &[Adder], node: usize) -> Vec<usize> {
+    let mut found = BTreeSet::from([node]);
+    let mut waiting = vec![node];
+    while let Some(node) = waiting.pop() {
+        for term in &plan.nodes[node].terms {
+            if let Term::Node(below) = term
+                && adders[plan.nodes[*below].adder].output_format().is_none()
+                && found.insert(*below)
+            {
+                waiting.push(*below);
+            }
+        }
+    }
+    found.into_iter().collect()
+}
+
+/// What makes two parts alike: the adders of both models, and which terms are what, named in the order they are read.
+fn kind(one: &Arithmetic<'_>, other: &Arithmetic<'_>, nodes: &[usize], finite: bool) -> Vec<String> {
+    let mut names: BTreeMap<(usize, usize), usize> = BTreeMap::new();
+    let mut name = |sort: usize, index: usize| {
+        let next = names.keys().filter(|(known, _)| *known == sort).count();
+        *names.entry((sort, index)).or_insert(next)
+    };
+    // An earlier result may be an infinity where c may not.
+    let c_is_apart = finite || one.unit.flush.c || other.unit.flush.c;
+    let block = one.id.block_scale().map_or(usize::MAX, |scale| scale.block);
+    let mut words = Vec::new();
+    for node in nodes {
+        for (label, arithmetic) in [("one", one), ("other", other)] {
+            let mut text = format!("{label} {}:", arithmetic.plan.nodes[*node].adder);
+            for term in &arithmetic.plan.nodes[*node].terms {
+                text += &match term {
+                    Term::Product(k) => format!(" p{}/{}", name(0, *k), name(1, k / block)),
+                    Term::PositiveZero => " +0".into(),
+                    Term::C if c_is_apart => " c".into(),
+                    // This c is read as an earlier result of its format is.
+                    Term::C => format!(" {}{}", one.id.c, name(2, usize::MAX)),
+                    Term::Node(below) => match nodes.iter().position(|inside| inside == below) {
+                        Some(place) => format!(" n{place}"),
+                        None => {
+                            let format = arithmetic.adders[arithmetic.plan.nodes[*below].adder].output_format();
+                            let format = format.map_or_else(String::new, |format| format.to_string());
+                            format!(" {format}{}", name(2, *below))
+                        }
+                    },
+                };
+            }
+            words.push(text);
+        }
+    }
+    words
+}

@@ -1,0 +1,73 @@
+//! The evaluator over bits against the exact evaluator: the same code that builds formulas computes the same results.
+
+use std::collections::BTreeMap;
+
+use mxprobe::{
+    dots::{Dot, Draw},
+    proof::{
+        dot::{Arithmetic, Inputs, evaluate},
+        logic::Values,
+        search::as_input,
+    },
+};
+use mxprobe_api::{Format, OperationId};
+use mxprobe_sim::{Model, shipped};
+
+/// Fails where the evaluator over bits and the exact one differ on a dot.
+fn agree(model: &Model, id: &OperationId, dots: impl Iterator<Item = Dot>) {
+    let (unit, plan) = model.plan(id).unwrap();
+    let arithmetic = Arithmetic { adders: &model.adders, unit, plan: &plan, id, spare_bits: 0 };
+    let nodes: Vec<usize> = (0..plan.nodes.len()).collect();
+    for dot in dots {
+        let wanted = mxprobe_sim::evaluate(&model.adders, unit, &plan, id, as_input(&dot));
+        let bits = evaluate(&mut Values, &arithmetic, &nodes, &Inputs::of(id, &dot))
+            .unwrap_or_else(|error| panic!("{} {id}: {error}", model.name));
+        let found = bits.iter().enumerate().fold(0, |sum, (place, bit)| sum | u64::from(*bit) << place);
+        assert_eq!(
+            id.d.hex(found),
+            id.d.hex(wanted),
+            "{}{} {id}: {}",
+            model.name,
+            model.variant.as_ref().map(|name| format!("@{name}")).unwrap_or_default(),
+            dot.show(id)
+        );
+    }
+}
+
+/// One operation for each unit and set of formats of a model, that of the smallest k.
+fn representatives(model: &Model) -> Vec<&OperationId> {
+    let mut chosen: BTreeMap<_, &OperationId> = BTreeMap::new();
+    for (number, unit) in model.units.iter().enumerate() {
+        for id in &unit.operations {
+            let kept = chosen.entry((number, [id.d, id.a, id.b, id.c])).or_insert(id);
+            if id.shape.k < kept.shape.k {
+                *kept = id;
+            }
+        }
+    }
+    chosen.into_values().collect()
+}
+
+#[test]
+fn every_unit_of_every_shipped_model_computes_as_the_exact_evaluator_does() {
+    for model in shipped() {
+        for id in representatives(model) {
+            // The exact sum of f64 products is four thousand bits wide.
+            let dots = if id.a == Format::F64 { 3 } else { 200 / id.shape.k as usize };
+            agree(model, id, Draw::new(id, 1).take(dots.max(12)));
+        }
+    }
+}
+
+#[test]
+#[ignore = "minutes: dots of every class for every operation of every variant"]
+fn every_operation_of_every_shipped_model_and_variant_computes_as_the_exact_evaluator_does() {
+    for model in shipped() {
+        let variants = model.variants.keys().map(|name| mxprobe_sim::load(&format!("{}@{name}", model.name)).unwrap());
+        for model in std::iter::once(model.clone()).chain(variants) {
+            for id in model.operations.keys() {
+                agree(&model, id, Draw::new(id, 2).take(if id.a == Format::F64 { 6 } else { 40 }));
+            }
+        }
+    }
+}
