@@ -41,6 +41,7 @@ pub(crate) enum Command {
     /// Compute dots given as JSON lines on a device or a model
     Eval(Eval),
     /// Find a dot on which two models differ, or prove that there is none
+    #[command(after_help = "Exit codes: 0 proved equal; 1 they differ; 2 usage or I/O; 4 neither was decided")]
     Distinguish(Distinguish),
     /// Show a saved report
     Report(View),
@@ -135,7 +136,6 @@ pub(crate) struct Eval {
     pub(crate) op: String,
 }
 
-/// Exit codes: 0 the models are proved equal; 1 they differ; 4 neither was decided.
 #[derive(Debug, Args)]
 pub(crate) struct Distinguish {
     /// A model: h100, mi300x@VARIANT, or a file such as ./mine.toml

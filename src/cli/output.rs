@@ -51,7 +51,7 @@ pub(crate) fn replace(path: &Path, text: &str) -> Result<(), Failure> {
     };
     write().map_err(|error| {
         Failure::usage(format!("`{}` cannot be written: {error}", path.display()))
-            .help("`--out` takes a file, or a directory that exists, where this user may write")
+            .help("give a file where this user may write; `--out` also takes a directory that exists")
     })
 }
 
