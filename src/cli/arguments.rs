@@ -44,6 +44,7 @@ pub(crate) enum Command {
     Gemm(Box<Gemm>),
     /// Show saved reports: as a table, Markdown, CSV or a page for a browser
     /// Find a dot on which two models differ, or prove that there is none
+    #[command(after_help = "Exit codes: 0 proved equal; 1 they differ; 2 usage or I/O; 4 neither was decided")]
     Distinguish(Distinguish),
     Report(View),
     /// Compare saved reports: what differs, by which property, and with which bits
@@ -316,7 +317,6 @@ pub(crate) struct Eval {
     pub(crate) op: String,
 }
 
-/// Exit codes: 0 the models are proved equal; 1 they differ; 4 neither was decided.
 #[derive(Debug, Args)]
 pub(crate) struct Distinguish {
     /// A model: h100, mi300x@VARIANT, or a file such as ./mine.toml

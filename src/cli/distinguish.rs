@@ -127,11 +127,14 @@ impl Files<'_> {
             Some(refuted) => proof.clone_from(&refuted.proof),
             None => proof.push(rup::Step::Add, &[]),
         }
-        output::replace(path, &proof.drat())?;
         let query = self.query(comparison)?;
-        let query = if certificate.whole && !query.whole { return Ok(None) } else { query };
+        if certificate.whole && !query.whole {
+            return Err(Failure::incomplete("the proof refutes the formula of the whole dot, not that of its parts")
+                .cause("the models are equal; the proof is not written"));
+        }
         rup::check(&Encoded::of(&query.circuit, query.differs).cnf, &proof)
             .map_err(|error| Failure::incomplete(format!("the solver's proof is refused: {error}")))?;
+        output::replace(path, &proof.drat())?;
         Ok(Some(proof.len()))
     }
 }

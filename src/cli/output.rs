@@ -53,7 +53,7 @@ fn folder(path: &Path) -> &Path {
 
 fn unwritable(path: &Path, error: &io::Error) -> Failure {
     Failure::usage(format!("`{}` cannot be written: {error}", path.display()))
-        .help("`--out` takes a file, or a directory that exists, where this user may write")
+        .help("give a file where this user may write; `--out` also takes a directory that exists")
 }
 
 /// As [`replace`], with bytes.

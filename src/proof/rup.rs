@@ -2,8 +2,8 @@
 //!
 //! A proof is a list of clauses, each of which follows from the formula and the clauses before it by reverse unit
 //! propagation: assume that all its literals are false, set what single-literal clauses force, and meet a contradiction.
-//! The last clause is empty. Clauses may be deleted on the way. Written out, it is a proof in the DRAT format, which
-//! `drat-trim` checks as well (Wetzler, Heule, Hunt, SAT 2014).
+//! The last clause is empty. Clauses may be deleted on the way. Written out, it is a proof in the DRAT format, as
+//! `drat-trim` reads it (Wetzler, Heule, Hunt, SAT 2014).
 
 use std::{collections::HashMap, fmt::Write as _};
 

@@ -45,10 +45,10 @@ impl Iterator for Sparse<'_> {
         let products = 1 + self.random.below(PRODUCTS.min(dot.a.len()));
         let lowest = |float: FloatEncoding| float.min_exponent() - float.fraction_bits.cast_signed();
         let (least, most) = (lowest(a) + lowest(b), a.max_exponent() + b.max_exponent());
-        // Half of the first terms lie about the smallest results, where the result has few bits.
-        let first = if self.random.flip() {
-            let smallest = lowest(d);
-            self.random.between(smallest - 3, d.min_exponent() + 2)
+        // Half of the first terms lie about the smallest results, where the result has few bits, if products reach there.
+        let (from, to) = ((lowest(d) - 3).max(least), (d.min_exponent() + 2).min(most));
+        let first = if from <= to && self.random.flip() {
+            self.random.between(from, to)
         } else {
             self.random.between(least, most)
         };
