@@ -6,8 +6,8 @@ use super::{
     Finding, Leaf, Subject,
     facts::{Facts, Kept},
     number::Number,
-    subject::Dot,
 };
+use crate::dots::Dot;
 
 pub(super) fn ask(subject: &Subject<'_>, facts: &Facts) -> Result<Vec<Finding>, Error> {
     Ok(vec![range_within(subject, facts)?, range_between(subject, facts)?, floor(subject, facts)?])

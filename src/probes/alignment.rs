@@ -6,8 +6,8 @@ use super::{
     Finding, Leaf, Subject,
     facts::{Facts, Kept, Structure},
     number::Number,
-    subject::Dot,
 };
+use crate::dots::Dot;
 
 /// The widest gap that is tried.
 const WIDEST_GAP_BITS: i32 = 300;

@@ -2,7 +2,8 @@
 
 use mxprobe_api::{Encoding, Error, Format};
 
-use super::{Finding, Subject, subject::Dot};
+use super::{Finding, Subject};
+use crate::dots::Dot;
 
 pub(super) fn ask(subject: &Subject<'_>) -> Result<Vec<Finding>, Error> {
     Ok(vec![exact(subject)?, overflow(subject)?, staged(subject)?])

@@ -26,7 +26,7 @@ use std::time::Instant;
 use mxprobe_api::{Device, Error, Operation};
 
 pub use number::Number;
-pub use subject::{Dot, Leaf, Subject};
+pub use subject::{Leaf, Subject};
 pub use tree::{Joint, Tree};
 
 use crate::report::{Finding, OperationReport};

@@ -11,9 +11,9 @@ use super::{
     Finding, Leaf, Subject,
     facts::{Facts, Structure},
     number::Number,
-    subject::Dot,
     tree::{Counts, Losses, Tree},
 };
+use crate::dots::Dot;
 use crate::report::Evidence;
 
 /// Bits by which s is to lie below M where the formats allow it: more than any alignment known.

@@ -6,8 +6,8 @@ use super::{
     Finding, Leaf, Subject,
     facts::{Facts, Kept, product_for_c},
     number::Number,
-    subject::Dot,
 };
+use crate::dots::Dot;
 
 const DIRECTIONS: [(&str, Rounding); 5] = [
     ("RNE", Rounding::NearestEven),

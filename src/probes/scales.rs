@@ -2,7 +2,8 @@
 
 use mxprobe_api::{Decoded, Error, Format};
 
-use super::{Finding, Subject, number::Number, subject::Dot};
+use super::{Finding, Subject, number::Number};
+use crate::dots::Dot;
 
 pub(super) fn ask(subject: &Subject<'_>) -> Result<Vec<Finding>, Error> {
     let Some(scale) = subject.id().block_scale() else { return Ok(Vec::new()) };

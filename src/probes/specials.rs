@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use mxprobe_api::{Decoded, Error, Format};
 
-use super::{Finding, Subject, subject::Dot};
+use super::{Finding, Subject};
+use crate::dots::Dot;
 use crate::report::Evidence;
 
 /// One input and what it is.

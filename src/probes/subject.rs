@@ -6,25 +6,14 @@ use std::{
 };
 
 use mxprobe_api::{
-    Decoded, Device, Elements, Error, Format, Operation, OperationId, Overflow, Rounding, Subnormals, TileBatch,
-    execute,
+    Decoded, Device, Elements, Error, Format, Operation, OperationId, Overflow, Rounding, Subnormals, execute,
 };
 
 use super::number::Number;
-use crate::report::{Evidence, Rival};
-
-/// The inputs of one dot, as bits.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Dot {
-    /// k elements of A.
-    pub a: Vec<u64>,
-    /// k elements of B.
-    pub b: Vec<u64>,
-    /// The element of C.
-    pub c: u64,
-    /// Scales of A and of B.
-    pub scales: Option<(Vec<u64>, Vec<u64>)>,
-}
+use crate::{
+    dots::{Dot, pack},
+    report::{Evidence, Rival},
+};
 
 /// A leaf of the summation tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -111,12 +100,7 @@ impl<'a> Subject<'a> {
     /// The dot whose operands are all +0 and whose scales are 1.
     #[must_use]
     pub fn zeros(&self) -> Dot {
-        let id = self.id();
-        let scales = id.block_scale().map(|scale| {
-            let ones = vec![scale.format.one(); self.k().div_ceil(scale.block)];
-            (ones.clone(), ones)
-        });
-        Dot { a: vec![0; self.k()], b: vec![0; self.k()], c: 0, scales }
+        Dot::zeros(self.id())
     }
 
     /// The bits of an exact value, or `None` where the format cannot hold it (as a normal value, if `normal`).
@@ -284,30 +268,7 @@ impl<'a> Subject<'a> {
     }
 
     fn ask_batch(&self, dots: &[Dot], answers: &mut Vec<u64>) -> Result<(), Error> {
-        let (m, n, k) = self.id().shape.sizes();
-        let per_tile = m.min(n);
-        let mut batch = TileBatch::zeros(self.operation, dots.len().div_ceil(per_tile));
-        let mut places = Vec::with_capacity(dots.len());
-        for (index, dot) in dots.iter().enumerate() {
-            // The dots of a tile stand on a diagonal that moves on from tile to tile, so that every position is used.
-            let (tile, slot) = (index / per_tile, index % per_tile);
-            let (row, column) = if m >= n { ((slot + tile * per_tile) % m, slot) } else { (slot, (slot + tile) % n) };
-            for index in 0..k {
-                batch.a.set((tile * m + row) * k + index, dot.a[index]);
-                batch.b.set((tile * k + index) * n + column, dot.b[index]);
-            }
-            let place = (tile * m + row) * n + column;
-            batch.c.set(place, dot.c);
-            if let (Some((of_a, of_b)), Some(scale_a), Some(scale_b)) =
-                (&dot.scales, &mut batch.scale_a, &mut batch.scale_b)
-            {
-                for (block, (of_a, of_b)) in of_a.iter().zip(of_b).enumerate() {
-                    scale_a.set((tile * m + row) * of_a_len(dot) + block, *of_a);
-                    scale_b.set((tile * of_a_len(dot) + block) * n + column, *of_b);
-                }
-            }
-            places.push(place);
-        }
+        let (batch, places) = pack(self.operation, dots);
         let d: Elements = execute(self.device, self.operation, &batch)?;
         answers.extend(places.into_iter().map(|place| d.get(place)));
         Ok(())
@@ -331,8 +292,4 @@ impl<'a> Subject<'a> {
             rivals: rivals.iter().map(|(answer, d)| Rival { answer: answer.clone(), d: id.d.hex(*d) }).collect(),
         }
     }
-}
-
-fn of_a_len(dot: &Dot) -> usize {
-    dot.scales.as_ref().map_or(0, |(a, _)| a.len())
 }

@@ -6,8 +6,8 @@ use super::{
     Finding, Leaf, Subject,
     facts::{Facts, Kept, Structure},
     number::Number,
-    subject::Dot,
 };
+use crate::dots::Dot;
 
 pub(super) fn ask(subject: &Subject<'_>, facts: &Facts) -> Result<Vec<Finding>, Error> {
     let Some(structure) = &facts.structure else {

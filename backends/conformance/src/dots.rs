@@ -3,18 +3,22 @@
 use mxprobe_api::{Elements, Operation, OperationId, TileBatch};
 
 /// The inputs of one element of D, as bits.
-#[derive(Clone, Debug)]
-pub(crate) struct Dot {
-    pub(crate) a: Vec<u64>,
-    pub(crate) b: Vec<u64>,
-    pub(crate) c: u64,
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Dot {
+    /// k elements of A.
+    pub a: Vec<u64>,
+    /// k elements of B.
+    pub b: Vec<u64>,
+    /// One element of C.
+    pub c: u64,
     /// Scales of A and of B, one a block of k, where the operation has them.
-    pub(crate) scales: Option<(Vec<u64>, Vec<u64>)>,
+    pub scales: Option<(Vec<u64>, Vec<u64>)>,
 }
 
 impl Dot {
     /// Every operand +0, every scale 1.
-    pub(crate) fn zeros(id: &OperationId) -> Self {
+    #[must_use]
+    pub fn zeros(id: &OperationId) -> Self {
         let k = id.shape.sizes().2;
         let scales = id.block_scale().map(|scale| {
             let ones = vec![scale.format.one(); k.div_ceil(scale.block)];
@@ -24,7 +28,7 @@ impl Dot {
     }
 
     /// Writes the dot into a batch, at one place of one tile.
-    pub(crate) fn put(&self, id: &OperationId, batch: &mut TileBatch, tile: usize, row: usize, column: usize) {
+    pub fn put(&self, id: &OperationId, batch: &mut TileBatch, tile: usize, row: usize, column: usize) {
         let (m, n, k) = id.shape.sizes();
         row_of(&mut batch.a, tile * m + row, k, &self.a);
         column_of(&mut batch.b, tile * k, n, column, &self.b);
@@ -38,7 +42,8 @@ impl Dot {
     }
 
     /// The dot at one element of a batch's D.
-    pub(crate) fn at(id: &OperationId, batch: &TileBatch, element: usize) -> Self {
+    #[must_use]
+    pub fn at(id: &OperationId, batch: &TileBatch, element: usize) -> Self {
         let (m, n, k) = id.shape.sizes();
         let (tile, row, column) = place(id, element);
         let blocks = id.block_scale().map_or(0, |scale| k.div_ceil(scale.block));
@@ -58,7 +63,8 @@ impl Dot {
     }
 
     /// All its bits, for people.
-    pub(crate) fn show(&self, id: &OperationId) -> String {
+    #[must_use]
+    pub fn show(&self, id: &OperationId) -> String {
         let list = |format: mxprobe_api::Format, bits: &[u64]| {
             bits.iter().map(|bits| format.hex(*bits)).collect::<Vec<_>>().join(" ")
         };
@@ -87,7 +93,8 @@ pub(crate) fn place(id: &OperationId, element: usize) -> (usize, usize, usize) {
 
 /// Dots with a row and a column of their own each, moving on from tile to tile so that every position is used; and the
 /// element of D that each of them gives.
-pub(crate) fn pack(operation: &Operation, dots: &[Dot]) -> (TileBatch, Vec<usize>) {
+#[must_use]
+pub fn pack(operation: &Operation, dots: &[Dot]) -> (TileBatch, Vec<usize>) {
     let id = &operation.id;
     let (m, n, _) = id.shape.sizes();
     let a_tile = m.min(n);

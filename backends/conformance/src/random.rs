@@ -1,10 +1,12 @@
 use mxprobe_api::{Elements, Format};
 
 /// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): the same numbers on every machine and in every run.
-pub(crate) struct Random(pub(crate) u64);
+#[derive(Clone, Debug)]
+pub struct Random(pub u64);
 
 impl Random {
-    pub(crate) fn bits(&mut self) -> u64 {
+    /// 64 bits.
+    pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -12,27 +14,29 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    pub(crate) fn below(&mut self, limit: usize) -> usize {
+    /// A number below `limit`; 0 where that is 0.
+    pub fn below(&mut self, limit: usize) -> usize {
         usize::try_from(self.bits() >> 8).unwrap_or(0) % limit.max(1)
     }
 
     /// A number from `low` to `high`, both included; `low` where `high` is less.
-    pub(crate) fn between(&mut self, low: i32, high: i32) -> i32 {
+    pub fn between(&mut self, low: i32, high: i32) -> i32 {
         let span = high.saturating_sub(low).max(0).unsigned_abs() as usize;
         low + i32::try_from(self.below(span + 1)).unwrap_or(0)
     }
 
-    pub(crate) fn flip(&mut self) -> bool {
+    /// One bit.
+    pub fn flip(&mut self) -> bool {
         self.bits() >> 40 & 1 == 1
     }
 
     /// Any bits of a format, NaN and infinities among them.
-    pub(crate) fn any(&mut self, format: Format) -> u64 {
+    pub fn any(&mut self, format: Format) -> u64 {
         self.bits() & format.mask()
     }
 
     /// A value from 1/4 to 4 in magnitude, of either sign where there are two; any integer of an integer format.
-    pub(crate) fn moderate(&mut self, format: Format) -> u64 {
+    pub fn moderate(&mut self, format: Format) -> u64 {
         if format.is_integer() {
             return self.any(format);
         }

@@ -1,0 +1,515 @@
+//! Classes of inputs, directed at what units do differently, for any formats.
+
+use mxprobe_api::{FloatEncoding, Format, OperationId, Overflow, Rounding, Subnormals};
+
+use crate::{dots::Dot, random::Random};
+
+/// The classes of inputs: the name that a violation carries, and what the dots look like. Each adapts to the formats; a
+/// class without a floating or an integer form gives no dots for the others.
+pub const CLASSES: &[(&str, &str)] = &[
+    ("extremes", "equal terms of the longest significands and one sign, from one to all of them, and c"),
+    ("cancelling", "a pair that cancels, and small terms at every depth below it"),
+    ("c-cancelling", "c and a product that cancel, and small terms at every depth below them"),
+    ("one-large", "one large term and many far smaller ones"),
+    ("ties", "c, and products about half its last place"),
+    ("sparse", "one to three terms"),
+    ("dense", "terms of all sizes within some tens of places"),
+    ("subnormals", "subnormal operands, c and results"),
+    ("overflow", "terms about the largest values of d"),
+    ("zeros", "zeros of both signs, and sums that cancel to zero"),
+    ("specials", "NaN with payloads, infinities, and what makes them"),
+    ("limits", "integers whose sum is about the ends of d's range"),
+    ("bits", "any bits"),
+];
+
+type MakeDot = fn(&mut Maker<'_>, usize) -> Option<Dot>;
+
+const MAKERS: [MakeDot; CLASSES.len()] = [
+    extremes,
+    cancelling,
+    c_cancelling,
+    one_large,
+    ties,
+    sparse,
+    dense,
+    subnormals,
+    overflow,
+    zeros,
+    specials,
+    limits,
+    bits,
+];
+
+/// What fills the fraction of a value.
+#[derive(Clone, Copy)]
+enum Fraction {
+    Zero,
+    Ones,
+    Lowest,
+    Highest,
+    Random,
+}
+
+const FRACTIONS: [Fraction; 5] =
+    [Fraction::Zero, Fraction::Ones, Fraction::Lowest, Fraction::Highest, Fraction::Random];
+
+/// The exponents of the values that a format holds, subnormals included at the low end.
+#[derive(Clone, Copy)]
+struct Range {
+    low: i32,
+    high: i32,
+}
+
+impl Range {
+    fn of(float: FloatEncoding) -> Self {
+        Self { low: float.min_exponent() - float.fraction_bits.cast_signed(), high: float.max_exponent() }
+    }
+}
+
+/// Makes dots of an operation, class by class; the same dots from the same seed.
+pub struct Maker<'a> {
+    id: &'a OperationId,
+    k: usize,
+    random: Random,
+}
+
+impl<'a> Maker<'a> {
+    /// A maker for an operation.
+    #[must_use]
+    pub fn new(id: &'a OperationId, seed: u64) -> Self {
+        Self { id, k: id.shape.sizes().2, random: Random(seed) }
+    }
+
+    /// The dot `index` of the class that stands at `class` in [`CLASSES`]; `None` where the class has none for these
+    /// formats. The index walks through depths, signs and counts; everything else is drawn.
+    ///
+    /// # Panics
+    /// If `class` is not below the number of classes.
+    pub fn make(&mut self, class: usize, index: usize) -> Option<Dot> {
+        MAKERS[class](self, index)
+    }
+
+    /// The formats' ranges, A B C D, or `None` for integers.
+    fn ranges(&self) -> Option<[Range; 4]> {
+        let of = |format: Format| format.as_float().map(Range::of);
+        Some([of(self.id.a)?, of(self.id.b)?, of(self.id.c)?, of(self.id.d)?])
+    }
+
+    /// The exponents of terms that products and c can have, and d holds with room for the sum of all.
+    fn span(&self) -> Option<Range> {
+        let [a, b, c, d] = self.ranges()?;
+        let low = (a.low + b.low).max(c.low).max(d.low);
+        let high = (a.high + b.high).min(c.high).min(d.high - 8);
+        Some(Range { low: low.min(high), high })
+    }
+
+    /// A dot of zeros, whose scales are 1, about 1, or far apart.
+    fn dot(&mut self) -> Dot {
+        let mut dot = Dot::zeros(self.id);
+        let Some(scale) = self.id.block_scale() else { return dot };
+        let spread = [0, 1, 3, 12, 40][self.random.below(5)];
+        if let Some((a, b)) = &mut dot.scales {
+            for bits in a.iter_mut().chain(b) {
+                let exponent = self.random.between(-spread, spread);
+                let significand = 8 + u128::from(self.random.bits() & 7);
+                // A power of two in half the dots, which is all that some scales can be.
+                let significand = if spread % 2 == 0 { significand } else { 8 };
+                *bits = encode(scale.format, false, significand, exponent - 3);
+            }
+        }
+        dot
+    }
+
+    /// Makes every scale block but that of product `at` so many places smaller, as far as the scales' format reaches.
+    fn lower_other_blocks(&mut self, dot: &mut Dot, at: usize, depth: i32) {
+        let (Some(scale), Some((a, b))) = (self.id.block_scale(), &mut dot.scales) else { return };
+        let high = scale.format.as_float().map_or(0, FloatEncoding::max_exponent).min(depth.max(8) / 2);
+        for (block, (of_a, of_b)) in a.iter_mut().zip(b).enumerate() {
+            let down = if block == at / scale.block { 0 } else { depth };
+            *of_a = encode(scale.format, false, 1, high - down / 2);
+            *of_b = encode(scale.format, false, 1, high - (down - down / 2));
+        }
+    }
+
+    fn fraction(&mut self) -> Fraction {
+        FRACTIONS[self.random.below(FRACTIONS.len())]
+    }
+
+    /// A value of about this exponent, as near as the format comes.
+    fn value(&mut self, format: Format, exponent: i32, fraction: Fraction, negative: bool) -> u64 {
+        let Some(float) = format.as_float() else { return self.random.any(format) };
+        let width = float.fraction_bits;
+        let ones = (1u64 << width) - 1;
+        let field = match fraction {
+            Fraction::Zero => 0,
+            Fraction::Ones => ones,
+            Fraction::Lowest => 1,
+            Fraction::Highest => (ones + 1) >> 1,
+            Fraction::Random => self.random.bits() & ones,
+        };
+        let exponent = exponent.clamp(Range::of(float).low, float.max_exponent());
+        let bits = encode(format, negative, u128::from(ones + 1 + (field & ones)), exponent - width.cast_signed());
+        // Bits of the register that are not read.
+        let unread = (1u64 << float.unread_bits) - 1;
+        if self.random.flip() { bits | self.random.bits() & unread } else { bits }
+    }
+
+    /// Operands whose exponents add up to about this one, or come as near as the formats allow.
+    fn product(&mut self, exponent: i32, fraction: Fraction, negative: bool) -> (u64, u64) {
+        let (Some(a), Some(b)) = (self.id.a.as_float().map(Range::of), self.id.b.as_float().map(Range::of)) else {
+            return (self.random.any(self.id.a), self.random.any(self.id.b));
+        };
+        // An even share of each range, a little off.
+        let share = exponent * (a.high + 1) / (a.high + b.high + 2).max(1) + self.random.between(-2, 2);
+        let of_b = (exponent - share.clamp(a.low, a.high)).clamp(b.low, b.high);
+        let of_a = exponent - of_b;
+        let minus_a = self.random.flip();
+        let other = if matches!(fraction, Fraction::Ones) { Fraction::Ones } else { self.fraction() };
+        (self.value(self.id.a, of_a, fraction, minus_a), self.value(self.id.b, of_b, other, minus_a != negative))
+    }
+
+    fn put(&mut self, dot: &mut Dot, at: usize, exponent: i32, fraction: Fraction, negative: bool) {
+        (dot.a[at], dot.b[at]) = self.product(exponent, fraction, negative);
+    }
+
+    /// An exponent high enough that others lie below it.
+    fn top(&mut self, span: Range) -> i32 {
+        self.random.between(i32::midpoint(span.low, span.high), span.high)
+    }
+
+    /// How far below the top the terms of dot `index` lie: every depth in turn.
+    fn depth(index: usize, top: i32, span: Range) -> i32 {
+        let deepest = (top - span.low).clamp(0, 72).unsigned_abs() as usize;
+        i32::try_from(index % (deepest + 1)).unwrap_or(0)
+    }
+}
+
+fn encode(format: Format, negative: bool, magnitude: u128, lsb_exponent: i32) -> u64 {
+    let (rounding, overflow) = (Rounding::TowardZero, Overflow::Saturate);
+    format.encode(negative, magnitude, lsb_exponent, rounding, overflow, Subnormals::Keep).bits
+}
+
+fn sign_of(format: Format) -> u64 {
+    let is_signed = format.as_float().is_some_and(FloatEncoding::is_signed);
+    if is_signed { 1 << (format.bits() - 1) } else { 0 }
+}
+
+fn extremes(maker: &mut Maker<'_>, index: usize) -> Option<Dot> {
+    let id = maker.id;
+    let mut dot = maker.dot();
+    let count = if index.is_multiple_of(2) { maker.k } else { 1 + maker.random.below(maker.k) };
+    let negative = index / 2 % 2 == 1;
+    let Some(span) = maker.span() else {
+        let (a, b) = (id.a.largest(negative), id.b.largest(maker.random.flip()));
+        (0..count).for_each(|at| (dot.a[at], dot.b[at]) = (a, b));
+        dot.c = if maker.random.flip() { id.c.largest(maker.random.flip()) } else { 0 };
+        return Some(dot);
+    };
+    let top = maker.top(span);
+    let fraction = [Fraction::Ones, Fraction::Ones, Fraction::Random][index % 3];
+    let (a, b) = maker.product(top, fraction, negative);
+    (0..count).for_each(|at| (dot.a[at], dot.b[at]) = (a, b));
+    let shift = maker.random.between(-1, 2);
+    dot.c = maker.value(id.c, top + shift, fraction, negative);
+    Some(dot)
+}
+
+fn cancelling(maker: &mut Maker<'_>, index: usize) -> Option<Dot> {
+    let span = maker.span()?;
+    let id = maker.id;
+    let mut dot = maker.dot();
+    let top = maker.top(span);
+    let depth = Maker::depth(index, top, span);
+    for at in 0..maker.k {
+        let (jitter, fraction) = (maker.random.between(0, 2), maker.fraction());
+        let negative = maker.random.flip();
+        // Some of the small terms, so that single ones show as well.
+        if maker.random.below(4) > 0 {
+            maker.put(&mut dot, at, top - depth - jitter, fraction, negative);
+        }
+    }
+    let fraction = maker.fraction();
+    let (first, mut second) = (maker.random.below(maker.k), maker.random.below(maker.k));
+    if let Some(scale) = id.block_scale() {
+        // Both of the pair have the same scales, the small terms smaller ones.
+        second = first / scale.block * scale.block + second % scale.block;
+        maker.lower_other_blocks(&mut dot, first, i32::try_from(index % 48).unwrap_or(0));
+    }
+    maker.put(&mut dot, first, top, fraction, false);
+    (dot.a[second], dot.b[second]) = (dot.a[first] ^ sign_of(id.a), dot.b[first]);
+    if maker.random.flip() {
+        let (fraction, negative) = (maker.fraction(), maker.random.flip());
+        dot.c = maker.value(id.c, top - depth, fraction, negative);
+    }
+    Some(dot)
+}
+
+fn c_cancelling(maker: &mut Maker<'_>, index: usize) -> Option<Dot> {
+    let span = maker.span()?;
+    let id = maker.id;
+    let mut dot = maker.dot();
+    let top = maker.top(span);
+    let depth = Maker::depth(index, top, span);
+    let negative = maker.random.flip();
+    for at in 0..maker.k {
+        let (jitter, fraction, minus) = (maker.random.between(0, 2), maker.fraction(), maker.random.flip());
+        if maker.random.below(3) > 0 {
+            maker.put(&mut dot, at, top - depth - jitter, fraction, minus);
+        }
+    }
+    let large = maker.random.below(maker.k);
+    let [a, b, ..] = maker.ranges()?;
+    let of_b = (top / 2).clamp(b.low, b.high);
+    let of_a = (top - of_b).clamp(a.low, a.high);
+    dot.a[large] = encode(id.a, negative, 1, of_a);
+    dot.b[large] = encode(id.b, false, 1, of_b);
+    dot.c = encode(id.c, !negative, 1, of_a + of_b);
+    Some(dot)
+}
+
+fn one_large(maker: &mut Maker<'_>, index: usize) -> Option<Dot> {
+    let span = maker.span()?;
+    let id = maker.id;
+    let mut dot = maker.dot();
+    let top = maker.top(span);
+    let depth = Maker::depth(index, top, span);
+    let negative = maker.random.flip();
+    let (fraction, jitter) = (maker.fraction(), maker.random.between(0, 1));
+    for at in 0..maker.k {
+        let minus = if index.is_multiple_of(3) { maker.random.flip() } else { negative };
+        let less = maker.random.between(0, jitter);
+        maker.put(&mut dot, at, top - depth - less, fraction, minus);
+    }
+    let (fraction, minus) = (maker.fraction(), maker.random.flip());
+    if index.is_multiple_of(2) {
+        dot.c = maker.value(id.c, top, fraction, minus);
+    } else {
+        let large = maker.random.below(maker.k);
+        maker.put(&mut dot, large, top, fraction, minus);
+    }
+    Some(dot)
+}
+
+fn ties(maker: &mut Maker<'_>, index: usize) -> Option<Dot> {
+    let span = maker.span()?;
+    let id = maker.id;
+    let mut dot = maker.dot();
+    let places = id.d.fraction_bits().cast_signed() - maker.random.between(0, 1) * 10;
+    let top = maker.random.between((span.low + places + 2).min(span.high), span.high);
+    let (fraction, negative) = (maker.fraction(), maker.random.flip());
+    dot.c = maker.value(id.c, top, fraction, negative);
+    let at = index % maker.k;
+    let (down, minus) = (maker.random.between(0, 3), maker.random.flip());
+    let (first, second) = (maker.fraction(), maker.fraction());
+    maker.put(&mut dot, at, top - places - down, first, minus);
+    if index.is_multiple_of(2) {
+        let (other, deeper) = (maker.random.below(maker.k), maker.random.between(0, 6));
+        maker.put(&mut dot, other, top - places - deeper, second, minus);
+    }
+    Some(dot)
+}
+
+fn sparse(maker: &mut Maker<'_>, index: usize) -> Option<Dot> {
+    let span = maker.span()?;
+    let mut dot = maker.dot();
+    for _ in 0..=index % 3 {
+        let (at, exponent) = (maker.random.below(maker.k), maker.random.between(span.low, span.high));
+        let (fraction, negative) = (maker.fraction(), maker.random.flip());
+        maker.put(&mut dot, at, exponent, fraction, negative);
+    }
+    if maker.random.flip() {
+        let (exponent, fraction) = (maker.random.between(span.low, span.high), maker.fraction());
+        let negative = maker.random.flip();
+        dot.c = maker.value(maker.id.c, exponent, fraction, negative);
+    }
+    Some(dot)
+}
+
+fn dense(maker: &mut Maker<'_>, _: usize) -> Option<Dot> {
+    let span = maker.span()?;
+    let mut dot = maker.dot();
+    let top = maker.top(span);
+    let offset = |maker: &mut Maker<'_>| {
+        let (least, most) = [(0, 0), (1, 1), (1, 8), (8, 20), (20, 32), (24, 24)][maker.random.below(6)];
+        maker.random.between(least, most)
+    };
+    for at in 0..maker.k {
+        let (exponent, fraction) = (top - offset(maker), maker.fraction());
+        let negative = maker.random.flip();
+        maker.put(&mut dot, at, exponent, fraction, negative);
+    }
+    let (exponent, fraction) = (top - offset(maker), maker.fraction());
+    let negative = maker.random.flip();
+    dot.c = maker.value(maker.id.c, exponent, fraction, negative);
+    Some(dot)
+}
+
+fn subnormals(maker: &mut Maker<'_>, index: usize) -> Option<Dot> {
+    let [a, b, _, d] = maker.ranges()?;
+    let id = maker.id;
+    let mut dot = maker.dot();
+    let subnormal = |maker: &mut Maker<'_>, format: Format| {
+        let width = format.fraction_bits();
+        let field = maker.random.bits() & ((1 << width) - 1) & maker.random.bits().wrapping_shr(1) | 1;
+        let unread = format.as_float().map_or(0, |float| float.unread_bits);
+        field << unread | if maker.random.flip() { sign_of(format) } else { 0 }
+    };
+    for at in 0..maker.k {
+        if maker.random.below(3) == 0 {
+            continue;
+        }
+        let (low, high) = (a.low + b.low, (d.low + 40).max(a.low + b.low + 8));
+        let (exponent, fraction) = (maker.random.between(low, high), maker.fraction());
+        let negative = maker.random.flip();
+        maker.put(&mut dot, at, exponent, fraction, negative);
+        if index.is_multiple_of(2) {
+            if maker.random.flip() {
+                dot.a[at] = subnormal(maker, id.a);
+                let exponent = maker.random.between(0, b.high);
+                dot.b[at] = maker.value(id.b, exponent, fraction, negative);
+            } else {
+                dot.b[at] = subnormal(maker, id.b);
+                let exponent = maker.random.between(0, a.high);
+                dot.a[at] = maker.value(id.a, exponent, fraction, negative);
+            }
+        }
+    }
+    dot.c = match index % 4 {
+        0 | 1 => subnormal(maker, id.c),
+        2 => 0,
+        _ => {
+            let (exponent, fraction) = (maker.random.between(d.low, d.low + 40), maker.fraction());
+            let negative = maker.random.flip();
+            maker.value(id.c, exponent, fraction, negative)
+        }
+    };
+    Some(dot)
+}
+
+fn overflow(maker: &mut Maker<'_>, index: usize) -> Option<Dot> {
+    let [a, b, c, d] = maker.ranges()?;
+    let mut dot = maker.dot();
+    let top = d.high.min(c.high);
+    for at in 0..maker.k {
+        if maker.random.below(3) == 0 {
+            continue;
+        }
+        let exponent = (top + maker.random.between(-6, 1)).min(a.high + b.high);
+        let fraction = maker.fraction();
+        let negative = index.is_multiple_of(2) && maker.random.flip();
+        maker.put(&mut dot, at, exponent, fraction, negative);
+    }
+    let (exponent, fraction) = (top + maker.random.between(-4, 0), maker.fraction());
+    let negative = maker.random.flip();
+    dot.c = maker.value(maker.id.c, exponent, fraction, negative);
+    Some(dot)
+}
+
+fn zeros(maker: &mut Maker<'_>, index: usize) -> Option<Dot> {
+    let id = maker.id;
+    maker.ranges()?;
+    let mut dot = maker.dot();
+    let signs = index % 4;
+    let mut zero = |format: Format| match signs {
+        0 => sign_of(format),
+        1 => 0,
+        _ if maker.random.flip() => sign_of(format),
+        _ => 0,
+    };
+    // −0 in A alone makes every product −0.
+    dot.a.iter_mut().for_each(|bits| *bits = zero(id.a));
+    dot.c = zero(id.c);
+    if signs > 1 {
+        dot.b.iter_mut().for_each(|bits| *bits = zero(id.b));
+    }
+    if signs == 3 {
+        let (first, second) = (maker.random.below(maker.k), maker.random.below(maker.k));
+        (dot.a[first], dot.b[first]) = (id.a.one(), id.b.one());
+        (dot.a[second], dot.b[second]) = (id.a.one() | sign_of(id.a), id.b.one());
+    }
+    Some(dot)
+}
+
+fn specials(maker: &mut Maker<'_>, index: usize) -> Option<Dot> {
+    maker.ranges()?;
+    let id = maker.id;
+    let mut dot = dense(maker, index)?;
+    let special = |maker: &mut Maker<'_>, format: Format| -> Option<u64> {
+        let nan = format.nan()?;
+        let infinity = format.infinity(maker.random.flip());
+        let float = format.as_float()?;
+        let sign = if maker.random.flip() { sign_of(format) } else { 0 };
+        match (maker.random.below(4), infinity) {
+            (0 | 1, Some(infinity)) => Some(infinity),
+            (2, Some(infinity)) => {
+                let payload = maker.random.bits() & ((1 << float.fraction_bits) - 1);
+                Some(infinity | payload.max(1) << float.unread_bits)
+            }
+            _ => Some(nan | sign),
+        }
+    };
+    for _ in 0..=index % 3 {
+        let at = maker.random.below(maker.k);
+        match maker.random.below(4) {
+            0 => dot.a[at] = special(maker, id.a).unwrap_or(dot.a[at]),
+            1 => dot.b[at] = special(maker, id.b).unwrap_or(dot.b[at]),
+            2 => dot.c = special(maker, id.c).unwrap_or(dot.c),
+            _ => {
+                dot.a[at] = special(maker, id.a).unwrap_or(dot.a[at]);
+                dot.b[at] = 0;
+            }
+        }
+    }
+    if let (Some(scale), Some((a, _))) = (id.block_scale(), &mut dot.scales)
+        && index.is_multiple_of(5)
+    {
+        let at = maker.random.below(a.len());
+        a[at] = scale.format.nan().unwrap_or(a[at]);
+    }
+    Some(dot)
+}
+
+fn limits(maker: &mut Maker<'_>, index: usize) -> Option<Dot> {
+    let id = maker.id;
+    if !id.is_integer() {
+        return None;
+    }
+    let mut dot = maker.dot();
+    let negative = index % 2 == 1;
+    let small = |maker: &mut Maker<'_>, format: Format| {
+        if index.is_multiple_of(3) {
+            maker.random.any(format)
+        } else {
+            [0, 1, format.mask(), 2][maker.random.below(4)] & format.mask()
+        }
+    };
+    for at in 0..maker.k {
+        (dot.a[at], dot.b[at]) = (small(maker, id.a), small(maker, id.b));
+    }
+    let off = maker.random.bits() & if index.is_multiple_of(3) { 0xffff } else { 3 };
+    let end = id.c.largest(negative);
+    dot.c = if negative { end.wrapping_add(off) } else { end.wrapping_sub(off) } & id.c.mask();
+    Some(dot)
+}
+
+fn bits(maker: &mut Maker<'_>, index: usize) -> Option<Dot> {
+    let id = maker.id;
+    let mut dot = maker.dot();
+    // Every second dot without NaN and infinities, which would hide the rest.
+    let finite = index.is_multiple_of(2);
+    let mut any = |format: Format| loop {
+        let bits = maker.random.any(format);
+        let is_finite =
+            !matches!(format.decode(bits), mxprobe_api::Decoded::Nan { .. } | mxprobe_api::Decoded::Infinity { .. });
+        if is_finite || !finite {
+            break bits;
+        }
+    };
+    dot.a.iter_mut().for_each(|bits| *bits = any(id.a));
+    dot.b.iter_mut().for_each(|bits| *bits = any(id.b));
+    dot.c = any(id.c);
+    if let (Some(scale), Some((a, b))) = (id.block_scale(), &mut dot.scales) {
+        a.iter_mut().chain(b).for_each(|bits| *bits = any(scale.format));
+    }
+    Some(dot)
+}
