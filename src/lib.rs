@@ -4,5 +4,6 @@
 //! [`report`] holds what was learnt. Nothing here knows a vendor.
 
 pub mod dots;
+pub mod identify;
 pub mod probes;
 pub mod report;
