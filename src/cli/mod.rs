@@ -2,6 +2,7 @@
 
 mod arguments;
 mod catalog;
+mod each;
 mod eval;
 mod executable;
 mod explain;
@@ -9,6 +10,7 @@ mod failure;
 #[cfg(feature = "fault-devices")]
 mod fault;
 mod glob;
+mod identify;
 mod input;
 mod isolation;
 mod list;
@@ -17,6 +19,7 @@ mod registry;
 mod run;
 mod select;
 mod validate;
+mod verify;
 mod view;
 mod worker;
 
@@ -50,6 +53,8 @@ fn dispatch(line: CommandLine) -> Outcome {
     match command {
         Command::Run(arguments) => run::run(&arguments, screen),
         Command::List(arguments) => list::list(&arguments, screen),
+        Command::Identify(arguments) => identify::identify(&arguments, screen),
+        Command::Verify(arguments) => verify::verify(&arguments, screen),
         Command::Eval(arguments) => eval::eval(&arguments),
         Command::Report(arguments) => view::view(&arguments, screen),
         Command::Explain(arguments) => explain::explain(&arguments),

@@ -297,7 +297,7 @@ fn probe_isolated(
                     }
                 }
                 Ok(Answer::Refused(reason)) => return fill(left, Ending::Failed, &reason, each),
-                Ok(Answer::Found(_)) => break "the device's process answered something else".to_owned(),
+                Ok(_) => break "the device's process answered something else".to_owned(),
                 Err(Ended::Interrupted) => return Ok(()),
                 Err(Ended::TimedOut(limit)) => break format!("timed out after {} s", limit.as_secs_f64()),
                 Err(Ended::Died(how)) => break how,

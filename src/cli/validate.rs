@@ -1,6 +1,6 @@
 //! `schema` and `validate`.
 
-use mxprobe::report::{check, list_schema, schema as report_schema};
+use mxprobe::report::{check, identification_schema, list_schema, schema as report_schema, verification_schema};
 
 use super::{
     Outcome,
@@ -14,6 +14,8 @@ pub(crate) fn schema(arguments: &Schema) -> Outcome {
     output::print_json(&match arguments.of {
         SchemaOf::Report => report_schema(),
         SchemaOf::List => list_schema(),
+        SchemaOf::Identification => identification_schema(),
+        SchemaOf::Verification => verification_schema(),
     })
 }
 

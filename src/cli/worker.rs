@@ -5,11 +5,15 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
 };
 
-use mxprobe::{probes, report::OperationReport};
+use mxprobe::{
+    identify::Comparison,
+    probes,
+    report::{IdentifiedOperation, OperationReport, VerifiedOperation},
+};
 use mxprobe_api::{Device, DeviceInfo, Elements, Error, Operation, OperationId, OperationSet, Refusal, TileBatch};
 use serde::{Deserialize, Serialize};
 
-use super::{Outcome, catalog, failure::Failure, registry::Entry, select};
+use super::{Outcome, catalog, failure::Failure, identify, registry::Entry, select, verify};
 
 /// What a worker is asked.
 #[derive(Debug, Serialize, Deserialize)]
@@ -17,6 +21,32 @@ use super::{Outcome, catalog, failure::Failure, registry::Entry, select};
 pub(crate) enum Request {
     /// Which devices a backend finds.
     Discover(String),
+    /// The models of some operations of one device, in this order.
+    Identify {
+        /// The backend.
+        backend: String,
+        /// The device's exact selector.
+        device: String,
+        /// The operations.
+        operations: Vec<OperationId>,
+        /// What inputs are drawn from.
+        seed: u64,
+    },
+    /// The comparison of some operations of one device with a model, in this order.
+    Verify {
+        /// The backend.
+        backend: String,
+        /// The device's exact selector.
+        device: String,
+        /// The operations.
+        operations: Vec<OperationId>,
+        /// The model's name or file.
+        model: String,
+        /// Dots of each operation.
+        count: u64,
+        /// What inputs are drawn from.
+        seed: u64,
+    },
     /// The probes of some operations of one device, in this order.
     Probe {
         /// The backend.
@@ -43,6 +73,12 @@ pub(crate) enum Answer {
         /// The device was lost; no other operation will follow.
         device_lost: bool,
     },
+    /// To `Identify`: the next operation.
+    Identified(Box<IdentifiedOperation>),
+    /// To `Verify`: the next operation.
+    Verified(Box<VerifiedOperation>),
+    /// What goes on, in words.
+    Progress(String),
     /// The device could not be opened.
     Refused(String),
 }
@@ -57,6 +93,23 @@ pub(crate) fn serve() -> Outcome {
         Request::Discover(name) => {
             let entry = Entry::named(&name).ok_or_else(|| unknown(&name))?;
             answer(&Answer::Found(catalog::here(entry)))
+        }
+        Request::Identify { backend, device, operations, seed } => {
+            let entry = Entry::named(&backend).ok_or_else(|| unknown(&backend))?;
+            match entry.open(&device) {
+                Ok(device) => identify::identify_each(device.as_ref(), &operations, seed, &mut answer),
+                Err(error) => answer(&Answer::Refused(error.to_string())),
+            }
+        }
+        Request::Verify { backend, device, operations, model, count, seed } => {
+            let entry = Entry::named(&backend).ok_or_else(|| unknown(&backend))?;
+            match (entry.open(&device), mxprobe_sim::load(&model)) {
+                (Ok(device), Ok(model)) => {
+                    let comparison = Comparison { count, seed };
+                    verify::verify_each(device.as_ref(), &operations, &model, comparison, &mut answer)
+                }
+                (Err(error), _) | (_, Err(error)) => answer(&Answer::Refused(error.to_string())),
+            }
         }
         Request::Probe { backend, device, operations, wanted } => {
             let entry = Entry::named(&backend).ok_or_else(|| unknown(&backend))?;

@@ -4,17 +4,26 @@
 //! inputs and a search through everything that a model file can say; what is found is attacked with inputs it has not
 //! seen, and widened where it fails. A unit that nothing in the family explains is reported as such, never fitted.
 
+mod document;
 mod experiments;
 mod expression;
 mod hypothesis;
+mod known;
 mod moves;
 mod nan;
 mod search;
 mod simplify;
 mod skeleton;
+mod verify;
+mod words;
 
-use mxprobe_api::{Device, Error, Format, Operation, OperationId};
+use mxprobe_api::{Device, Error, Operation, OperationId};
 use mxprobe_sim::{Adder, Flush, Output};
+
+pub use document::model_of;
+pub use known::{disagreements, equals};
+pub use verify::{Comparison, decimal, verify};
+pub use words::parameters;
 
 use crate::{
     dots::{Dot, draw, seed_of, simplest},
@@ -177,6 +186,7 @@ impl Search<'_, '_> {
         let trees = self.trees()?;
         (self.progress)("asking the first round");
         let first = experiments::first_dots(self.subject(), self.effort.first, seed_of(self.effort.seed, 1));
+        self.tested += first.len();
         self.experiments.ask(first)?;
         let id = self.subject().id().clone();
         let skeletons: Vec<Skeleton> = trees.iter().flat_map(|tree| readings(tree, &id)).collect();
@@ -315,7 +325,6 @@ impl Search<'_, '_> {
         while now.explained == self.experiments.dots.len() {
             if quiet == 2 || self.experiments.rounds >= self.effort.rounds {
                 let simplest = simplify::simplify(&mut self.experiments, &now.hypothesis);
-                self.tested = self.experiments.dots.len();
                 return Ok(Ok(arithmetic(self.subject().id(), &simplest)));
             }
             let part = 100 + self.experiments.rounds as u64;
@@ -400,10 +409,4 @@ fn arithmetic(id: &OperationId, hypothesis: &Hypothesis<'_>) -> Arithmetic {
         adders: hypothesis.adders.clone(),
         flush: hypothesis.flush,
     }
-}
-
-/// The formats of an operation in the order D A B C.
-#[must_use]
-pub fn formats(id: &OperationId) -> [Format; 4] {
-    [id.d, id.a, id.b, id.c]
 }

@@ -1,6 +1,7 @@
 //! What a run learnt: the types of the JSON report, from which every view is made.
 
 pub mod check;
+mod identification;
 mod provenance;
 mod table;
 
@@ -10,6 +11,10 @@ use mxprobe_api::{DeviceInfo, DeviceKind, OperationId, Refusal};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use identification::{
+    IDENTIFICATION_SCHEMA, IdentificationOutcome, IdentificationReport, IdentifiedOperation, VERIFICATION_SCHEMA,
+    VerificationReport, VerifiedOperation, identification_schema, verification_schema,
+};
 pub use provenance::{Host, Time, Tool, build_version, now};
 pub use table::{Style, grouped, render};
 
