@@ -96,6 +96,9 @@ pub(crate) struct Run {
     /// Only operations whose id or alias matches, with `*` and `?` (repeatable)
     #[arg(long, value_name = "GLOB")]
     pub(crate) op: Vec<String>,
+    /// Also compare each operation, bit for bit, with this model: a shipped one such as h100, or a file
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) expect: Option<String>,
     /// Only probes whose name matches or begins so (repeatable); `mxprobe explain` lists them
     #[arg(long, value_name = "GLOB")]
     pub(crate) probe: Vec<String>,

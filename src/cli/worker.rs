@@ -6,14 +6,14 @@ use std::{
 };
 
 use mxprobe::{
-    identify::Comparison,
+    identify::{self, Comparison},
     probes,
     report::{IdentifiedOperation, OperationReport, VerifiedOperation},
 };
 use mxprobe_api::{Device, DeviceInfo, Elements, Error, Operation, OperationId, OperationSet, Refusal, TileBatch};
 use serde::{Deserialize, Serialize};
 
-use super::{Outcome, catalog, failure::Failure, identify, registry::Entry, select, verify};
+use super::{Outcome, catalog, failure::Failure, identify as identifying, registry::Entry, select, verify};
 
 /// What a worker is asked.
 #[derive(Debug, Serialize, Deserialize)]
@@ -57,6 +57,8 @@ pub(crate) enum Request {
         operations: Vec<OperationId>,
         /// Which probes; all, if none is named.
         wanted: Vec<String>,
+        /// The model that each operation is compared with.
+        expect: Option<String>,
     },
 }
 
@@ -97,7 +99,7 @@ pub(crate) fn serve() -> Outcome {
         Request::Identify { backend, device, operations, seed } => {
             let entry = Entry::named(&backend).ok_or_else(|| unknown(&backend))?;
             match entry.open(&device) {
-                Ok(device) => identify::identify_each(device.as_ref(), &operations, seed, &mut answer),
+                Ok(device) => identifying::identify_each(device.as_ref(), &operations, seed, &mut answer),
                 Err(error) => answer(&Answer::Refused(error.to_string())),
             }
         }
@@ -111,10 +113,10 @@ pub(crate) fn serve() -> Outcome {
                 (Err(error), _) | (_, Err(error)) => answer(&Answer::Refused(error.to_string())),
             }
         }
-        Request::Probe { backend, device, operations, wanted } => {
+        Request::Probe { backend, device, operations, wanted, expect } => {
             let entry = Entry::named(&backend).ok_or_else(|| unknown(&backend))?;
             match entry.open(&device) {
-                Ok(device) => probe_each(device, &operations, &wanted, answer),
+                Ok(device) => probe_each(device, &operations, &wanted, expect.as_deref(), answer),
                 Err(error) => answer(&Answer::Refused(error.to_string())),
             }
         }
@@ -127,17 +129,25 @@ pub(crate) fn probe_each(
     device: Box<dyn Device>,
     operations: &[OperationId],
     wanted: &[String],
+    expect: Option<&str>,
     mut answer: impl FnMut(&Answer) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let is_wanted = |name: &str| select::is_wanted(wanted, name);
     let is_wanted: Option<&dyn Fn(&str) -> bool> = if wanted.is_empty() { None } else { Some(&is_wanted) };
+    let expected = match expect.map(mxprobe_sim::load).transpose() {
+        Ok(model) => model,
+        Err(error) => return answer(&Answer::Refused(error.to_string())),
+    };
     let device = Watched { inner: device, lost: AtomicBool::new(false) };
     for id in operations {
         let Some(operation) = device.operations().get(id) else {
             let selector = &device.info().selector;
             return answer(&Answer::Refused(format!("{selector} has no operation {id} any more")));
         };
-        let report = Box::new(probes::probe(&device, operation, is_wanted));
+        let mut report = Box::new(probes::probe(&device, operation, is_wanted));
+        if let (Some(model), Some(name)) = (&expected, expect) {
+            report.findings.push(identify::as_expected(&device, operation, model, name));
+        }
         let device_lost = device.lost.load(Ordering::Relaxed);
         answer(&Answer::Probed { report, device_lost })?;
         if device_lost {

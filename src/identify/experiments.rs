@@ -1,11 +1,14 @@
 //! What was asked and answered: dots, d, and how often the device was asked.
 
+use std::time::{Duration, Instant};
+
 use mxprobe_api::{Decoded, Error, Format};
 use mxprobe_sim::{Flush, Sample};
 
 use crate::{
     dots::{Dot, draw},
     probes::{Leaf, Number, Subject},
+    report::Evidence,
 };
 
 /// The experiments of one operation.
@@ -17,12 +20,23 @@ pub(super) struct Experiments<'a, 's> {
     pub(super) ordinary: Vec<usize>,
     /// Batches asked since the tree was known.
     pub(super) rounds: usize,
+    /// When to stop searching.
+    pub(super) deadline: Instant,
     samples: Vec<Sample>,
 }
 
 impl<'a, 's> Experiments<'a, 's> {
-    pub(super) fn new(subject: &'a Subject<'s>) -> Self {
-        Self { subject, dots: Vec::new(), answers: Vec::new(), ordinary: Vec::new(), rounds: 0, samples: Vec::new() }
+    pub(super) fn new(subject: &'a Subject<'s>, limit: Duration) -> Self {
+        let deadline = Instant::now() + limit;
+        Self {
+            deadline,
+            subject,
+            dots: Vec::new(),
+            answers: Vec::new(),
+            ordinary: Vec::new(),
+            rounds: 0,
+            samples: Vec::new(),
+        }
     }
 
     /// One round: asks, and keeps what was asked.
@@ -30,6 +44,11 @@ impl<'a, 's> Experiments<'a, 's> {
         let answers = self.only_ask(&dots)?;
         self.keep(dots, answers);
         Ok(())
+    }
+
+    /// Whether the time for searching is over.
+    pub(super) fn is_late(&self) -> bool {
+        Instant::now() > self.deadline
     }
 
     /// One round whose dots are not kept.
@@ -151,7 +170,8 @@ fn ladders(subject: &Subject<'_>, dots: &mut Vec<Dot>) {
         .d
         .as_float()
         .map_or((0, 0), |float| (float.min_exponent() - float.fraction_bits.cast_signed(), float.max_exponent()));
-    let tops = [0, (high.min(c_high) - 3).max(0), d.0 + 30, d.0 + 3, i32::midpoint(low.max(c_low), 0)];
+    let least = subject.id().d.as_float().map_or(0, mxprobe_api::FloatEncoding::min_exponent);
+    let tops = [0, (high.min(c_high) - 3).max(0), least, d.0 + 3, i32::midpoint(low.max(c_low), 0)];
     let mut turn = 0usize;
     for (large, small, third) in &places {
         for top in tops {
@@ -227,4 +247,21 @@ fn specials(subject: &Subject<'_>, dots: &mut Vec<Dot>) {
             dots.push(dot.clone());
         }
     }
+}
+
+/// The dot of some evidence, and what it gave; `None` where its bits do not fit the operation.
+pub(super) fn of_evidence(subject: &Subject<'_>, evidence: &Evidence) -> Option<(Dot, u64)> {
+    let id = subject.id();
+    let bits = |format: Format, texts: &[String]| -> Option<Vec<u64>> {
+        texts.iter().map(|text| format.parse_hex(text).ok()).collect()
+    };
+    let scales = match (id.block_scale(), &evidence.scale_a, &evidence.scale_b) {
+        (Some(scale), Some(a), Some(b)) => Some((bits(scale.format, a)?, bits(scale.format, b)?)),
+        (None, ..) => None,
+        _ => return None,
+    };
+    let c = id.c.parse_hex(&evidence.c).ok()?;
+    let dot = Dot { a: bits(id.a, &evidence.a)?, b: bits(id.b, &evidence.b)?, c, scales };
+    (dot.a.len() == subject.k() && dot.b.len() == subject.k()).then_some(())?;
+    Some((dot, id.d.parse_hex(&evidence.d).ok()?))
 }

@@ -1,6 +1,6 @@
 //! A summation tree as an expression of a model file, in the shortest form that means the same.
 
-use mxprobe_sim::{Plan, Term, plan_of};
+use mxprobe_sim::{Plan, PlanNode, Term, plan_of};
 
 /// A tree over adders that are numbered.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -15,6 +15,17 @@ pub(super) enum Expression {
     Add(usize, Vec<Expression>),
 }
 
+/// In which order the arguments of an addition stand.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Order {
+    /// What holds no c before what does.
+    ProductsFirst,
+    /// What holds c before what does not.
+    ProductsLast,
+    /// The other way round.
+    Reversed,
+}
+
 impl Expression {
     /// Every product below, in the order in which it stands.
     pub(super) fn products(&self) -> Vec<usize> {
@@ -23,6 +34,41 @@ impl Expression {
             Self::Product(k) => vec![*k],
             Self::Add(_, arguments) => arguments.iter().flat_map(Self::products).collect(),
         }
+    }
+
+    /// The additions in the order of their evaluation.
+    pub(super) fn plan(&self) -> Plan {
+        let mut nodes = Vec::new();
+        self.unroll(&mut nodes);
+        Plan { nodes }
+    }
+
+    fn unroll(&self, nodes: &mut Vec<PlanNode>) -> Term {
+        match self {
+            Self::C => Term::C,
+            Self::Zero => Term::PositiveZero,
+            Self::Product(k) => Term::Product(*k),
+            Self::Add(adder, arguments) => {
+                let terms = arguments.iter().map(|argument| argument.unroll(nodes)).collect();
+                nodes.push(PlanNode { adder: *adder, terms });
+                Term::Node(nodes.len() - 1)
+            }
+        }
+    }
+
+    /// The same sums with the arguments of one adder in another order.
+    pub(super) fn turned(&self, adder: usize, order: Order) -> Self {
+        let Self::Add(own, arguments) = self else { return self.clone() };
+        let mut arguments: Vec<Self> = arguments.iter().map(|argument| argument.turned(adder, order)).collect();
+        if *own == adder {
+            let is_product = |argument: &Self| !argument.has_c() && !matches!(argument, Self::Zero);
+            match order {
+                Order::ProductsFirst => arguments.sort_by_key(|argument| !is_product(argument)),
+                Order::ProductsLast => arguments.sort_by_key(is_product),
+                Order::Reversed => arguments.reverse(),
+            }
+        }
+        Self::Add(*own, arguments)
     }
 
     /// As a model file has it, over adders of these names, for dots of `k` products.
@@ -65,9 +111,6 @@ impl Expression {
     /// With folds where a pattern repeats along a chain.
     fn short(&self, names: &[&str], k: usize) -> Option<String> {
         let Self::Add(adder, arguments) = self else { return None };
-        if let Some(fold) = self.fold(names, k) {
-            return Some(fold);
-        }
         let all: Vec<usize> = (0..k).collect();
         let mut parts = Vec::new();
         let mut run = Vec::new();
@@ -80,7 +123,10 @@ impl Expression {
             parts.push(argument.short(names, k).unwrap_or_else(|| argument.plain(names, &all)));
         }
         parts.extend(products(&run, all.len()));
-        Some(format!("{}({})", names[*adder], parts.join(", ")))
+        let flat = format!("{}({})", names[*adder], parts.join(", "));
+        // A fold of one step is worth it only where it is a block that might repeat for a longer k.
+        let fold = self.fold(names, k).filter(|fold| fold.len() <= flat.len() + 24);
+        Some(fold.unwrap_or(flat))
     }
 
     /// `fold(start, products/n, body)`, where the same body comes again and again.

@@ -1,5 +1,7 @@
 //! A skeleton with parameters: an executable model of one operation.
 
+use std::rc::Rc;
+
 use mxprobe_api::{Error, Format, OperationId, Overflow, Rounding, Subnormals};
 use mxprobe_sim::{
     Adder, Basis, Below, Class, Evaluator, Exponent, Flush, GridRule, NanCause, NanRules, Origin, Output, Path,
@@ -10,14 +12,14 @@ use super::skeleton::{Role, Skeleton};
 
 /// An executable model of one operation.
 #[derive(Clone, Debug)]
-pub(super) struct Hypothesis<'a> {
-    pub(super) skeleton: &'a Skeleton,
+pub(super) struct Hypothesis {
+    pub(super) skeleton: Rc<Skeleton>,
     /// The parameters of each of the skeleton's adders.
     pub(super) adders: Vec<Adder>,
     pub(super) flush: Flush,
 }
 
-impl Hypothesis<'_> {
+impl Hypothesis {
     /// What computes it, one dot at a time.
     pub(super) fn evaluator(&self, id: &OperationId) -> Result<Evaluator, Error> {
         Evaluator::of_plan(&self.adders, self.flush, &self.skeleton.plan, id, Path::Scalar)

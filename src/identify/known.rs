@@ -3,11 +3,11 @@
 use mxprobe_api::{Device, Error, Operation, OperationId};
 use mxprobe_sim::{Evaluator, Model, ModelDevice, Path, shipped};
 
-use super::Arithmetic;
+use super::{Arithmetic, Comparison, verify};
 use crate::{
     dots::{Draw, seed_of},
     probes::probe,
-    report::Outcome,
+    report::{Finding, Outcome},
 };
 
 /// Dots on which a shipped model is compared with what was identified.
@@ -59,7 +59,7 @@ pub fn disagreements(device: &dyn Device, operation: &Operation, model: &Model) 
     for finding in of_device.findings.iter().filter(|finding| finding.probe != "instruction") {
         let Some(other) = of_model.finding(&finding.probe) else { continue };
         if (finding.outcome, &finding.value) != (other.outcome, &other.value) {
-            let said = |finding: &crate::report::Finding| match (finding.outcome, &finding.reason) {
+            let said = |finding: &Finding| match (finding.outcome, &finding.reason) {
                 (Outcome::Measured, _) => finding.statement.clone(),
                 (_, Some(reason)) => reason.clone(),
                 (..) => "nothing".into(),
@@ -68,4 +68,41 @@ pub fn disagreements(device: &dyn Device, operation: &Operation, model: &Model) 
         }
     }
     found
+}
+
+/// The finding that a comparison with an expected model makes: whether it gives the same bits.
+pub const EXPECTED: &str = "expected";
+
+/// Dots of such a comparison.
+const EXPECTED_DOTS: u64 = 200_000;
+
+/// Compares an operation with the model that is expected of it, as one more finding of a run.
+#[must_use]
+pub fn as_expected(device: &dyn Device, operation: &Operation, model: &Model, name: &str) -> Finding {
+    let finding = |outcome: Outcome, reason: Option<String>, value: Option<bool>, statement: String| Finding {
+        probe: EXPECTED.into(),
+        outcome,
+        reason,
+        value: value.map(Into::into),
+        statement,
+        evidence: Vec::new(),
+    };
+    if !model.operations.contains_key(&operation.id) {
+        let reason = format!("the model {name} has no operation {}", operation.id);
+        return finding(Outcome::Unsupported, Some(reason), None, String::new());
+    }
+    let comparison = Comparison { count: EXPECTED_DOTS, seed: 1 };
+    match verify(device, operation, model, comparison, &|_| ()) {
+        Err(error) => finding(Outcome::Failed, Some(error.to_string()), None, String::new()),
+        Ok(found) if found.mismatches == 0 => {
+            let statement = format!("{} dots have the bits of the model {name}", found.dots);
+            finding(Outcome::Measured, None, Some(true), statement)
+        }
+        Ok(found) => {
+            let statement =
+                format!("{} of {} dots have other bits than the model {name}", found.mismatches, found.dots);
+            let finding = finding(Outcome::Measured, None, Some(false), statement);
+            Finding { evidence: found.evidence, ..finding }
+        }
+    }
 }

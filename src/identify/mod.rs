@@ -17,17 +17,19 @@ mod skeleton;
 mod verify;
 mod words;
 
+use std::{rc::Rc, time::Duration};
+
 use mxprobe_api::{Device, Error, Operation, OperationId};
 use mxprobe_sim::{Adder, Flush, Output};
 
 pub use document::model_of;
-pub use known::{disagreements, equals};
+pub use known::{EXPECTED, as_expected, disagreements, equals};
 pub use verify::{Comparison, decimal, verify};
 pub use words::parameters;
 
 use crate::{
     dots::{Dot, draw, seed_of, simplest},
-    probes::{Subject, Tree, summation},
+    probes::{Subject, Tree, probe, steadiness, summation},
     report::Evidence,
 };
 use experiments::Experiments;
@@ -46,11 +48,13 @@ pub struct Effort {
     pub attack: usize,
     /// Rounds after the tree, at the most.
     pub rounds: usize,
+    /// How long to search before the unit is reported as not explained.
+    pub time: Duration,
 }
 
 impl Default for Effort {
     fn default() -> Self {
-        Self { seed: 1, first: 3_000, attack: 30_000, rounds: 12 }
+        Self { seed: 1, first: 3_000, attack: 50_000, rounds: 12, time: Duration::from_secs(30) }
     }
 }
 
@@ -136,7 +140,7 @@ pub fn identify(
 ) -> Result<Identification, Error> {
     let subject = Subject::new(device, operation);
     let mut search = Search {
-        experiments: Experiments::new(&subject),
+        experiments: Experiments::new(&subject, effort.time),
         effort,
         progress,
         order: None,
@@ -148,8 +152,8 @@ pub fn identify(
 }
 
 /// Readings that are bent a little, and those that are bent as far as it goes.
-const BENT: usize = 6;
-const BENT_FAR: usize = 2;
+const BENT: usize = 8;
+const BENT_FAR: [(usize, usize); 2] = [(4, 1), (2, 8)];
 
 struct Search<'a, 's> {
     experiments: Experiments<'a, 's>,
@@ -184,12 +188,22 @@ impl Search<'_, '_> {
             return Ok(self.finished(outcome));
         }
         let trees = self.trees()?;
+        // What the probes saw, whatever they made of it.
+        let probed = probe(self.subject().device(), self.subject().operation(), None);
+        let shown = probed.findings.iter().filter(|finding| finding.outcome == crate::report::Outcome::Measured);
+        let seen: Vec<(Dot, u64)> = shown
+            .flat_map(|finding| &finding.evidence)
+            .filter_map(|evidence| experiments::of_evidence(self.subject(), evidence))
+            .collect();
+        self.tested += seen.len();
+        let (dots, answers) = seen.into_iter().unzip();
+        self.experiments.keep(dots, answers);
         (self.progress)("asking the first round");
         let first = experiments::first_dots(self.subject(), self.effort.first, seed_of(self.effort.seed, 1));
         self.tested += first.len();
         self.experiments.ask(first)?;
         let id = self.subject().id().clone();
-        let skeletons: Vec<Skeleton> = trees.iter().flat_map(|tree| readings(tree, &id)).collect();
+        let skeletons: Vec<Rc<Skeleton>> = trees.iter().flat_map(|tree| readings(tree, &id)).map(Rc::new).collect();
         let outcome = self.search(&skeletons)?;
         Ok(self.finished(outcome))
     }
@@ -197,6 +211,12 @@ impl Search<'_, '_> {
     /// The same dots again: in another order, and alone.
     fn repeats(&mut self) -> Result<Option<Outcome>, Error> {
         let subject = self.experiments.subject;
+        for finding in steadiness(subject)? {
+            if finding.is(false) {
+                let what = format!("{}: {}", finding.probe, finding.statement);
+                return Ok(Some(Outcome::Unrepeatable { what, evidence: finding.evidence.into_iter().next() }));
+            }
+        }
         let dots = draw(subject.id(), seed_of(self.effort.seed, 7), 512);
         let first = subject.ask(&dots)?;
         let again = subject.ask(&dots)?;
@@ -237,11 +257,14 @@ impl Search<'_, '_> {
     }
 
     /// Readings of the tree, the simplest first, until one explains everything; then attacks on it.
-    fn search<'s>(&mut self, skeletons: &'s [Skeleton]) -> Result<Outcome, Error> {
-        let mut tried: Vec<Scored<'s>> = Vec::new();
-        let mut beams: Vec<(usize, Vec<Scored<'s>>)> = Vec::new();
+    fn search(&mut self, skeletons: &[Rc<Skeleton>]) -> Result<Outcome, Error> {
+        let mut tried: Vec<Scored> = Vec::new();
+        let mut beams: Vec<(usize, Vec<Scored>)> = Vec::new();
         let of = search::spread(&self.experiments.ordinary, search::SECOND).len();
         for skeleton in skeletons {
+            if self.experiments.is_late() && !(tried.is_empty() && beams.is_empty()) {
+                break;
+            }
             self.readings += 1;
             if self.subject().id().is_integer() {
                 let scored = self.fit_integer(skeleton);
@@ -252,9 +275,10 @@ impl Search<'_, '_> {
             }
             let beam = search::coarse(&mut self.experiments, skeleton);
             let Some(top) = beam.first().map(|scored| scored.explained) else { continue };
-            (self.progress)(&format!("{}: explains {top} of {of} ordinary dots", skeleton.tree));
+            let tree = skeleton.text(self.subject().k());
+            (self.progress)(&format!("{tree}: explains {top} of {of} ordinary dots"));
             if top == of {
-                let scored = search::refine(&mut self.experiments, beam, 2);
+                let scored = search::refine(&mut self.experiments, beam, 3, 0);
                 if let Some(found) = self.settle(scored, &mut tried)? {
                     return Ok(found);
                 }
@@ -262,19 +286,28 @@ impl Search<'_, '_> {
                 beams.push((top, beam));
             }
         }
-        // None fits at once: the nearest are bent, a little first, then as far as it goes.
+        // None fits at once: the nearest are bent, one value at a time first, then two, as far as it goes.
         beams.sort_by_key(|(top, _)| std::cmp::Reverse(*top));
         for (_, beam) in beams.into_iter().take(BENT) {
-            let scored = search::refine(&mut self.experiments, beam, 1);
+            if self.experiments.is_late() && !tried.is_empty() {
+                break;
+            }
+            let scored = search::refine(&mut self.experiments, beam, 1, 0);
             if let Some(found) = self.settle(scored, &mut tried)? {
                 return Ok(found);
             }
         }
-        tried.sort_by_key(|scored| std::cmp::Reverse(scored.explained));
-        for scored in tried.clone().into_iter().take(BENT_FAR) {
-            let scored = search::refine(&mut self.experiments, vec![scored], 8);
-            if let Some(found) = self.settle(scored, &mut tried)? {
-                return Ok(found);
+        for (count, pairs) in BENT_FAR {
+            tried.sort_by_key(|scored| std::cmp::Reverse(scored.explained));
+            tried.truncate(BENT);
+            for scored in tried.clone().into_iter().take(count) {
+                if self.experiments.is_late() {
+                    break;
+                }
+                let scored = search::refine(&mut self.experiments, vec![scored], 1, pairs);
+                if let Some(found) = self.settle(scored, &mut tried)? {
+                    return Ok(found);
+                }
             }
         }
         tried.sort_by_key(|scored| std::cmp::Reverse(scored.explained));
@@ -285,13 +318,9 @@ impl Search<'_, '_> {
     }
 
     /// Attacks what explains everything so far; what does not, or fails, joins what was tried.
-    fn settle<'s>(
-        &mut self,
-        scored: Option<Scored<'s>>,
-        tried: &mut Vec<Scored<'s>>,
-    ) -> Result<Option<Outcome>, Error> {
+    fn settle(&mut self, scored: Option<Scored>, tried: &mut Vec<Scored>) -> Result<Option<Outcome>, Error> {
         let Some(scored) = scored else { return Ok(None) };
-        let (tree, explained) = (&scored.hypothesis.skeleton.tree, scored.explained);
+        let (tree, explained) = (scored.hypothesis.skeleton.text(self.subject().k()), scored.explained);
         (self.progress)(&format!("{tree}: explains {explained} of {} dots", self.experiments.dots.len()));
         match self.attack(scored)? {
             Ok(arithmetic) => Ok(Some(Outcome::Identified(arithmetic))),
@@ -302,13 +331,13 @@ impl Search<'_, '_> {
         }
     }
 
-    fn fit_integer<'s>(&mut self, skeleton: &'s Skeleton) -> Option<Scored<'s>> {
+    fn fit_integer(&mut self, skeleton: &Rc<Skeleton>) -> Option<Scored> {
         let format = self.subject().id().d;
-        let mut best: Option<Scored<'s>> = None;
+        let mut best: Option<Scored> = None;
         for saturates in [false, true] {
             let output = Output::Integer { format, saturates };
             let adders = skeleton.names.iter().map(|name| exact(name, output, no_nan())).collect();
-            let hypothesis = Hypothesis { skeleton, adders, flush: Flush::default() };
+            let hypothesis = Hypothesis { skeleton: Rc::clone(skeleton), adders, flush: Flush::default() };
             let wrong = search::unexplained(&mut self.experiments, &hypothesis).len();
             let explained = self.experiments.dots.len() - wrong;
             if best.as_ref().is_none_or(|best| explained > best.explained) {
@@ -319,7 +348,7 @@ impl Search<'_, '_> {
     }
 
     /// New inputs until two attacks in a row find nothing; what they find is learnt from.
-    fn attack<'s>(&mut self, scored: Scored<'s>) -> Result<Result<Arithmetic, Scored<'s>>, Error> {
+    fn attack(&mut self, scored: Scored) -> Result<Result<Arithmetic, Scored>, Error> {
         let mut now = scored;
         let mut quiet = 0;
         while now.explained == self.experiments.dots.len() {
@@ -343,13 +372,13 @@ impl Search<'_, '_> {
             let evidence = self.subject().evidence("not explained so far", &dots[at], answers[at], &[]);
             self.counterexamples.push(evidence);
             self.keep_some(dots, answers, &wrong);
-            let Some(better) = search::refine(&mut self.experiments, vec![now.clone()], 3) else { break };
+            let Some(better) = search::refine(&mut self.experiments, vec![now.clone()], 1, 2) else { break };
             now = better;
         }
         Ok(Err(now))
     }
 
-    fn compare(&self, hypothesis: &Hypothesis<'_>, dots: &[Dot], answers: &[u64]) -> Result<Vec<usize>, Error> {
+    fn compare(&self, hypothesis: &Hypothesis, dots: &[Dot], answers: &[u64]) -> Result<Vec<usize>, Error> {
         let evaluator = hypothesis.evaluator(self.subject().id())?;
         let sample = experiments::sample_of(self.subject(), dots, hypothesis.flush);
         let mut wrong = Vec::new();
@@ -377,7 +406,7 @@ impl Search<'_, '_> {
         self.experiments.keep(dots, answers);
     }
 
-    fn outside(&mut self, best: &Scored<'_>) -> Result<Outcome, Error> {
+    fn outside(&mut self, best: &Scored) -> Result<Outcome, Error> {
         let of = self.experiments.dots.len();
         let wrong = search::unexplained(&mut self.experiments, &best.hypothesis);
         let mut evidence = None;
@@ -402,10 +431,10 @@ impl Search<'_, '_> {
     }
 }
 
-fn arithmetic(id: &OperationId, hypothesis: &Hypothesis<'_>) -> Arithmetic {
+fn arithmetic(id: &OperationId, hypothesis: &Hypothesis) -> Arithmetic {
     Arithmetic {
         operation: id.clone(),
-        tree: hypothesis.skeleton.tree.clone(),
+        tree: hypothesis.skeleton.text(id.shape.sizes().2),
         adders: hypothesis.adders.clone(),
         flush: hypothesis.flush,
     }

@@ -1,5 +1,7 @@
 //! Changes of one value of a hypothesis: every parameter that a model file has.
 
+use std::rc::Rc;
+
 use mxprobe_api::{Overflow, Rounding, Subnormals};
 use mxprobe_sim::{
     Adder, Below, Class, Exponent, Flush, GridRule, IgnoredValues, NanCause, NanRules, Output, Scale, ZeroSign,
@@ -7,6 +9,7 @@ use mxprobe_sim::{
 
 use super::{
     experiments::Experiments,
+    expression::Order,
     hypothesis::{BELOWS, Hypothesis, ROUNDINGS},
     nan,
 };
@@ -18,6 +21,8 @@ pub(super) enum Move {
     Adder(usize, Change),
     /// Of how operands are read.
     Flush(Flush),
+    /// Of the order of an adder's arguments.
+    Turned(usize, Order),
 }
 
 /// A change of one adder.
@@ -43,10 +48,14 @@ pub(super) enum Change {
 
 impl Move {
     /// The hypothesis with the change, or `None` where it is what it was.
-    pub(super) fn apply<'a>(&self, to: &Hypothesis<'a>) -> Option<Hypothesis<'a>> {
+    pub(super) fn apply(&self, to: &Hypothesis) -> Option<Hypothesis> {
         let mut changed = to.clone();
         match self {
             Self::Flush(flush) => changed.flush = *flush,
+            Self::Turned(adder, order) => {
+                changed.skeleton = Rc::new(changed.skeleton.turned(*adder, *order)?);
+                return Some(changed);
+            }
             Self::Adder(at, Change::As(other)) => {
                 let name = changed.adders[*at].name.clone();
                 changed.adders[*at] = Adder { name, ..changed.adders[*other].clone() };
@@ -84,7 +93,7 @@ impl Change {
 }
 
 /// Every change of one value.
-pub(super) fn all(experiments: &Experiments<'_, '_>, hypothesis: &Hypothesis<'_>) -> Vec<Move> {
+pub(super) fn all(experiments: &Experiments<'_, '_>, hypothesis: &Hypothesis) -> Vec<Move> {
     let mut moves: Vec<Move> = flushes(hypothesis.flush).into_iter().map(Move::Flush).collect();
     for (at, adder) in hypothesis.adders.iter().enumerate() {
         let mut changes = Vec::new();
@@ -101,6 +110,8 @@ pub(super) fn all(experiments: &Experiments<'_, '_>, hypothesis: &Hypothesis<'_>
         });
         changes.extend(others.map(Change::As));
         moves.extend(changes.into_iter().map(|change| Move::Adder(at, change)));
+        let orders = [Order::ProductsFirst, Order::ProductsLast, Order::Reversed];
+        moves.extend(orders.map(|order| Move::Turned(at, order)));
     }
     moves
 }

@@ -1,6 +1,8 @@
 //! The search for parameters: candidates that explain the most of what was asked, then every change of one value, then of
 //! two, until nothing is left unexplained.
 
+use std::rc::Rc;
+
 use mxprobe_api::OperationId;
 use mxprobe_sim::{Adder, Flush, Output};
 
@@ -21,15 +23,15 @@ pub(super) const SECOND: usize = 700;
 
 /// A candidate, and how many dots it explains.
 #[derive(Clone, Debug)]
-pub(super) struct Scored<'a> {
-    pub(super) hypothesis: Hypothesis<'a>,
+pub(super) struct Scored {
+    pub(super) hypothesis: Hypothesis,
     pub(super) explained: usize,
 }
 
 /// How many of these dots a hypothesis explains; gives up where more than `allowed` are not.
 pub(super) fn explained(
     experiments: &mut Experiments<'_, '_>,
-    hypothesis: &Hypothesis<'_>,
+    hypothesis: &Hypothesis,
     which: &[usize],
     allowed: usize,
 ) -> Option<usize> {
@@ -50,7 +52,7 @@ pub(super) fn explained(
 }
 
 /// The dots that a hypothesis does not explain.
-pub(super) fn unexplained(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypothesis<'_>) -> Vec<usize> {
+pub(super) fn unexplained(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypothesis) -> Vec<usize> {
     let Ok(evaluator) = hypothesis.evaluator(experiments.subject.id()) else {
         return (0..experiments.dots.len()).collect();
     };
@@ -85,7 +87,7 @@ pub(super) fn fraction_bits(experiments: &Experiments<'_, '_>) -> u32 {
 }
 
 /// The best candidates of one skeleton on ordinary values, best first.
-pub(super) fn coarse<'a>(experiments: &mut Experiments<'_, '_>, skeleton: &'a Skeleton) -> Vec<Scored<'a>> {
+pub(super) fn coarse(experiments: &mut Experiments<'_, '_>, skeleton: &Rc<Skeleton>) -> Vec<Scored> {
     let id = experiments.subject.id();
     let bits = fraction_bits(experiments);
     let mut beam = vec![Scored { hypothesis: start(skeleton, id, experiments, bits), explained: 0 }];
@@ -98,23 +100,24 @@ pub(super) fn coarse<'a>(experiments: &mut Experiments<'_, '_>, skeleton: &'a Sk
             beam = sweep_class(experiments, beam, class, bits, &first, &second);
         }
         let now = beam.first().map_or(0, |scored| scored.explained);
-        if now == second.len() || sweep > 0 && now <= best {
+        if now == second.len() || sweep > 0 && now <= best || now * 2 < second.len() {
             break;
         }
         best = now;
+        beam.truncate(2);
     }
     beam
 }
 
 /// Tries everything that one adder may be, in each candidate of the beam.
-fn sweep_class<'a>(
+fn sweep_class(
     experiments: &mut Experiments<'_, '_>,
-    beam: Vec<Scored<'a>>,
+    beam: Vec<Scored>,
     class: usize,
     bits: u32,
     first: &[usize],
     second: &[usize],
-) -> Vec<Scored<'a>> {
+) -> Vec<Scored> {
     let id = experiments.subject.id();
     let mut quick: Vec<(usize, usize, Adder)> = Vec::new();
     // How many candidates explain so many of the first dots: what cannot be among the best is given up early.
@@ -135,7 +138,7 @@ fn sweep_class<'a>(
     }
     // A stable sort: of equals the simplest stays first.
     quick.sort_by_key(|(right, ..)| std::cmp::Reverse(*right));
-    let mut next: Vec<Scored<'a>> = Vec::new();
+    let mut next: Vec<Scored> = Vec::new();
     for (_, at, adder) in quick.into_iter().take(8 * BEAM) {
         let mut hypothesis = beam[at].hypothesis.clone();
         hypothesis.adders[class] = adder;
@@ -150,7 +153,7 @@ fn sweep_class<'a>(
 }
 
 /// A candidate to begin with.
-fn start<'a>(skeleton: &'a Skeleton, id: &OperationId, experiments: &Experiments<'_, '_>, bits: u32) -> Hypothesis<'a> {
+fn start(skeleton: &Rc<Skeleton>, id: &OperationId, experiments: &Experiments<'_, '_>, bits: u32) -> Hypothesis {
     let adders = skeleton.names.iter().zip(&skeleton.roles).map(|(name, role)| {
         let (output, rules) = match role {
             Role::Group => (Output::Wide, no_nan()),
@@ -165,17 +168,18 @@ fn start<'a>(skeleton: &'a Skeleton, id: &OperationId, experiments: &Experiments
         };
         exact(name, output, rules)
     });
-    Hypothesis { skeleton, adders: adders.collect(), flush: Flush::default() }
+    Hypothesis { skeleton: Rc::clone(skeleton), adders: adders.collect(), flush: Flush::default() }
 }
 
 /// Changes values of the best candidates until every dot is explained, or no change explains more.
-pub(super) fn refine<'a>(
+pub(super) fn refine(
     experiments: &mut Experiments<'_, '_>,
-    beam: Vec<Scored<'a>>,
+    beam: Vec<Scored>,
+    width: usize,
     pairs: usize,
-) -> Option<Scored<'a>> {
+) -> Option<Scored> {
     let total = experiments.dots.len();
-    let mut scored: Vec<Scored<'a>> = beam
+    let mut scored: Vec<Scored> = beam
         .into_iter()
         .map(|scored| {
             let explained = total - unexplained(experiments, &scored.hypothesis).len();
@@ -186,8 +190,8 @@ pub(super) fn refine<'a>(
     scored.dedup_by_key(|scored| {
         (scored.explained, format!("{:?} {:?}", scored.hypothesis.adders, scored.hypothesis.flush))
     });
-    scored.truncate(3);
-    let mut best: Option<Scored<'a>> = None;
+    scored.truncate(width);
+    let mut best: Option<Scored> = None;
     for candidate in scored {
         let found = climb(experiments, candidate, pairs);
         if best.as_ref().is_none_or(|best| found.explained > best.explained) {
@@ -208,8 +212,11 @@ const TRIED_RIGHT: usize = 240;
 const STEPS: usize = 30;
 
 /// `pairs` is how often two values may be changed at once.
-fn climb<'a>(experiments: &mut Experiments<'_, '_>, mut now: Scored<'a>, mut pairs: usize) -> Scored<'a> {
+fn climb(experiments: &mut Experiments<'_, '_>, mut now: Scored, mut pairs: usize) -> Scored {
     for step in 0..STEPS {
+        if experiments.is_late() {
+            break;
+        }
         let wrong = unexplained(experiments, &now.hypothesis);
         now.explained = experiments.dots.len() - wrong.len();
         if wrong.is_empty() {
@@ -228,7 +235,7 @@ fn climb<'a>(experiments: &mut Experiments<'_, '_>, mut now: Scored<'a>, mut pai
         pairs -= 1;
         // No single change helps: two at once, the first of those that explain something at least.
         ranked.sort_by_key(|(gain, _)| std::cmp::Reverse(gain.fixed));
-        let firsts: Vec<Hypothesis<'a>> =
+        let firsts: Vec<Hypothesis> =
             ranked.into_iter().filter(|(gain, _)| gain.fixed > 0).map(|(_, hypothesis)| hypothesis).take(16).collect();
         let firsts = if firsts.is_empty() {
             list.iter()
@@ -241,6 +248,9 @@ fn climb<'a>(experiments: &mut Experiments<'_, '_>, mut now: Scored<'a>, mut pai
         };
         let mut better = None;
         for first in &firsts {
+            if experiments.is_late() {
+                break;
+            }
             let list = moves::all(experiments, first);
             let ranked = trial.rank(experiments, first, &list);
             better = best_of(experiments, &now, ranked.iter().map(|(_, hypothesis)| hypothesis));
@@ -258,13 +268,13 @@ fn climb<'a>(experiments: &mut Experiments<'_, '_>, mut now: Scored<'a>, mut pai
 }
 
 /// The best of some candidates on every dot, if it is better than what there is.
-fn best_of<'a: 'b, 'b>(
+fn best_of<'b>(
     experiments: &mut Experiments<'_, '_>,
-    now: &Scored<'a>,
-    candidates: impl Iterator<Item = &'b Hypothesis<'a>>,
-) -> Option<Scored<'a>> {
+    now: &Scored,
+    candidates: impl Iterator<Item = &'b Hypothesis>,
+) -> Option<Scored> {
     let all: Vec<usize> = (0..experiments.dots.len()).collect();
-    let mut best: Option<Scored<'a>> = None;
+    let mut best: Option<Scored> = None;
     for hypothesis in candidates.take(12) {
         let least = best.as_ref().map_or(now.explained, |best| best.explained);
         let Some(explained) = explained(experiments, hypothesis, &all, all.len() - least) else { continue };
@@ -301,12 +311,7 @@ impl Trial {
     }
 
     /// The changes that explain more than they break, the best first.
-    fn rank<'a>(
-        &self,
-        experiments: &mut Experiments<'_, '_>,
-        now: &Hypothesis<'a>,
-        list: &[Move],
-    ) -> Vec<(Gain, Hypothesis<'a>)> {
+    fn rank(&self, experiments: &mut Experiments<'_, '_>, now: &Hypothesis, list: &[Move]) -> Vec<(Gain, Hypothesis)> {
         let mut found = Vec::new();
         for change in list {
             let Some(hypothesis) = change.apply(now) else { continue };

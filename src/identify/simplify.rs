@@ -6,7 +6,7 @@ use mxprobe_sim::{Adder, Below, Exponent, Flush, Output, ZeroSign};
 use super::{experiments::Experiments, hypothesis::Hypothesis, search::explained};
 
 /// Takes away, one after the other, every value that no experiment asks for.
-pub(super) fn simplify<'a>(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypothesis<'a>) -> Hypothesis<'a> {
+pub(super) fn simplify(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypothesis) -> Hypothesis {
     let all: Vec<usize> = (0..experiments.dots.len()).collect();
     let mut now = hypothesis.clone();
     let mut again = true;
@@ -23,7 +23,7 @@ pub(super) fn simplify<'a>(experiments: &mut Experiments<'_, '_>, hypothesis: &H
     now
 }
 
-fn steps<'a>(now: &Hypothesis<'a>) -> Vec<Hypothesis<'a>> {
+fn steps(now: &Hypothesis) -> Vec<Hypothesis> {
     let mut found = Vec::new();
     let Flush { a, b, c, to_positive } = now.flush;
     for flush in [

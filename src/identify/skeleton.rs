@@ -7,9 +7,9 @@
 use std::collections::HashSet;
 
 use mxprobe_api::OperationId;
-use mxprobe_sim::{Plan, plan_of};
+use mxprobe_sim::Plan;
 
-use super::expression::{Expression, nested};
+use super::expression::{Expression, Order, nested};
 use crate::probes::{Joint, Leaf, Tree};
 
 /// What an adder of a skeleton may do.
@@ -28,14 +28,27 @@ pub(super) enum Role {
 /// A tree over adders without parameters.
 #[derive(Clone, Debug)]
 pub(super) struct Skeleton {
-    /// As in a model file.
-    pub(super) tree: String,
-    /// The same for the operation's k.
+    /// The tree.
+    pub(super) expression: Expression,
+    /// The same for the evaluator.
     pub(super) plan: Plan,
     /// The adders' names.
     pub(super) names: Vec<&'static str>,
     /// What each adder may do.
     pub(super) roles: Vec<Role>,
+}
+
+impl Skeleton {
+    /// As in a model file, for dots of `k` products.
+    pub(super) fn text(&self, k: usize) -> String {
+        self.expression.text(&self.names, k)
+    }
+
+    /// The same sums with the arguments of one adder in another order, which decides what NaN comes first.
+    pub(super) fn turned(&self, adder: usize, order: Order) -> Option<Self> {
+        let expression = self.expression.turned(adder, order);
+        (expression != self.expression).then(|| Self { plan: expression.plan(), expression, ..self.clone() })
+    }
 }
 
 /// Where results are rounded a second time.
@@ -94,7 +107,7 @@ pub(super) fn readings(tree: &Tree, id: &OperationId) -> Vec<Skeleton> {
     let mut skeletons = Vec::new();
     let mut seen = HashSet::new();
     for reading in reading_list(tree, id) {
-        let skeleton = Builder::new(reading).skeleton(tree, id);
+        let skeleton = Builder::new(reading).skeleton(tree);
         if let Some(skeleton) = skeleton
             && seen.insert((nested(&skeleton.plan), skeleton.roles.len()))
         {
@@ -176,8 +189,7 @@ impl Builder {
         })
     }
 
-    fn skeleton(mut self, tree: &Tree, id: &OperationId) -> Option<Skeleton> {
-        let k = id.shape.sizes().2;
+    fn skeleton(mut self, tree: &Tree) -> Option<Skeleton> {
         let mut expression = self.build(tree);
         if self.reading.cut == Cut::AtTheEnd {
             let cut = self.adder("cut", Role::Root);
@@ -185,9 +197,8 @@ impl Builder {
         }
         let Expression::Add(root, _) = &expression else { return None };
         self.roles[*root] = Role::Root;
-        let tree = expression.text(&self.names, k);
-        let plan = plan_of(&tree, &self.names, k).ok()?;
-        Some(Skeleton { tree, plan, names: self.names, roles: self.roles })
+        let plan = expression.plan();
+        Some(Skeleton { expression, plan, names: self.names, roles: self.roles })
     }
 
     fn build(&mut self, tree: &Tree) -> Expression {
@@ -309,7 +320,8 @@ mod tests {
     use super::*;
 
     fn trees(tree: &Tree, operation: &str) -> Vec<String> {
-        readings(tree, &operation.parse().unwrap()).into_iter().map(|skeleton| skeleton.tree).collect()
+        let id: OperationId = operation.parse().unwrap();
+        readings(tree, &id).into_iter().map(|skeleton| skeleton.text(id.shape.sizes().2)).collect()
     }
 
     #[test]

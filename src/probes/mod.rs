@@ -139,6 +139,15 @@ pub fn summation(subject: &Subject<'_>) -> Result<Summation, Error> {
     Ok(Summation { tree: facts.structure.and_then(|structure| structure.tree), blocks, statement })
 }
 
+/// Asks whether the same dot gives the same bits again, at every position, and whatever stands beside it: a finding each,
+/// whose value is `true` or `false`.
+///
+/// # Errors
+/// What the device reports.
+pub fn steadiness(subject: &Subject<'_>) -> Result<Vec<Finding>, Error> {
+    position::ask(subject)
+}
+
 type Question = fn(&Subject<'_>, &mut Facts) -> Result<Vec<Finding>, Error>;
 
 fn ask_all(subject: &Subject<'_>, findings: &mut Vec<Finding>) {
