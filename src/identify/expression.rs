@@ -125,7 +125,7 @@ impl Expression {
         parts.extend(products(&run, all.len()));
         let flat = format!("{}({})", names[*adder], parts.join(", "));
         // A fold of one step is worth it only where it is a block that might repeat for a longer k.
-        let fold = self.fold(names, k).filter(|fold| fold.len() <= flat.len() + 24);
+        let fold = self.fold(names, k).filter(|fold| fold.len() <= flat.len() + 48);
         Some(fold.unwrap_or(flat))
     }
 
@@ -178,6 +178,10 @@ impl Expression {
             return None;
         }
         let order: Vec<usize> = steps.concat();
+        // One step of picked products is no pattern.
+        if steps.len() == 1 && order.iter().enumerate().any(|(at, product)| at != *product) {
+            return None;
+        }
         Some(format!("fold({start}, {}/{size}, {body})", order_text(&order, k)?))
     }
 

@@ -3,6 +3,7 @@
 
 mod bad_input;
 mod eval;
+mod identify;
 #[cfg(feature = "fault-devices")]
 mod isolation;
 mod listing;
