@@ -203,7 +203,12 @@ impl Search<'_, '_> {
         self.tested += first.len();
         self.experiments.ask(first)?;
         let id = self.subject().id().clone();
-        let skeletons: Vec<Rc<Skeleton>> = trees.iter().flat_map(|tree| readings(tree, &id)).map(Rc::new).collect();
+        let mut skeletons: Vec<Rc<Skeleton>> = trees.iter().flat_map(|tree| readings(tree, &id)).map(Rc::new).collect();
+        // What cancelling terms leave behind may hide the order: blocks of every size come after what was seen.
+        let others = guesses(id.shape.sizes().2, &[]);
+        let plain = others.iter().filter_map(|tree| readings(tree, &id).into_iter().next());
+        let at = skeletons.len().min(1);
+        skeletons.splice(at..at, plain.map(Rc::new));
         let outcome = self.search(&skeletons)?;
         Ok(self.finished(outcome))
     }
