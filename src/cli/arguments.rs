@@ -38,6 +38,10 @@ pub(crate) enum Command {
     Run(Run),
     /// List devices and operations, and what cannot be used and why
     List(List),
+    /// Write the bit-exact model of whatever computes, and try to break it
+    Identify(Identify),
+    /// Compare a device with a model, bit for bit
+    Verify(Verify),
     /// Compute dots given as JSON lines on a device or a model
     Eval(Eval),
     /// Multiply whole matrices on a unit, or measure how the error grows with the length of sums
@@ -104,6 +108,9 @@ pub(crate) struct Run {
     /// Only operations whose id or alias matches, with `*` and `?` (repeatable)
     #[arg(long, value_name = "GLOB")]
     pub(crate) op: Vec<String>,
+    /// Also compare each operation, bit for bit, with this model: a shipped one such as h100, or a file
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) expect: Option<String>,
     /// Only probes whose name matches or begins so (repeatable); `mxprobe explain` lists them
     #[arg(long, value_name = "GLOB")]
     pub(crate) probe: Vec<String>,
@@ -221,13 +228,13 @@ pub(crate) struct Gemm {
     #[arg(long, value_name = "FILE.svg")]
     pub(crate) svg: Option<PathBuf>,
     /// How results are printed: for people or for programs
-    #[arg(long, value_enum, default_value_t = Answer::Table)]
-    pub(crate) format: Answer,
+    #[arg(long, value_enum, default_value_t = Printed::Table)]
+    pub(crate) format: Printed,
 }
 
 /// How a result that is no report is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Answer {
+pub(crate) enum Printed {
     /// For people
     Table,
     /// For programs
@@ -305,6 +312,56 @@ fn exponents(text: &str) -> Result<(u32, u32), String> {
     } else {
         Err(format!("`{text}`: 0 to 24, the first not above the last"))
     }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Identify {
+    /// The device: cpu:0, vulkan:0, sim:h100, sim:FILE.toml, …
+    #[arg(long, value_name = "SELECTOR", env = "MXPROBE_DEVICE", hide_env_values = true)]
+    pub(crate) device: String,
+    /// Only operations whose id or alias matches, with `*` and `?` (repeatable)
+    #[arg(long, value_name = "GLOB")]
+    pub(crate) op: Vec<String>,
+    /// The model file to write
+    #[arg(long, value_name = "MODEL.toml")]
+    pub(crate) out: PathBuf,
+    #[command(flatten)]
+    pub(crate) inputs: Inputs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Verify {
+    /// The device: cpu:0, vulkan:0, sim:h100, sim:FILE.toml, …
+    #[arg(long, value_name = "SELECTOR", env = "MXPROBE_DEVICE", hide_env_values = true)]
+    pub(crate) device: String,
+    /// The model: a shipped one such as h100 or mi300x@VARIANT, or a file
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) model: String,
+    /// Only operations whose id or alias matches, with `*` and `?` (repeatable); else every one that the model has
+    #[arg(long, value_name = "GLOB")]
+    pub(crate) op: Vec<String>,
+    /// Dots of each operation, at the least
+    #[arg(long, value_name = "N", default_value = "1000000", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) count: u64,
+    #[command(flatten)]
+    pub(crate) inputs: Inputs,
+}
+
+/// What inputs are drawn from, and how a device is reached and results are printed.
+#[derive(Debug, Args)]
+pub(crate) struct Inputs {
+    /// What inputs are drawn from: the same number gives the same inputs
+    #[arg(long, value_name = "N", default_value = "1")]
+    pub(crate) seed: u64,
+    /// How results are printed: for people or for programs
+    #[arg(long, value_enum, default_value = "table")]
+    pub(crate) format: Printed,
+    /// Seconds that a device that is no model may say nothing
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "120")]
+    pub(crate) timeout: Duration,
+    /// Reach the device from this process, without a time limit: what a debugger needs
+    #[arg(long)]
+    pub(crate) no_isolation: bool,
 }
 
 #[derive(Debug, Args)]
@@ -412,6 +469,10 @@ pub(crate) enum SchemaOf {
     List,
     /// What `compare --format json` prints
     Comparison,
+    /// What `identify --format json` prints
+    Identification,
+    /// What `verify --format json` prints
+    Verification,
 }
 
 #[derive(Debug, Args)]

@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::{
     Outcome,
-    arguments::{Accumulate, Answer, Gemm, GemmMethod, Screen, WordRounding},
+    arguments::{Accumulate, Gemm, GemmMethod, Printed, Screen, WordRounding},
     failure::Failure,
     npy, output,
     registry::MODELS,
@@ -46,7 +46,7 @@ pub(crate) fn gemm(arguments: &Gemm, screen: Screen) -> Outcome {
     output::replace_bytes(out, &npy::write(&product.d, a.rows, b.columns, arguments.bits))?;
     let errors = c.is_none().then(|| errors(&a, &b, &product.d));
     let multiply_adds = (a.rows * b.columns * a.columns * product.products) as f64;
-    if arguments.format == Answer::Json {
+    if arguments.format == Printed::Json {
         return output::print_json(&json!({
             "device": target.selector,
             "operation": id,
@@ -206,7 +206,7 @@ fn experiment(arguments: &Gemm, screen: Screen, target: &Target, opened: &Opened
     if let Some(path) = &arguments.svg {
         output::replace(path, &svg(&growth, &format!("{}: error against n", target.listed.device.name)))?;
     }
-    if arguments.format == Answer::Json {
+    if arguments.format == Printed::Json {
         return output::print_json(&growth);
     }
     output::print(table(&growth, started.elapsed().as_secs_f64()).as_bytes())

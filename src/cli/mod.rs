@@ -5,6 +5,7 @@ mod catalog;
 mod compare;
 mod distinguish;
 mod dots;
+mod each;
 mod eval;
 mod executable;
 mod explain;
@@ -13,6 +14,7 @@ mod failure;
 mod fault;
 mod gemm;
 mod glob;
+mod identify;
 mod input;
 mod isolation;
 mod list;
@@ -24,6 +26,7 @@ mod registry;
 mod run;
 mod select;
 mod validate;
+mod verify;
 mod view;
 mod worker;
 
@@ -57,6 +60,8 @@ fn dispatch(line: CommandLine) -> Outcome {
     match command {
         Command::Run(arguments) => run::run(&arguments, screen),
         Command::List(arguments) => list::list(&arguments, screen),
+        Command::Identify(arguments) => identify::identify(&arguments, screen),
+        Command::Verify(arguments) => verify::verify(&arguments, screen),
         Command::Eval(arguments) => eval::eval(&arguments),
         Command::Gemm(arguments) => gemm::gemm(&arguments, screen),
         Command::Distinguish(arguments) => distinguish::distinguish(&arguments, screen),

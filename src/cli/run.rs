@@ -9,6 +9,7 @@ use std::{
 };
 
 use mxprobe::{
+    identify::EXPECTED,
     probes,
     report::{
         DeviceRecord, Finding, Host, Kind, OperationRecord, OperationReport, Outcome as Ending, Report, SCHEMA, Time,
@@ -21,7 +22,7 @@ use super::{
     Outcome,
     arguments::{Devices, Format, Run, Screen},
     catalog::{self, Found},
-    failure::{Failure, INCOMPLETE, INTERRUPTED},
+    failure::{Failure, INCOMPLETE, INTERRUPTED, NO},
     isolation::{Ended, Interrupt, Worker},
     list, output,
     registry::MODELS,
@@ -51,6 +52,7 @@ struct Plan {
 /// Probes devices.
 pub(crate) fn run(arguments: &Run, screen: Screen) -> Outcome {
     arguments.probe.iter().try_for_each(|wanted| check_probe(wanted))?;
+    let expected = arguments.expect.as_deref().map(mxprobe_sim::load).transpose().map_err(Failure::usage)?;
     let plan = plan(&arguments.devices)?;
     if !screen.quiet {
         for note in &plan.notes {
@@ -77,6 +79,18 @@ pub(crate) fn run(arguments: &Run, screen: Screen) -> Outcome {
         }
         return Err(select::no_operation(&arguments.op, &listed));
     }
+    if let (Some(model), Some(name)) = (&expected, &arguments.expect) {
+        let has = |operations: &[&OperationRecord]| {
+            operations.iter().any(|operation| model.operations.contains_key(&operation.id))
+        };
+        if let Some((target, _)) = jobs.iter().find(|(_, operations)| !has(operations)) {
+            return Err(Failure::usage(format!(
+                "the model `{name}` has none of the operations of {}",
+                target.selector
+            ))
+            .help("`mxprobe list -v` shows operations; `--op` chooses among them"));
+        }
+    }
     let mut sink = Sink::new(arguments, screen, jobs.len() > 1)?;
     let interrupt = Interrupt::listen();
     let mut progress = Progress::new(screen, jobs.iter().map(|(_, operations)| operations.len()).sum());
@@ -90,9 +104,9 @@ pub(crate) fn run(arguments: &Run, screen: Screen) -> Outcome {
         };
         let outcome = if target.entry.isolated && !arguments.devices.no_isolation {
             let limit = arguments.timeout.unwrap_or(LIMIT);
-            probe_isolated(target, &operations, &arguments.probe, limit, &interrupt, &mut each)
+            probe_isolated(target, &operations, arguments, limit, &interrupt, &mut each)
         } else {
-            probe_here(target, &operations, &arguments.probe, &interrupt, &mut each)
+            probe_here(target, &operations, arguments, &interrupt, &mut each)
         };
         progress.clear();
         outcome?;
@@ -105,7 +119,13 @@ pub(crate) fn run(arguments: &Run, screen: Screen) -> Outcome {
     if interrupt.is_set() {
         return Ok(INTERRUPTED);
     }
-    Ok(if sink.failed { INCOMPLETE } else { 0 })
+    Ok(if sink.contradicted {
+        NO
+    } else if sink.failed {
+        INCOMPLETE
+    } else {
+        0
+    })
 }
 
 /// A probe that matches nothing is a mistake, not an empty report.
@@ -216,7 +236,7 @@ fn begin(target: &Target, plan: &Plan) -> Report {
 fn probe_here(
     target: &Target,
     operations: &[&OperationRecord],
-    wanted: &[String],
+    arguments: &Run,
     interrupt: &Interrupt,
     each: &mut dyn FnMut(OperationReport) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
@@ -226,9 +246,9 @@ fn probe_here(
     };
     let (sender, answers) = mpsc::channel();
     let ids: Vec<OperationId> = operations.iter().map(|operation| operation.id.clone()).collect();
-    let wanted = wanted.to_vec();
+    let (wanted, expect) = (arguments.probe.clone(), arguments.expect.clone());
     let worker = thread::spawn(move || {
-        probe_each(device, &ids, &wanted, |answer| {
+        probe_each(device, &ids, &wanted, expect.as_deref(), |answer| {
             let Answer::Probed { report, device_lost } = answer else { return Ok(()) };
             sender.send((report.clone(), *device_lost)).map_err(|_| Failure::incomplete("nobody listens"))
         })
@@ -261,7 +281,7 @@ fn probe_here(
 fn probe_isolated(
     target: &Target,
     operations: &[&OperationRecord],
-    wanted: &[String],
+    arguments: &Run,
     limit: Duration,
     interrupt: &Interrupt,
     each: &mut dyn FnMut(OperationReport) -> Result<(), Failure>,
@@ -277,7 +297,8 @@ fn probe_isolated(
             backend: target.entry.name.to_owned(),
             device: target.selector.clone(),
             operations: left.iter().map(|operation| operation.id.clone()).collect(),
-            wanted: wanted.to_vec(),
+            wanted: arguments.probe.clone(),
+            expect: arguments.expect.clone(),
         };
         let mut worker = match Worker::start(&request) {
             Ok(worker) => worker,
@@ -297,7 +318,7 @@ fn probe_isolated(
                     }
                 }
                 Ok(Answer::Refused(reason)) => return fill(left, Ending::Failed, &reason, each),
-                Ok(Answer::Found(_)) => break "the device's process answered something else".to_owned(),
+                Ok(_) => break "the device's process answered something else".to_owned(),
                 Err(Ended::Interrupted) => return Ok(()),
                 Err(Ended::TimedOut(limit)) => break format!("timed out after {} s", limit.as_secs_f64()),
                 Err(Ended::Died(how)) => break how,
@@ -347,6 +368,8 @@ struct Sink {
     several: bool,
     reports: Vec<Report>,
     failed: bool,
+    /// An operation has other bits than the model that was expected.
+    contradicted: bool,
 }
 
 enum Out {
@@ -369,7 +392,7 @@ impl Sink {
             }
         };
         let format = arguments.format.unwrap_or(Format::Table);
-        Ok(Self { format, screen, out, several, reports: Vec::new(), failed: false })
+        Ok(Self { format, screen, out, several, reports: Vec::new(), failed: false, contradicted: false })
     }
 
     fn begin(&mut self, report: Report, target: &Target) -> Result<(), Failure> {
@@ -380,6 +403,7 @@ impl Sink {
 
     fn add(&mut self, operation: OperationReport, start: Instant) -> Result<(), Failure> {
         self.failed |= operation.findings.iter().any(|finding| finding.outcome == Ending::Failed);
+        self.contradicted |= operation.finding(EXPECTED).is_some_and(|finding| finding.is(false));
         let report = self.reports.last_mut().expect("a device was begun");
         report.operations.push(operation);
         report.time.elapsed_since(start);

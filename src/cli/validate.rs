@@ -1,6 +1,8 @@
 //! `schema` and `validate`.
 
-use mxprobe::report::{check, comparison_schema, list_schema, plain, schema as report_schema};
+use mxprobe::report::{
+    check, comparison_schema, identification_schema, list_schema, plain, schema as report_schema, verification_schema,
+};
 
 use super::{
     Outcome,
@@ -15,6 +17,8 @@ pub(crate) fn schema(arguments: &Schema) -> Outcome {
         SchemaOf::Report => report_schema(),
         SchemaOf::List => list_schema(),
         SchemaOf::Comparison => comparison_schema(),
+        SchemaOf::Identification => identification_schema(),
+        SchemaOf::Verification => verification_schema(),
     })
 }
 

@@ -5,13 +5,17 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
 };
 
-use mxprobe::{probes, report::OperationReport};
+use mxprobe::{
+    identify::{self, Comparison},
+    probes,
+    report::{IdentifiedOperation, OperationReport, VerifiedOperation},
+};
 use mxprobe_api::{
     Device, DeviceInfo, Elements, Error, Issued, Operation, OperationId, OperationSet, Refusal, TileBatch,
 };
 use serde::{Deserialize, Serialize};
 
-use super::{Outcome, catalog, failure::Failure, registry::Entry, select};
+use super::{Outcome, catalog, failure::Failure, identify as identifying, registry::Entry, select, verify};
 
 /// What a worker is asked.
 #[derive(Debug, Serialize, Deserialize)]
@@ -19,6 +23,32 @@ use super::{Outcome, catalog, failure::Failure, registry::Entry, select};
 pub(crate) enum Request {
     /// Which devices a backend finds.
     Discover(String),
+    /// The models of some operations of one device, in this order.
+    Identify {
+        /// The backend.
+        backend: String,
+        /// The device's exact selector.
+        device: String,
+        /// The operations.
+        operations: Vec<OperationId>,
+        /// What inputs are drawn from.
+        seed: u64,
+    },
+    /// The comparison of some operations of one device with a model, in this order.
+    Verify {
+        /// The backend.
+        backend: String,
+        /// The device's exact selector.
+        device: String,
+        /// The operations.
+        operations: Vec<OperationId>,
+        /// The model's name or file.
+        model: String,
+        /// Dots of each operation.
+        count: u64,
+        /// What inputs are drawn from.
+        seed: u64,
+    },
     /// The probes of some operations of one device, in this order.
     Probe {
         /// The backend.
@@ -29,6 +59,8 @@ pub(crate) enum Request {
         operations: Vec<OperationId>,
         /// Which probes; all, if none is named.
         wanted: Vec<String>,
+        /// The model that each operation is compared with.
+        expect: Option<String>,
     },
 }
 
@@ -45,6 +77,12 @@ pub(crate) enum Answer {
         /// The device was lost; no other operation will follow.
         device_lost: bool,
     },
+    /// To `Identify`: the next operation.
+    Identified(Box<IdentifiedOperation>),
+    /// To `Verify`: the next operation.
+    Verified(Box<VerifiedOperation>),
+    /// What goes on, in words.
+    Progress(String),
     /// The device could not be opened.
     Refused(String),
 }
@@ -60,10 +98,27 @@ pub(crate) fn serve() -> Outcome {
             let entry = Entry::named(&name).ok_or_else(|| unknown(&name))?;
             answer(&Answer::Found(catalog::here(entry)))
         }
-        Request::Probe { backend, device, operations, wanted } => {
+        Request::Identify { backend, device, operations, seed } => {
             let entry = Entry::named(&backend).ok_or_else(|| unknown(&backend))?;
             match entry.open(&device) {
-                Ok(device) => probe_each(device, &operations, &wanted, answer),
+                Ok(device) => identifying::identify_each(device.as_ref(), &operations, seed, &mut answer),
+                Err(error) => answer(&Answer::Refused(error.to_string())),
+            }
+        }
+        Request::Verify { backend, device, operations, model, count, seed } => {
+            let entry = Entry::named(&backend).ok_or_else(|| unknown(&backend))?;
+            match (entry.open(&device), mxprobe_sim::load(&model)) {
+                (Ok(device), Ok(model)) => {
+                    let comparison = Comparison { count, seed };
+                    verify::verify_each(device.as_ref(), &operations, &model, comparison, &mut answer)
+                }
+                (Err(error), _) | (_, Err(error)) => answer(&Answer::Refused(error.to_string())),
+            }
+        }
+        Request::Probe { backend, device, operations, wanted, expect } => {
+            let entry = Entry::named(&backend).ok_or_else(|| unknown(&backend))?;
+            match entry.open(&device) {
+                Ok(device) => probe_each(device, &operations, &wanted, expect.as_deref(), answer),
                 Err(error) => answer(&Answer::Refused(error.to_string())),
             }
         }
@@ -76,17 +131,25 @@ pub(crate) fn probe_each(
     device: Box<dyn Device>,
     operations: &[OperationId],
     wanted: &[String],
+    expect: Option<&str>,
     mut answer: impl FnMut(&Answer) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let is_wanted = |name: &str| select::is_wanted(wanted, name);
     let is_wanted: Option<&dyn Fn(&str) -> bool> = if wanted.is_empty() { None } else { Some(&is_wanted) };
+    let expected = match expect.map(mxprobe_sim::load).transpose() {
+        Ok(model) => model,
+        Err(error) => return answer(&Answer::Refused(error.to_string())),
+    };
     let device = Watched { inner: device, lost: AtomicBool::new(false) };
     for id in operations {
         let Some(operation) = device.operations().get(id) else {
             let selector = &device.info().selector;
             return answer(&Answer::Refused(format!("{selector} has no operation {id} any more")));
         };
-        let report = Box::new(probes::probe(&device, operation, is_wanted));
+        let mut report = Box::new(probes::probe(&device, operation, is_wanted));
+        if let (Some(model), Some(name)) = (&expected, expect) {
+            report.findings.push(identify::as_expected(&device, operation, model, name));
+        }
         let device_lost = device.lost.load(Ordering::Relaxed);
         answer(&Answer::Probed { report, device_lost })?;
         if device_lost {

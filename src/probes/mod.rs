@@ -112,6 +112,42 @@ pub fn probe(device: &dyn Device, operation: &Operation, wanted: Option<&dyn Fn(
     }
 }
 
+/// The order of summation, as far as it shows.
+#[derive(Clone, Debug)]
+pub struct Summation {
+    /// The tree, where the formats are wide enough to show it.
+    pub tree: Option<Tree>,
+    /// Products that join c's sum, step by step; empty where not even that shows.
+    pub blocks: Vec<Vec<usize>>,
+    /// In words; or why it does not show.
+    pub statement: String,
+}
+
+/// Asks for the order of summation alone, and first what it builds on.
+///
+/// # Errors
+/// What the device reports.
+pub fn summation(subject: &Subject<'_>) -> Result<Summation, Error> {
+    let mut facts = Facts::default();
+    subnormals::ask_inputs(subject)?;
+    let findings = order::ask(subject, &mut facts)?;
+    let found = findings.iter().find(|finding| finding.probe == "order.tree");
+    let statement =
+        found.map_or_else(String::new, |finding| finding.reason.clone().unwrap_or_else(|| finding.statement.clone()));
+    let blocks = findings.iter().find(|finding| finding.probe == "order.blocks");
+    let blocks = blocks.and_then(|finding| serde_json::from_value(finding.value.clone()?).ok()).unwrap_or_default();
+    Ok(Summation { tree: facts.structure.and_then(|structure| structure.tree), blocks, statement })
+}
+
+/// Asks whether the same dot gives the same bits again, at every position, and whatever stands beside it: a finding each,
+/// whose value is `true` or `false`.
+///
+/// # Errors
+/// What the device reports.
+pub fn steadiness(subject: &Subject<'_>) -> Result<Vec<Finding>, Error> {
+    position::ask(subject)
+}
+
 type Question = fn(&Subject<'_>, &mut Facts) -> Result<Vec<Finding>, Error>;
 
 fn ask_all(subject: &Subject<'_>, findings: &mut Vec<Finding>) {

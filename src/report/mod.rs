@@ -7,6 +7,7 @@ mod csv;
 mod document;
 mod groups;
 mod html;
+mod identification;
 mod json;
 mod markdown;
 mod matching;
@@ -29,6 +30,10 @@ pub use compare::{
     Alone, Answer, COMPARISON_SCHEMA, Compared, Comparison, DotCompared, Match, MatchedBy, Side, State, compare,
 };
 pub use groups::grouped;
+pub use identification::{
+    IDENTIFICATION_SCHEMA, IdentificationOutcome, IdentificationReport, IdentifiedOperation, VERIFICATION_SCHEMA,
+    VerificationReport, VerifiedOperation, identification_schema, verification_schema,
+};
 pub use json::to_json;
 pub use provenance::{Host, Time, Tool, build_version, now};
 pub use screen::{Style, wrap};

@@ -5,6 +5,7 @@ mod bad_input;
 mod distinguish;
 mod eval;
 mod gemm;
+mod identify;
 #[cfg(feature = "fault-devices")]
 mod isolation;
 mod listing;

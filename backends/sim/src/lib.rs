@@ -5,6 +5,7 @@
 //! agree with it bit for bit.
 #![deny(unsafe_code)]
 
+mod compose;
 mod device;
 mod document;
 mod exact;
@@ -16,9 +17,10 @@ mod model;
 mod trace;
 mod tree;
 
+pub use compose::plan_of;
 pub use device::{ModelDevice, SimBackend};
 pub use exact::{Dot, evaluate};
-pub use fast::{Evaluator, Path};
+pub use fast::{Evaluator, Path, Sample};
 pub use gemm::{Matrices, multiply};
 pub use library::{load, shipped};
 pub use model::{

@@ -544,7 +544,7 @@ fn expand(text: &str) -> Result<Vec<String>, String> {
 }
 
 /// What a plan needs of an operation's formats.
-fn check_plan(id: &OperationId, plan: &Plan, adders: &[Adder]) -> Result<(), String> {
+pub(crate) fn check_plan(id: &OperationId, plan: &Plan, adders: &[Adder]) -> Result<(), String> {
     let last = plan.nodes.last().map(|node| &adders[node.adder]);
     let output = match last.map(|adder| adder.output) {
         Some(Output::Float { format, .. } | Output::Integer { format, .. }) => format,
@@ -712,7 +712,7 @@ impl Adder {
     }
 }
 
-const BELOW: [(&str, Below); 5] = [
+pub(crate) const BELOW: [(&str, Below); 5] = [
     ("truncate", Below::Truncate),
     ("floor", Below::Floor),
     ("ones-complement", Below::OnesComplement),

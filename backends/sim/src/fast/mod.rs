@@ -9,6 +9,7 @@ mod double;
 mod drive;
 mod integer;
 mod operand;
+mod sample;
 mod scalar;
 mod simd;
 mod sums;
@@ -23,6 +24,8 @@ use crate::{
     model::{Adder, Model, Unit},
     tree::Plan,
 };
+pub use sample::Sample;
+
 use chain::ChainPlan;
 use double::DoublePlan;
 use integer::IntegerPlan;

@@ -1,0 +1,154 @@
+//! Dots taken apart once, for many evaluators of one operation.
+
+use mxprobe_api::{Error, OperationId};
+
+use super::{
+    Evaluator, Kernels, Path,
+    scalar::{Compiled, UnpackedDot},
+    unpack::{Reader, Unpacked},
+};
+use crate::{
+    exact::Dot,
+    model::{Adder, Basis, Flush, Origin, Provenance, Unit, check_plan},
+    tree::{Plan, Tree},
+};
+
+/// Dots of one operation, read as one rule of flushing reads them.
+///
+/// Elements are stored dot by dot: k of A, k of B, one of C, and scales where the operation has them.
+#[derive(Clone, Debug)]
+pub struct Sample {
+    k: usize,
+    scale_blocks: usize,
+    flush: Flush,
+    a: Vec<Unpacked>,
+    b: Vec<Unpacked>,
+    c: Vec<Unpacked>,
+    scale_a: Vec<Unpacked>,
+    scale_b: Vec<Unpacked>,
+    bits: Vec<Bits>,
+}
+
+/// A dot as it was given, for the exact evaluator.
+#[derive(Clone, Debug)]
+struct Bits {
+    a: Vec<u64>,
+    b: Vec<u64>,
+    c: u64,
+    scales: Option<(Vec<u64>, Vec<u64>)>,
+}
+
+impl Sample {
+    /// An empty sample for evaluators that flush so.
+    #[must_use]
+    pub fn new(id: &OperationId, flush: Flush) -> Self {
+        let k = id.shape.sizes().2;
+        let scale_blocks = id.block_scale().map_or(0, |scale| k.div_ceil(scale.block));
+        let (a, b, c, scale_a, scale_b) = (Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Self { k, scale_blocks, flush, a, b, c, scale_a, scale_b, bits: Vec::new() }
+    }
+
+    /// How the operands were read.
+    #[must_use]
+    pub fn flush(&self) -> Flush {
+        self.flush
+    }
+
+    /// How many dots it holds.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.c.len()
+    }
+
+    /// Whether it holds none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.c.is_empty()
+    }
+
+    /// Adds a dot.
+    ///
+    /// # Panics
+    /// If it has another number of products or scales than the operation.
+    pub fn push(&mut self, id: &OperationId, dot: Dot<'_>) {
+        assert!(dot.a.len() == self.k && dot.b.len() == self.k, "k is {}", self.k);
+        let Flush { a, b, c, to_positive } = self.flush;
+        let (read_a, read_b) = (Reader::new(id.a, a, to_positive), Reader::new(id.b, b, to_positive));
+        self.a.extend(dot.a.iter().map(|bits| read_a.read(*bits)));
+        self.b.extend(dot.b.iter().map(|bits| read_b.read(*bits)));
+        self.c.push(Reader::new(id.c, c, to_positive).read(dot.c));
+        if let (Some(scale), Some((of_a, of_b))) = (id.block_scale(), dot.scales) {
+            assert!(of_a.len() == self.scale_blocks && of_b.len() == self.scale_blocks, "{} scales", self.scale_blocks);
+            let reader = Reader::new(scale.format, false, false);
+            self.scale_a.extend(of_a.iter().map(|bits| reader.read(*bits)));
+            self.scale_b.extend(of_b.iter().map(|bits| reader.read(*bits)));
+        }
+        let scales = dot.scales.map(|(a, b)| (a.to_vec(), b.to_vec()));
+        self.bits.push(Bits { a: dot.a.to_vec(), b: dot.b.to_vec(), c: dot.c, scales });
+    }
+
+    fn unpacked(&self, at: usize) -> UnpackedDot<'_> {
+        let (k, blocks) = (self.k, self.scale_blocks);
+        UnpackedDot {
+            a: &self.a[at * k..][..k],
+            b: &self.b[at * k..][..k],
+            c: self.c[at],
+            scale_a: &self.scale_a[at * blocks..][..blocks],
+            scale_b: &self.scale_b[at * blocks..][..blocks],
+        }
+    }
+}
+
+impl Evaluator {
+    /// An evaluator of adders and a plan over them that stand in no file: what whoever fits a model tries.
+    ///
+    /// # Errors
+    /// If the plan does not fit the operation: it gives another format than D, or names an adder that is not there.
+    pub fn of_plan(adders: &[Adder], flush: Flush, plan: &Plan, id: &OperationId, path: Path) -> Result<Self, Error> {
+        if plan.nodes.is_empty() || plan.nodes.iter().any(|node| node.adder >= adders.len()) {
+            return Err(Error::invalid(format!("a plan of {} adders names another, or none", adders.len())));
+        }
+        check_plan(id, plan, adders).map_err(|error| Error::invalid(format!("{id}: {error}")))?;
+        let origin = Origin { basis: Basis::Assumed, source: String::new() };
+        let unit = Unit {
+            name: None,
+            operations: Vec::new(),
+            tree: String::new(),
+            parsed: Tree::None,
+            flush,
+            note: None,
+            provenance: Provenance { origin, exceptions: std::collections::BTreeMap::new() },
+        };
+        let compiled = Compiled::new(adders, &unit, plan, id);
+        let path = path.min(super::simd::fastest());
+        let kernel = Kernels::of(adders, &unit, plan, id, path);
+        let path = if matches!(kernel, Kernels::None) { path.min(Path::Scalar) } else { path };
+        Ok(Self { id: id.clone(), adders: adders.to_vec(), unit, plan: plan.clone(), compiled, kernel, path })
+    }
+
+    /// d of the dots of a sample that `which` numbers, in that order, until `visit` returns false.
+    ///
+    /// # Panics
+    /// If the sample is of another operation or was read with another rule of flushing, or a number is not below its
+    /// length.
+    pub fn visit(
+        &self,
+        sample: &Sample,
+        which: impl IntoIterator<Item = usize>,
+        mut visit: impl FnMut(usize, u64) -> bool,
+    ) {
+        assert!(sample.flush == self.unit.flush, "a sample read as {:?}", sample.flush);
+        let mut scratch = self.compiled.scratch();
+        for at in which {
+            let d = self.compiled.evaluate(sample.unpacked(at), &mut scratch);
+            let d = d.unwrap_or_else(|| {
+                let bits = &sample.bits[at];
+                let scales = bits.scales.as_ref().map(|(a, b)| (&a[..], &b[..]));
+                self.exact(Dot { a: &bits.a, b: &bits.b, c: bits.c, scales })
+            });
+            if !visit(at, d) {
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,267 @@
+//! What was asked and answered: dots, d, and how often the device was asked.
+
+use std::time::{Duration, Instant};
+
+use mxprobe_api::{Decoded, Error, Format};
+use mxprobe_sim::{Flush, Sample};
+
+use crate::{
+    dots::{Dot, draw},
+    probes::{Leaf, Number, Subject},
+    report::Evidence,
+};
+
+/// The experiments of one operation.
+pub(super) struct Experiments<'a, 's> {
+    pub(super) subject: &'a Subject<'s>,
+    pub(super) dots: Vec<Dot>,
+    pub(super) answers: Vec<u64>,
+    /// Dots of ordinary values: nothing in them is subnormal, special, near an end of a range or a negative zero.
+    pub(super) ordinary: Vec<usize>,
+    /// Batches asked since the tree was known.
+    pub(super) rounds: usize,
+    /// When to stop searching.
+    pub(super) deadline: Instant,
+    samples: Vec<Sample>,
+}
+
+impl<'a, 's> Experiments<'a, 's> {
+    pub(super) fn new(subject: &'a Subject<'s>, limit: Duration) -> Self {
+        let deadline = Instant::now() + limit;
+        Self {
+            deadline,
+            subject,
+            dots: Vec::new(),
+            answers: Vec::new(),
+            ordinary: Vec::new(),
+            rounds: 0,
+            samples: Vec::new(),
+        }
+    }
+
+    /// One round: asks, and keeps what was asked.
+    pub(super) fn ask(&mut self, dots: Vec<Dot>) -> Result<(), Error> {
+        let answers = self.only_ask(&dots)?;
+        self.keep(dots, answers);
+        Ok(())
+    }
+
+    /// Whether the time for searching is over.
+    pub(super) fn is_late(&self) -> bool {
+        Instant::now() > self.deadline
+    }
+
+    /// One round whose dots are not kept.
+    pub(super) fn only_ask(&mut self, dots: &[Dot]) -> Result<Vec<u64>, Error> {
+        self.rounds += 1;
+        self.subject.ask(dots)
+    }
+
+    pub(super) fn keep(&mut self, dots: Vec<Dot>, answers: Vec<u64>) {
+        let id = self.subject.id();
+        for (dot, answer) in dots.into_iter().zip(answers) {
+            for sample in &mut self.samples {
+                push(sample, id, &dot);
+            }
+            if is_ordinary(self.subject, &dot, answer) {
+                self.ordinary.push(self.dots.len());
+            }
+            self.dots.push(dot);
+            self.answers.push(answer);
+        }
+    }
+
+    /// The dots as evaluators that flush so read them.
+    pub(super) fn sample(&mut self, flush: Flush) -> &Sample {
+        let at = self.samples.iter().position(|sample| sample.flush() == flush).unwrap_or_else(|| {
+            self.samples.push(sample_of(self.subject, &self.dots, flush));
+            self.samples.len() - 1
+        });
+        &self.samples[at]
+    }
+}
+
+fn push(sample: &mut Sample, id: &mxprobe_api::OperationId, dot: &Dot) {
+    let scales = dot.scales.as_ref().map(|(a, b)| (&a[..], &b[..]));
+    sample.push(id, mxprobe_sim::Dot { a: &dot.a, b: &dot.b, c: dot.c, scales });
+}
+
+/// Dots as evaluators that flush so read them.
+pub(super) fn sample_of(subject: &Subject<'_>, dots: &[Dot], flush: Flush) -> Sample {
+    let mut sample = Sample::new(subject.id(), flush);
+    dots.iter().for_each(|dot| push(&mut sample, subject.id(), dot));
+    sample
+}
+
+/// The exponent of a normal value, `None` for +0, `Err` for anything else.
+fn normal(format: Format, bits: u64) -> Result<Option<i32>, ()> {
+    match format.decode(bits) {
+        Decoded::Zero { negative: false } => Ok(None),
+        Decoded::Finite { significand, exponent, .. } if significand >> format.fraction_bits() != 0 => {
+            Ok(Some(exponent))
+        }
+        _ => Err(()),
+    }
+}
+
+fn is_ordinary(subject: &Subject<'_>, dot: &Dot, answer: u64) -> bool {
+    let id = subject.id();
+    let (Some(d), Ok(Some(of_answer))) = (id.d.as_float(), normal(id.d, answer)) else { return false };
+    let room = if id.d.bits() < 32 { 2 } else { 8 };
+    let (low, high) = (d.min_exponent() + room, d.max_exponent() - room);
+    let mut top = None;
+    let mut within = |exponent: Option<i32>| {
+        top = top.max(exponent);
+        exponent.is_none_or(|exponent| exponent <= high && (id.d.bits() < 32 || exponent >= low))
+    };
+    let Ok(of_c) = normal(id.c, dot.c) else { return false };
+    if !within(of_c) {
+        return false;
+    }
+    for (k, (a, b)) in dot.a.iter().zip(&dot.b).enumerate() {
+        let (Ok(of_a), Ok(of_b)) = (normal(id.a, *a), normal(id.b, *b)) else { return false };
+        let mut scaled = 0;
+        if let (Some(scale), Some((scale_a, scale_b))) = (id.block_scale(), &dot.scales) {
+            let of = |bits: u64| normal(scale.format, bits).ok().flatten();
+            let (Some(of_a), Some(of_b)) = (of(scale_a[k / scale.block]), of(scale_b[k / scale.block])) else {
+                return false;
+            };
+            scaled = of_a + of_b;
+        }
+        if !within(of_a.zip(of_b).map(|(x, y)| x + y + scaled)) {
+            return false;
+        }
+    }
+    of_answer >= low && of_answer <= high && top.is_some_and(|top| top >= low + 2)
+}
+
+/// The dots of the first round: two and three terms at every distance and level, and every class of inputs.
+pub(super) fn first_dots(subject: &Subject<'_>, drawn: usize, seed: u64) -> Vec<Dot> {
+    let mut dots = Vec::new();
+    if !subject.id().is_integer() {
+        ladders(subject, &mut dots);
+        specials(subject, &mut dots);
+    }
+    dots.extend(draw(subject.id(), seed, drawn));
+    dots
+}
+
+/// Significands of the large term, and of the small ones.
+const LARGE: [i128; 3] = [4, 5, 7];
+const SMALL: [i128; 4] = [4, 6, 7, 5];
+
+/// A large term and smaller ones at every distance below it, at the top, the middle and the bottom of the range.
+fn ladders(subject: &Subject<'_>, dots: &mut Vec<Dot>) {
+    let k = subject.k();
+    let product = Leaf::Product;
+    let mut places = vec![(Leaf::C, product(0), product(k - 1)), (product(0), Leaf::C, product(k - 1))];
+    if k > 1 {
+        places.extend([
+            (product(0), product(1), Leaf::C),
+            (product(k - 1), product(0), product(k / 2)),
+            (product(k / 2), product(k - 1), product(0)),
+            (product(1), product(0), product(k / 2)),
+        ]);
+    }
+    let (low, high) = subject.exponents(product(0));
+    let (c_low, c_high) = subject.exponents(Leaf::C);
+    let d = subject
+        .id()
+        .d
+        .as_float()
+        .map_or((0, 0), |float| (float.min_exponent() - float.fraction_bits.cast_signed(), float.max_exponent()));
+    let least = subject.id().d.as_float().map_or(0, mxprobe_api::FloatEncoding::min_exponent);
+    let tops = [0, (high.min(c_high) - 3).max(0), least, d.0 + 3, i32::midpoint(low.max(c_low), 0)];
+    let mut turn = 0usize;
+    for (large, small, third) in &places {
+        for top in tops {
+            for distance in 0..=68 {
+                turn += 1;
+                let value = Number::new(LARGE[turn % 3], top - 2);
+                let step = Number::new(SMALL[turn / 3 % 4], top - 2 - distance);
+                let signs = [(1, 1), (1, -1), (-1, 1), (-1, -1)];
+                let (of_large, of_small) = signs[turn % 4];
+                let mut leaves = vec![(*large, value.times(of_large)), (*small, step.times(of_small))];
+                dots.extend(subject.dot(&leaves));
+                // The same with a third term that cancels the large one, or is as small as the second.
+                if third != large && third != small {
+                    let other = if turn.is_multiple_of(2) { value.times(-of_large) } else { step.times(of_small) };
+                    leaves.push((*third, other));
+                    dots.extend(subject.dot(&leaves));
+                }
+                leaves.truncate(1);
+                leaves.push((*small, step.times(-of_small)));
+                dots.extend(subject.dot(&leaves));
+            }
+        }
+    }
+}
+
+/// NaN with payloads in each operand, Inf·0, Inf − Inf, zeros of both signs.
+fn specials(subject: &Subject<'_>, dots: &mut Vec<Dot>) {
+    let id = subject.id();
+    let zeros = subject.zeros();
+    let k = subject.k();
+    let payloads = |format: Format| -> Vec<u64> {
+        let sign = format.negative_zero().unwrap_or(0);
+        let quiet = format.nan().into_iter().flat_map(|nan| [nan, nan | sign]);
+        let unread = format.as_float().map_or(0, |float| float.unread_bits);
+        let signalling = format.infinity(false).map(|infinity| infinity | 1 << unread);
+        quiet.chain(signalling).chain(signalling.map(|nan| nan | sign)).collect()
+    };
+    for at in [0, k / 2, k - 1] {
+        for nan in payloads(id.a) {
+            let mut dot = zeros.clone();
+            (dot.a[at], dot.b[at]) = (nan, id.b.one());
+            dots.push(dot.clone());
+            dot.c = id.c.one();
+            dots.push(dot);
+        }
+        for nan in payloads(id.b) {
+            let mut dot = zeros.clone();
+            (dot.a[at], dot.b[at]) = (id.a.one(), nan);
+            dots.push(dot);
+        }
+        if let Some(infinity) = id.a.infinity(false) {
+            let mut dot = zeros.clone();
+            (dot.a[at], dot.b[at]) = (infinity, 0);
+            dots.push(dot.clone());
+            dot.b[at] = id.b.one();
+            dots.push(dot.clone());
+            if let Some(minus) = id.c.infinity(true) {
+                dots.push(Dot { c: minus, ..dot });
+            }
+        }
+    }
+    for nan in payloads(id.c) {
+        let mut dot = Dot { c: nan, ..zeros.clone() };
+        dots.push(dot.clone());
+        (dot.a[0], dot.b[0]) = (id.a.one(), id.b.one());
+        dots.push(dot.clone());
+        if let Some(infinity) = id.a.infinity(false) {
+            (dot.a[0], dot.b[0]) = (infinity, 0);
+            dots.push(dot.clone());
+        }
+        for other in payloads(id.a) {
+            (dot.a[0], dot.b[0]) = (other, id.b.one());
+            dots.push(dot.clone());
+        }
+    }
+}
+
+/// The dot of some evidence, and what it gave; `None` where its bits do not fit the operation.
+pub(super) fn of_evidence(subject: &Subject<'_>, evidence: &Evidence) -> Option<(Dot, u64)> {
+    let id = subject.id();
+    let bits = |format: Format, texts: &[String]| -> Option<Vec<u64>> {
+        texts.iter().map(|text| format.parse_hex(text).ok()).collect()
+    };
+    let scales = match (id.block_scale(), &evidence.scale_a, &evidence.scale_b) {
+        (Some(scale), Some(a), Some(b)) => Some((bits(scale.format, a)?, bits(scale.format, b)?)),
+        (None, ..) => None,
+        _ => return None,
+    };
+    let c = id.c.parse_hex(&evidence.c).ok()?;
+    let dot = Dot { a: bits(id.a, &evidence.a)?, b: bits(id.b, &evidence.b)?, c, scales };
+    (dot.a.len() == subject.k() && dot.b.len() == subject.k()).then_some(())?;
+    Some((dot, id.d.parse_hex(&evidence.d).ok()?))
+}

@@ -1,0 +1,148 @@
+//! A skeleton with parameters: an executable model of one operation.
+
+use std::rc::Rc;
+
+use mxprobe_api::{Error, Format, OperationId, Overflow, Rounding, Subnormals};
+use mxprobe_sim::{
+    Adder, Basis, Below, Class, Evaluator, Exponent, Flush, GridRule, NanCause, NanRules, Origin, Output, Path,
+    Provenance, Scale, ZeroSign,
+};
+
+use super::skeleton::{Role, Skeleton};
+
+/// An executable model of one operation.
+#[derive(Clone, Debug)]
+pub(super) struct Hypothesis {
+    pub(super) skeleton: Rc<Skeleton>,
+    /// The parameters of each of the skeleton's adders.
+    pub(super) adders: Vec<Adder>,
+    pub(super) flush: Flush,
+}
+
+impl Hypothesis {
+    /// What computes it, one dot at a time.
+    pub(super) fn evaluator(&self, id: &OperationId) -> Result<Evaluator, Error> {
+        Evaluator::of_plan(&self.adders, self.flush, &self.skeleton.plan, id, Path::Scalar)
+    }
+
+    /// How many values differ from the simplest: of two models that agree the simpler is taken.
+    pub(super) fn complexity(&self) -> usize {
+        let of_adder = |adder: &Adder| {
+            let rules: usize = adder.grid.iter().map(|rule| 2 + usize::from(rule.exponent_floor.is_some())).sum();
+            let flags = [
+                adder.value_cut_bits > 0,
+                adder.ignored_values.is_some(),
+                adder.ignored_values.is_some_and(|ignored| ignored.unless_grid_at_most.is_some()),
+                adder.carry_bits.is_some(),
+                adder.normalised_fraction_bits.is_some(),
+                adder.normalised_exponent_floor.is_some(),
+                adder.product_overflow,
+                adder.zero == ZeroSign::Positive,
+                adder.below != Below::Truncate && !adder.grid.is_empty(),
+                adder.normalised_below != Below::Truncate,
+            ];
+            let output = match adder.output {
+                Output::Float { format, fraction_bits, overflow, subnormals, .. } => {
+                    usize::from(fraction_bits != format.fraction_bits())
+                        + usize::from(overflow != Overflow::Ieee)
+                        + usize::from(subnormals != Subnormals::Keep)
+                }
+                _ => 0,
+            };
+            rules + flags.iter().filter(|flag| **flag).count() + output
+        };
+        let flush = [self.flush.a, self.flush.b, self.flush.c, self.flush.to_positive];
+        self.adders.iter().map(of_adder).sum::<usize>() + flush.iter().filter(|flag| **flag).count()
+    }
+}
+
+/// An adder of this output that loses nothing before it rounds.
+pub(super) fn exact(name: &str, output: Output, nan: NanRules) -> Adder {
+    Adder {
+        name: name.to_owned(),
+        grid: Vec::new(),
+        below: Below::Truncate,
+        value_cut_bits: 0,
+        ignored_values: None,
+        carry_bits: None,
+        normalised_fraction_bits: None,
+        normalised_exponent_floor: None,
+        normalised_below: Below::Truncate,
+        scale: Scale::Products,
+        product_overflow: false,
+        output,
+        zero: ZeroSign::Ieee,
+        nan,
+        provenance: Provenance {
+            origin: Origin { basis: Basis::Measured, source: String::new() },
+            exceptions: std::collections::BTreeMap::new(),
+        },
+    }
+}
+
+/// The rules for NaN of an unrounded sum, which gives none.
+pub(super) fn no_nan() -> NanRules {
+    NanRules {
+        order: vec![NanCause::Operand, NanCause::Value, NanCause::Invalid],
+        operand: None,
+        value: None,
+        invalid: 0,
+    }
+}
+
+pub(super) const ROUNDINGS: [Rounding; 5] =
+    [Rounding::NearestEven, Rounding::TowardZero, Rounding::Down, Rounding::Up, Rounding::ToOdd];
+
+pub(super) const BELOWS: [Below; 5] =
+    [Below::Truncate, Below::Floor, Below::Nearest, Below::Sticky, Below::OnesComplement];
+
+/// A result in a format, with the common choices at the ends of the range.
+pub(super) fn float(format: Format, fraction_bits: u32, rounding: Rounding) -> Output {
+    Output::Float { format, fraction_bits, rounding, overflow: Overflow::Ieee, subnormals: Subnormals::Keep }
+}
+
+/// A grid of one rule for all terms.
+pub(super) fn grid(exponent: Exponent, fraction_bits: i32) -> Vec<GridRule> {
+    vec![GridRule { terms: Class::All, exponent, fraction_bits, exponent_floor: None }]
+}
+
+/// What an adder of that role may be, as far as ordinary values show it: the simplest first.
+pub(super) fn cores(role: Role, base: &Adder, id: &OperationId, fraction_bits: u32) -> Vec<Adder> {
+    let mut grids: Vec<(Vec<GridRule>, Below)> = vec![(Vec::new(), Below::Truncate)];
+    if role != Role::Product {
+        for bits in (8..=44).rev() {
+            for exponent in [Exponent::Operands, Exponent::Leading] {
+                grids.extend(BELOWS.map(|below| (grid(exponent, bits), below)));
+            }
+        }
+    }
+    let mut outputs = Vec::new();
+    let formats = if id.d == Format::F32 || id.d == Format::F64 { vec![id.d] } else { vec![Format::F32, id.d] };
+    match role {
+        Role::Root => outputs.extend(ROUNDINGS.map(|rounding| float(id.d, fraction_bits, rounding))),
+        Role::Group => outputs.push(Output::Wide),
+        Role::Inner | Role::Product => {
+            if role == Role::Inner {
+                outputs.push(Output::Wide);
+            }
+            for format in formats {
+                let bits = if format == id.d { fraction_bits } else { format.fraction_bits() };
+                outputs.extend(ROUNDINGS.map(|rounding| float(format, bits, rounding)));
+            }
+        }
+    }
+    let scales = if role == Role::Group && id.block_scale().is_some() {
+        &[Scale::Products, Scale::Sum][..]
+    } else {
+        &[Scale::Products][..]
+    };
+    let mut found = Vec::with_capacity(grids.len() * outputs.len());
+    for output in outputs {
+        for scale in scales {
+            for (grid, below) in &grids {
+                found.push(Adder { grid: grid.clone(), below: *below, output, scale: *scale, ..base.clone() });
+            }
+        }
+    }
+    found
+}

@@ -1,0 +1,108 @@
+//! What is already known beside what was identified: shipped models that compute the same, probes that say otherwise.
+
+use mxprobe_api::{Device, Error, Operation, OperationId};
+use mxprobe_sim::{Evaluator, Model, ModelDevice, Path, shipped};
+
+use super::{Arithmetic, Comparison, verify};
+use crate::{
+    dots::{Draw, seed_of},
+    probes::probe,
+    report::{Finding, Outcome},
+};
+
+/// Dots on which a shipped model is compared with what was identified.
+const COMPARED: usize = 20_000;
+
+/// Shipped models with an operation of the same shape and formats that gives the same bits for everything compared.
+///
+/// # Errors
+/// If the arithmetic fits its own operation not.
+pub fn equals(arithmetic: &Arithmetic, seed: u64) -> Result<Vec<String>, Error> {
+    let id = &arithmetic.operation;
+    let names: Vec<&str> = arithmetic.adders.iter().map(|adder| adder.name.as_str()).collect();
+    let plan = mxprobe_sim::plan_of(&arithmetic.tree, &names, id.shape.sizes().2)?;
+    let own = Evaluator::of_plan(&arithmetic.adders, arithmetic.flush, &plan, id, Path::Scalar)?;
+    let mut rivals: Vec<(String, Evaluator)> = Vec::new();
+    for model in shipped() {
+        let same = model.operations.keys().find(|other| alike(id, other));
+        if let Some(other) = same {
+            rivals.push((format!("{} {other}", model.name), Evaluator::new(model, other)?));
+        }
+    }
+    for dot in Draw::new(id, seed_of(seed, 9)).take(COMPARED) {
+        let scales = dot.scales.as_ref().map(|(a, b)| (&a[..], &b[..]));
+        let dot = mxprobe_sim::Dot { a: &dot.a, b: &dot.b, c: dot.c, scales };
+        let d = own.dot(dot);
+        rivals.retain(|(_, rival)| rival.dot(dot) == d);
+        if rivals.is_empty() {
+            break;
+        }
+    }
+    Ok(rivals.into_iter().map(|(name, _)| name).collect())
+}
+
+/// Whether two operations take the same dots.
+fn alike(id: &OperationId, other: &OperationId) -> bool {
+    let of = |id: &OperationId| {
+        (id.shape.k, id.d, id.a, id.b, id.c, id.block_scale().map(|scale| (scale.format, scale.block)))
+    };
+    of(id) == of(other) && id.has("satfinite") == other.has("satfinite")
+}
+
+/// The findings that the probes make of the device and of the model, where they differ.
+#[must_use]
+pub fn disagreements(device: &dyn Device, operation: &Operation, model: &Model) -> Vec<String> {
+    let Some(modelled) = model.operations.get(&operation.id) else { return Vec::new() };
+    let of_device = probe(device, operation, None);
+    let of_model = probe(&ModelDevice::new(model.clone()), modelled, None);
+    let mut found = Vec::new();
+    for finding in of_device.findings.iter().filter(|finding| finding.probe != "instruction") {
+        let Some(other) = of_model.finding(&finding.probe) else { continue };
+        if (finding.outcome, &finding.value) != (other.outcome, &other.value) {
+            let said = |finding: &Finding| match (finding.outcome, &finding.reason) {
+                (Outcome::Measured, _) => finding.statement.clone(),
+                (_, Some(reason)) => reason.clone(),
+                (..) => "nothing".into(),
+            };
+            found.push(format!("{}: the device: {}; the model: {}", finding.probe, said(finding), said(other)));
+        }
+    }
+    found
+}
+
+/// The finding that a comparison with an expected model makes: whether it gives the same bits.
+pub const EXPECTED: &str = "expected";
+
+/// Dots of such a comparison.
+const EXPECTED_DOTS: u64 = 200_000;
+
+/// Compares an operation with the model that is expected of it, as one more finding of a run.
+#[must_use]
+pub fn as_expected(device: &dyn Device, operation: &Operation, model: &Model, name: &str) -> Finding {
+    let finding = |outcome: Outcome, reason: Option<String>, value: Option<bool>, statement: String| Finding {
+        probe: EXPECTED.into(),
+        outcome,
+        reason,
+        value: value.map(Into::into),
+        statement,
+        evidence: Vec::new(),
+    };
+    if !model.operations.contains_key(&operation.id) {
+        let reason = format!("the model {name} has no operation {}", operation.id);
+        return finding(Outcome::Unsupported, Some(reason), None, String::new());
+    }
+    let comparison = Comparison { count: EXPECTED_DOTS, seed: 1 };
+    match verify(device, operation, model, comparison, &|_| ()) {
+        Err(error) => finding(Outcome::Failed, Some(error.to_string()), None, String::new()),
+        Ok(found) if found.mismatches == 0 => {
+            let statement = format!("{} dots have the bits of the model {name}", found.dots);
+            finding(Outcome::Measured, None, Some(true), statement)
+        }
+        Ok(found) => {
+            let statement =
+                format!("{} of {} dots have other bits than the model {name}", found.mismatches, found.dots);
+            let finding = finding(Outcome::Measured, None, Some(false), statement);
+            Finding { evidence: found.evidence, ..finding }
+        }
+    }
+}

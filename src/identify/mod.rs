@@ -1,0 +1,446 @@
+//! Identifies a unit: writes the executable model of whatever computes, without help, and then tries to break it.
+//!
+//! The tree comes from experiments on the order of summation, the parameters of its adders from one batch of structured
+//! inputs and a search through everything that a model file can say; what is found is attacked with inputs it has not
+//! seen, and widened where it fails. A unit that nothing in the family explains is reported as such, never fitted.
+
+mod document;
+mod experiments;
+mod expression;
+mod hypothesis;
+mod known;
+mod moves;
+mod nan;
+mod search;
+mod simplify;
+mod skeleton;
+mod verify;
+mod words;
+
+use std::{rc::Rc, time::Duration};
+
+use mxprobe_api::{Device, Error, Operation, OperationId};
+use mxprobe_sim::{Adder, Flush, Output};
+
+pub use document::model_of;
+pub use known::{EXPECTED, as_expected, disagreements, equals};
+pub use verify::{Comparison, decimal, verify};
+pub use words::parameters;
+
+use crate::{
+    dots::{Dot, draw, seed_of, simplest},
+    probes::{Subject, Tree, probe, steadiness, summation},
+    report::Evidence,
+};
+use experiments::Experiments;
+use hypothesis::{Hypothesis, exact, no_nan};
+use search::Scored;
+use skeleton::{Skeleton, guesses, readings};
+
+/// How hard to try.
+#[derive(Clone, Copy, Debug)]
+pub struct Effort {
+    /// What inputs are drawn from.
+    pub seed: u64,
+    /// Structured dots of the first round, beside the directed ones.
+    pub first: usize,
+    /// Dots of one attack on what was found.
+    pub attack: usize,
+    /// Rounds after the tree, at the most.
+    pub rounds: usize,
+    /// How long to search before the unit is reported as not explained.
+    pub time: Duration,
+}
+
+impl Default for Effort {
+    fn default() -> Self {
+        Self { seed: 1, first: 3_000, attack: 50_000, rounds: 12, time: Duration::from_secs(30) }
+    }
+}
+
+/// The arithmetic of one operation.
+#[derive(Clone, Debug)]
+pub struct Arithmetic {
+    /// The operation.
+    pub operation: OperationId,
+    /// The tree, as in a model file, over the adders' names.
+    pub tree: String,
+    /// The adders.
+    pub adders: Vec<Adder>,
+    /// Whose subnormals are read as zero.
+    pub flush: Flush,
+}
+
+/// What was learnt about one operation.
+#[derive(Clone, Debug)]
+pub struct Identification {
+    /// The operation.
+    pub operation: OperationId,
+    /// The outcome.
+    pub outcome: Outcome,
+    /// The tree in words, where it shows.
+    pub order: Option<String>,
+    /// Batches asked once the tree was known.
+    pub rounds: usize,
+    /// Dots asked in all.
+    pub dots: u64,
+    /// Dots on which the final model was compared with the unit.
+    pub tested: usize,
+    /// Candidates that were tried.
+    pub readings: usize,
+    /// Inputs that made the search go on: what had been found until then failed on them.
+    pub counterexamples: Vec<Evidence>,
+}
+
+/// How an identification ended.
+#[derive(Clone, Debug)]
+pub enum Outcome {
+    /// A model explains every dot asked.
+    Identified(Arithmetic),
+    /// The same dot gives other bits when asked again, beside others or elsewhere.
+    Unrepeatable {
+        /// What differs.
+        what: String,
+        /// The dot, and what it gave.
+        evidence: Option<Evidence>,
+    },
+    /// Nothing in the family explains every dot.
+    Outside {
+        /// The simplest dot that the nearest candidate does not explain.
+        evidence: Option<Evidence>,
+        /// The nearest candidate.
+        nearest: Arithmetic,
+        /// Dots that it explains, of those asked.
+        explained: usize,
+        /// Dots that it was compared on.
+        of: usize,
+    },
+}
+
+impl Identification {
+    /// The arithmetic, where it was identified.
+    #[must_use]
+    pub fn arithmetic(&self) -> Option<&Arithmetic> {
+        match &self.outcome {
+            Outcome::Identified(arithmetic) => Some(arithmetic),
+            _ => None,
+        }
+    }
+}
+
+/// Identifies one operation. `progress` is told in words what goes on.
+///
+/// # Errors
+/// What the device reports.
+pub fn identify(
+    device: &dyn Device,
+    operation: &Operation,
+    effort: Effort,
+    progress: &dyn Fn(&str),
+) -> Result<Identification, Error> {
+    let subject = Subject::new(device, operation);
+    let mut search = Search {
+        experiments: Experiments::new(&subject, effort.time),
+        effort,
+        progress,
+        order: None,
+        readings: 0,
+        tested: 0,
+        counterexamples: Vec::new(),
+    };
+    search.run()
+}
+
+/// Readings that are bent a little, and those that are bent as far as it goes.
+const BENT: usize = 8;
+const BENT_FAR: [(usize, usize); 2] = [(4, 1), (2, 8)];
+
+struct Search<'a, 's> {
+    experiments: Experiments<'a, 's>,
+    effort: Effort,
+    progress: &'a dyn Fn(&str),
+    order: Option<String>,
+    readings: usize,
+    tested: usize,
+    counterexamples: Vec<Evidence>,
+}
+
+impl Search<'_, '_> {
+    fn subject(&self) -> &Subject<'_> {
+        self.experiments.subject
+    }
+
+    fn finished(&mut self, outcome: Outcome) -> Identification {
+        Identification {
+            operation: self.subject().id().clone(),
+            outcome,
+            order: self.order.clone(),
+            rounds: self.experiments.rounds,
+            dots: self.subject().asked(),
+            tested: self.tested,
+            readings: self.readings,
+            counterexamples: std::mem::take(&mut self.counterexamples),
+        }
+    }
+
+    fn run(&mut self) -> Result<Identification, Error> {
+        if let Some(outcome) = self.repeats()? {
+            return Ok(self.finished(outcome));
+        }
+        let trees = self.trees()?;
+        // What the probes saw, whatever they made of it.
+        let probed = probe(self.subject().device(), self.subject().operation(), None);
+        let shown = probed.findings.iter().filter(|finding| finding.outcome == crate::report::Outcome::Measured);
+        let seen: Vec<(Dot, u64)> = shown
+            .flat_map(|finding| &finding.evidence)
+            .filter_map(|evidence| experiments::of_evidence(self.subject(), evidence))
+            .collect();
+        self.tested += seen.len();
+        let (dots, answers) = seen.into_iter().unzip();
+        self.experiments.keep(dots, answers);
+        (self.progress)("asking the first round");
+        let first = experiments::first_dots(self.subject(), self.effort.first, seed_of(self.effort.seed, 1));
+        self.tested += first.len();
+        self.experiments.ask(first)?;
+        let id = self.subject().id().clone();
+        let mut skeletons: Vec<Rc<Skeleton>> = trees.iter().flat_map(|tree| readings(tree, &id)).map(Rc::new).collect();
+        // What cancelling terms leave behind may hide the order: blocks of every size come after what was seen.
+        let others = guesses(id.shape.sizes().2, &[]);
+        let plain = others.iter().filter_map(|tree| readings(tree, &id).into_iter().next());
+        let at = skeletons.len().min(1);
+        skeletons.splice(at..at, plain.map(Rc::new));
+        let outcome = self.search(&skeletons)?;
+        Ok(self.finished(outcome))
+    }
+
+    /// The same dots again: in another order, and alone.
+    fn repeats(&mut self) -> Result<Option<Outcome>, Error> {
+        let subject = self.experiments.subject;
+        for finding in steadiness(subject)? {
+            if finding.is(false) {
+                let what = format!("{}: {}", finding.probe, finding.statement);
+                return Ok(Some(Outcome::Unrepeatable { what, evidence: finding.evidence.into_iter().next() }));
+            }
+        }
+        let dots = draw(subject.id(), seed_of(self.effort.seed, 7), 512);
+        let first = subject.ask(&dots)?;
+        let again = subject.ask(&dots)?;
+        let turned: Vec<Dot> = dots.iter().rev().cloned().collect();
+        let mut reversed = subject.ask(&turned)?;
+        reversed.reverse();
+        let mut alone = Vec::new();
+        for dot in dots.iter().take(24) {
+            alone.extend(subject.ask(std::slice::from_ref(dot))?);
+        }
+        for (what, answers) in
+            [("asked again in the same place", &again), ("asked in another order", &reversed), ("asked alone", &alone)]
+        {
+            if let Some(at) = (0..answers.len()).find(|at| answers[*at] != first[*at]) {
+                let id = subject.id();
+                let about = format!("gave {} before", id.d.hex(first[at]));
+                let evidence = subject.evidence(about, &dots[at], answers[at], &[("before".into(), first[at])]);
+                let what = format!("the same dot gives other bits when it is {what}");
+                return Ok(Some(Outcome::Unrepeatable { what, evidence: Some(evidence) }));
+            }
+        }
+        Ok(None)
+    }
+
+    fn trees(&mut self) -> Result<Vec<Tree>, Error> {
+        let subject = self.experiments.subject;
+        let k = subject.k();
+        if subject.id().is_integer() {
+            return Ok(guesses(k, &[(0..k).collect()]));
+        }
+        (self.progress)("finding the order of summation");
+        let order = summation(subject)?;
+        self.order = Some(order.statement);
+        Ok(match order.tree {
+            Some(tree) => vec![tree],
+            None => guesses(k, &order.blocks),
+        })
+    }
+
+    /// Readings of the tree, the simplest first, until one explains everything; then attacks on it.
+    fn search(&mut self, skeletons: &[Rc<Skeleton>]) -> Result<Outcome, Error> {
+        let mut tried: Vec<Scored> = Vec::new();
+        let mut beams: Vec<(usize, Vec<Scored>)> = Vec::new();
+        let of = search::spread(&self.experiments.ordinary, search::SECOND).len();
+        for skeleton in skeletons {
+            if self.experiments.is_late() && !(tried.is_empty() && beams.is_empty()) {
+                break;
+            }
+            self.readings += 1;
+            if self.subject().id().is_integer() {
+                let scored = self.fit_integer(skeleton);
+                if let Some(found) = self.settle(scored, &mut tried)? {
+                    return Ok(found);
+                }
+                continue;
+            }
+            let beam = search::coarse(&mut self.experiments, skeleton);
+            let Some(top) = beam.first().map(|scored| scored.explained) else { continue };
+            let tree = skeleton.text(self.subject().k());
+            (self.progress)(&format!("{tree}: explains {top} of {of} ordinary dots"));
+            if top == of {
+                let scored = search::refine(&mut self.experiments, beam, 3, 0);
+                if let Some(found) = self.settle(scored, &mut tried)? {
+                    return Ok(found);
+                }
+            } else {
+                beams.push((top, beam));
+            }
+        }
+        // None fits at once: the nearest are bent, one value at a time first, then two, as far as it goes.
+        beams.sort_by_key(|(top, _)| std::cmp::Reverse(*top));
+        for (_, beam) in beams.into_iter().take(BENT) {
+            if self.experiments.is_late() && !tried.is_empty() {
+                break;
+            }
+            let scored = search::refine(&mut self.experiments, beam, 1, 0);
+            if let Some(found) = self.settle(scored, &mut tried)? {
+                return Ok(found);
+            }
+        }
+        for (count, pairs) in BENT_FAR {
+            tried.sort_by_key(|scored| std::cmp::Reverse(scored.explained));
+            tried.truncate(BENT);
+            for scored in tried.clone().into_iter().take(count) {
+                if self.experiments.is_late() {
+                    break;
+                }
+                let scored = search::refine(&mut self.experiments, vec![scored], 1, pairs);
+                if let Some(found) = self.settle(scored, &mut tried)? {
+                    return Ok(found);
+                }
+            }
+        }
+        tried.sort_by_key(|scored| std::cmp::Reverse(scored.explained));
+        match tried.first() {
+            Some(best) => self.outside(&best.clone()),
+            None => Err(Error::invalid(format!("{} has no tree to try", self.subject().id()))),
+        }
+    }
+
+    /// Attacks what explains everything so far; what does not, or fails, joins what was tried.
+    fn settle(&mut self, scored: Option<Scored>, tried: &mut Vec<Scored>) -> Result<Option<Outcome>, Error> {
+        let Some(scored) = scored else { return Ok(None) };
+        let (tree, explained) = (scored.hypothesis.skeleton.text(self.subject().k()), scored.explained);
+        (self.progress)(&format!("{tree}: explains {explained} of {} dots", self.experiments.dots.len()));
+        match self.attack(scored)? {
+            Ok(arithmetic) => Ok(Some(Outcome::Identified(arithmetic))),
+            Err(scored) => {
+                tried.push(scored);
+                Ok(None)
+            }
+        }
+    }
+
+    fn fit_integer(&mut self, skeleton: &Rc<Skeleton>) -> Option<Scored> {
+        let format = self.subject().id().d;
+        let mut best: Option<Scored> = None;
+        for saturates in [false, true] {
+            let output = Output::Integer { format, saturates };
+            let adders = skeleton.names.iter().map(|name| exact(name, output, no_nan())).collect();
+            let hypothesis = Hypothesis { skeleton: Rc::clone(skeleton), adders, flush: Flush::default() };
+            let wrong = search::unexplained(&mut self.experiments, &hypothesis).len();
+            let explained = self.experiments.dots.len() - wrong;
+            if best.as_ref().is_none_or(|best| explained > best.explained) {
+                best = Some(Scored { hypothesis, explained });
+            }
+        }
+        best
+    }
+
+    /// New inputs until two attacks in a row find nothing; what they find is learnt from.
+    fn attack(&mut self, scored: Scored) -> Result<Result<Arithmetic, Scored>, Error> {
+        let mut now = scored;
+        let mut quiet = 0;
+        while now.explained == self.experiments.dots.len() {
+            if quiet == 2 || self.experiments.rounds >= self.effort.rounds {
+                let simplest = simplify::simplify(&mut self.experiments, &now.hypothesis);
+                return Ok(Ok(arithmetic(self.subject().id(), &simplest)));
+            }
+            let part = 100 + self.experiments.rounds as u64;
+            let dots = draw(self.subject().id(), seed_of(self.effort.seed, part), self.effort.attack);
+            let answers = self.experiments.only_ask(&dots)?;
+            let wrong = self.compare(&now.hypothesis, &dots, &answers)?;
+            if wrong.is_empty() {
+                quiet += 1;
+                self.keep_some(dots, answers, &[]);
+                now.explained = self.experiments.dots.len();
+                continue;
+            }
+            quiet = 0;
+            (self.progress)(&format!("  an attack finds {} of {} dots that differ", wrong.len(), dots.len()));
+            let at = wrong[0];
+            let evidence = self.subject().evidence("not explained so far", &dots[at], answers[at], &[]);
+            self.counterexamples.push(evidence);
+            self.keep_some(dots, answers, &wrong);
+            let Some(better) = search::refine(&mut self.experiments, vec![now.clone()], 1, 2) else { break };
+            now = better;
+        }
+        Ok(Err(now))
+    }
+
+    fn compare(&self, hypothesis: &Hypothesis, dots: &[Dot], answers: &[u64]) -> Result<Vec<usize>, Error> {
+        let evaluator = hypothesis.evaluator(self.subject().id())?;
+        let sample = experiments::sample_of(self.subject(), dots, hypothesis.flush);
+        let mut wrong = Vec::new();
+        evaluator.visit(&sample, 0..dots.len(), |at, d| {
+            if d != answers[at] {
+                wrong.push(at);
+            }
+            true
+        });
+        Ok(wrong)
+    }
+
+    /// Keeps what differs, and some of the rest, so that the search goes on with both.
+    fn keep_some(&mut self, dots: Vec<Dot>, answers: Vec<u64>, wrong: &[usize]) {
+        self.tested += dots.len();
+        let wrong: std::collections::HashSet<usize> = wrong.iter().copied().take(600).collect();
+        let kept: Vec<(Dot, u64)> = dots
+            .into_iter()
+            .zip(answers)
+            .enumerate()
+            .filter(|(at, _)| wrong.contains(at) || at.is_multiple_of(24))
+            .map(|(_, pair)| pair)
+            .collect();
+        let (dots, answers) = kept.into_iter().unzip();
+        self.experiments.keep(dots, answers);
+    }
+
+    fn outside(&mut self, best: &Scored) -> Result<Outcome, Error> {
+        let of = self.experiments.dots.len();
+        let wrong = search::unexplained(&mut self.experiments, &best.hypothesis);
+        let mut evidence = None;
+        if let Some(at) = wrong.first() {
+            let subject = self.experiments.subject;
+            let id = subject.id();
+            let evaluator = best.hypothesis.evaluator(id)?;
+            let model = |dot: &Dot| {
+                let scales = dot.scales.as_ref().map(|(a, b)| (&a[..], &b[..]));
+                evaluator.dot(mxprobe_sim::Dot { a: &dot.a, b: &dot.b, c: dot.c, scales })
+            };
+            let dot = simplest(id, &self.experiments.dots[*at], |dots: &[Dot]| {
+                let answers = subject.ask(dots)?;
+                Ok::<_, Error>(dots.iter().zip(answers).map(|(dot, d)| model(dot) != d).collect())
+            })?;
+            let d = subject.ask(std::slice::from_ref(&dot))?[0];
+            let rivals = [("the nearest candidate".to_owned(), model(&dot))];
+            evidence = Some(subject.evidence("no candidate explains this", &dot, d, &rivals));
+        }
+        let nearest = arithmetic(self.subject().id(), &best.hypothesis);
+        Ok(Outcome::Outside { evidence, nearest, explained: of - wrong.len(), of })
+    }
+}
+
+fn arithmetic(id: &OperationId, hypothesis: &Hypothesis) -> Arithmetic {
+    Arithmetic {
+        operation: id.clone(),
+        tree: hypothesis.skeleton.text(id.shape.sizes().2),
+        adders: hypothesis.adders.clone(),
+        flush: hypothesis.flush,
+    }
+}

@@ -1,0 +1,276 @@
+//! Changes of one value of a hypothesis: every parameter that a model file has.
+
+use std::rc::Rc;
+
+use mxprobe_api::{Overflow, Rounding, Subnormals};
+use mxprobe_sim::{
+    Adder, Below, Class, Exponent, Flush, GridRule, IgnoredValues, NanCause, NanRules, Output, Scale, ZeroSign,
+};
+
+use super::{
+    experiments::Experiments,
+    expression::Order,
+    hypothesis::{BELOWS, Hypothesis, ROUNDINGS},
+    nan,
+};
+
+/// One change.
+#[derive(Clone, Debug)]
+pub(super) enum Move {
+    /// Of one adder, by its number.
+    Adder(usize, Change),
+    /// Of how operands are read.
+    Flush(Flush),
+    /// Of the order of an adder's arguments.
+    Turned(usize, Order),
+}
+
+/// A change of one adder.
+#[derive(Clone, Debug)]
+pub(super) enum Change {
+    Grid(Vec<GridRule>),
+    /// So many more fraction bits for everything but values.
+    Widen(i32),
+    Below(Below),
+    ValueCut(u32),
+    Ignored(Option<IgnoredValues>),
+    Carry(Option<u32>),
+    Normalised(Option<u32>, Below),
+    NormalisedFloor(Option<i32>),
+    Scale(Scale),
+    ProductOverflow(bool),
+    Output(Output),
+    Zero(ZeroSign),
+    Nan(NanRules),
+    /// Takes everything but the name and the output from another adder.
+    As(usize),
+}
+
+impl Move {
+    /// The hypothesis with the change, or `None` where it is what it was.
+    pub(super) fn apply(&self, to: &Hypothesis) -> Option<Hypothesis> {
+        let mut changed = to.clone();
+        match self {
+            Self::Flush(flush) => changed.flush = *flush,
+            Self::Turned(adder, order) => {
+                changed.skeleton = Rc::new(changed.skeleton.turned(*adder, *order)?);
+                return Some(changed);
+            }
+            Self::Adder(at, Change::As(other)) => {
+                let name = changed.adders[*at].name.clone();
+                changed.adders[*at] = Adder { name, ..changed.adders[*other].clone() };
+            }
+            Self::Adder(at, change) => change.apply(&mut changed.adders[*at]),
+        }
+        (changed.flush != to.flush || changed.adders != to.adders).then_some(changed)
+    }
+}
+
+impl Change {
+    fn apply(&self, adder: &mut Adder) {
+        match self {
+            Self::Grid(grid) => adder.grid.clone_from(grid),
+            Self::Widen(by) => {
+                adder.grid.iter_mut().for_each(|rule| rule.fraction_bits += by);
+                adder.value_cut_bits = adder.value_cut_bits.saturating_add_signed(*by);
+            }
+            Self::Below(below) => adder.below = *below,
+            Self::ValueCut(bits) => adder.value_cut_bits = *bits,
+            Self::Ignored(rule) => adder.ignored_values = *rule,
+            Self::Carry(bits) => adder.carry_bits = *bits,
+            Self::Normalised(bits, below) => {
+                (adder.normalised_fraction_bits, adder.normalised_below) = (*bits, *below);
+            }
+            Self::NormalisedFloor(floor) => adder.normalised_exponent_floor = *floor,
+            Self::Scale(scale) => adder.scale = *scale,
+            Self::ProductOverflow(overflows) => adder.product_overflow = *overflows,
+            Self::Output(output) => adder.output = *output,
+            Self::Zero(zero) => adder.zero = *zero,
+            Self::Nan(rules) => adder.nan = rules.clone(),
+            Self::As(_) => {}
+        }
+    }
+}
+
+/// Every change of one value.
+pub(super) fn all(experiments: &Experiments<'_, '_>, hypothesis: &Hypothesis) -> Vec<Move> {
+    let mut moves: Vec<Move> = flushes(hypothesis.flush).into_iter().map(Move::Flush).collect();
+    for (at, adder) in hypothesis.adders.iter().enumerate() {
+        let mut changes = Vec::new();
+        of_output(adder, &mut changes);
+        of_nan(experiments, adder, &mut changes);
+        of_grid(experiments, adder, &mut changes);
+        of_normalisation(experiments, adder, &mut changes);
+        if experiments.subject.id().block_scale().is_some() {
+            changes.extend([Scale::Products, Scale::Sum].map(Change::Scale));
+        }
+        let others = (0..hypothesis.adders.len()).filter(|other| {
+            *other != at
+                && std::mem::discriminant(&hypothesis.adders[*other].output) == std::mem::discriminant(&adder.output)
+        });
+        changes.extend(others.map(Change::As));
+        moves.extend(changes.into_iter().map(|change| Move::Adder(at, change)));
+        let orders = [Order::ProductsFirst, Order::ProductsLast, Order::Reversed];
+        moves.extend(orders.map(|order| Move::Turned(at, order)));
+    }
+    moves
+}
+
+fn flushes(now: Flush) -> Vec<Flush> {
+    let mut found = Vec::new();
+    for bits in 0..8u8 {
+        for to_positive in [false, true] {
+            let flush = Flush { a: bits & 1 > 0, b: bits & 2 > 0, c: bits & 4 > 0, to_positive };
+            if flush != now && !(bits == 0 && to_positive) {
+                found.push(flush);
+            }
+        }
+    }
+    found
+}
+
+fn of_output(adder: &Adder, changes: &mut Vec<Change>) {
+    changes.extend([ZeroSign::Ieee, ZeroSign::Positive].map(Change::Zero));
+    changes.extend([true, false].map(Change::ProductOverflow));
+    let Output::Float { format, fraction_bits, rounding, overflow, subnormals } = adder.output else { return };
+    let output = |fraction_bits: u32, rounding: Rounding, overflow: Overflow, subnormals: Subnormals| {
+        Change::Output(Output::Float { format, fraction_bits, rounding, overflow, subnormals })
+    };
+    for other in ROUNDINGS {
+        changes.push(output(fraction_bits, other, overflow, subnormals));
+    }
+    for other in [Overflow::Ieee, Overflow::Infinity, Overflow::Nan, Overflow::Saturate] {
+        changes.push(output(fraction_bits, rounding, other, subnormals));
+    }
+    for other in [
+        Subnormals::Keep,
+        Subnormals::FlushAfterRounding,
+        Subnormals::FlushBeforeRounding,
+        Subnormals::FlushToPositiveZero,
+    ] {
+        changes.push(output(fraction_bits, rounding, overflow, other));
+    }
+    for bits in (1..=format.fraction_bits()).rev() {
+        changes.push(output(bits, rounding, overflow, subnormals));
+    }
+}
+
+fn of_nan(experiments: &Experiments<'_, '_>, adder: &Adder, changes: &mut Vec<Change>) {
+    let Output::Float { format, .. } = adder.output else { return };
+    use NanCause::{Invalid, Operand, Value};
+    let seen = nan::bits_seen(experiments, format);
+    let choices: Vec<Option<u64>> = std::iter::once(None).chain(seen.iter().copied().map(Some)).collect();
+    let now = &adder.nan;
+    let mut push = |rules: NanRules| changes.push(Change::Nan(rules));
+    for order in [
+        [Operand, Value, Invalid],
+        [Operand, Invalid, Value],
+        [Value, Operand, Invalid],
+        [Value, Invalid, Operand],
+        [Invalid, Operand, Value],
+        [Invalid, Value, Operand],
+    ] {
+        push(NanRules { order: order.to_vec(), ..now.clone() });
+    }
+    for choice in &choices {
+        push(NanRules { operand: *choice, ..now.clone() });
+        push(NanRules { value: *choice, ..now.clone() });
+        push(NanRules { operand: *choice, value: *choice, ..now.clone() });
+    }
+    for bits in seen {
+        push(NanRules { invalid: bits, ..now.clone() });
+        push(NanRules { invalid: bits, operand: Some(bits), value: Some(bits), ..now.clone() });
+    }
+}
+
+/// Exponents at which a floor may lie: about the smallest of d, of c and of what an adder gives.
+fn floors(experiments: &Experiments<'_, '_>) -> Vec<Option<i32>> {
+    let id = experiments.subject.id();
+    let mut found = std::collections::BTreeSet::new();
+    for format in [id.d, id.c, id.a] {
+        if let Some(float) = format.as_float() {
+            let least = float.min_exponent();
+            found.extend(least - 48..=least + 40);
+        }
+    }
+    std::iter::once(None).chain(found.into_iter().map(Some)).collect()
+}
+
+const CLASSES: [Class; 4] = [Class::All, Class::Products, Class::Values, Class::Sums];
+const EXPONENTS: [Exponent; 2] = [Exponent::Operands, Exponent::Leading];
+
+fn of_grid(experiments: &Experiments<'_, '_>, adder: &Adder, changes: &mut Vec<Change>) {
+    let grid = &adder.grid;
+    changes.extend(BELOWS.map(Change::Below));
+    let mut with = |at: usize, rule: GridRule| {
+        let mut changed = grid.clone();
+        changed[at] = rule;
+        changes.push(Change::Grid(changed));
+    };
+    for (at, rule) in grid.iter().enumerate() {
+        for bits in 4..=64 {
+            with(at, GridRule { fraction_bits: bits, ..*rule });
+        }
+        for terms in CLASSES {
+            for exponent in EXPONENTS {
+                with(at, GridRule { terms, exponent, ..*rule });
+            }
+        }
+        for exponent_floor in floors(experiments) {
+            with(at, GridRule { exponent_floor, ..*rule });
+        }
+    }
+    for at in 0..grid.len() {
+        let mut fewer = grid.clone();
+        fewer.remove(at);
+        changes.push(Change::Grid(fewer));
+    }
+    if grid.len() < 4 {
+        for terms in CLASSES {
+            for exponent in EXPONENTS {
+                for fraction_bits in 8..=44 {
+                    let more = GridRule { terms, exponent, fraction_bits, exponent_floor: None };
+                    changes.push(Change::Grid(grid.iter().copied().chain([more]).collect()));
+                }
+            }
+        }
+    }
+    if grid.is_empty() {
+        return;
+    }
+    changes.extend((-12..=16).filter(|by| *by != 0).map(Change::Widen));
+    changes.extend((0..=16).map(Change::ValueCut));
+    changes.push(Change::Carry(None));
+    changes.extend((0..=8).map(|bits| Change::Carry(Some(bits))));
+    changes.push(Change::Ignored(None));
+    let id = experiments.subject.id();
+    let least = id.d.as_float().map(mxprobe_api::FloatEncoding::min_exponent);
+    for below_bits in -3..=4 {
+        for unless_grid_at_most in [None, least] {
+            changes.push(Change::Ignored(Some(IgnoredValues { below_bits, unless_grid_at_most })));
+        }
+    }
+    if let Some(rule) = adder.ignored_values {
+        for limit in floors(experiments) {
+            changes.push(Change::Ignored(Some(IgnoredValues { unless_grid_at_most: limit, ..rule })));
+        }
+    }
+}
+
+fn of_normalisation(experiments: &Experiments<'_, '_>, adder: &Adder, changes: &mut Vec<Change>) {
+    changes.push(Change::Normalised(None, Below::Truncate));
+    let now = adder.normalised_below;
+    for bits in 8..=44 {
+        changes.push(Change::Normalised(Some(bits), now));
+        if now != Below::Floor {
+            changes.push(Change::Normalised(Some(bits), Below::Floor));
+        }
+        if now != Below::Truncate {
+            changes.push(Change::Normalised(Some(bits), Below::Truncate));
+        }
+    }
+    if let Some(bits) = adder.normalised_fraction_bits {
+        changes.extend(BELOWS.map(|below| Change::Normalised(Some(bits), below)));
+        changes.extend(floors(experiments).into_iter().map(Change::NormalisedFloor));
+    }
+}

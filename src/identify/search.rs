@@ -1,0 +1,332 @@
+//! The search for parameters: candidates that explain the most of what was asked, then every change of one value, then of
+//! two, until nothing is left unexplained.
+
+use std::rc::Rc;
+
+use mxprobe_api::OperationId;
+use mxprobe_sim::{Adder, Flush, Output};
+
+use super::{
+    experiments::Experiments,
+    hypothesis::{Hypothesis, cores, exact, float, no_nan},
+    moves::{self, Move},
+    nan,
+    skeleton::{Role, Skeleton},
+};
+
+/// Candidates that are kept at once.
+const BEAM: usize = 6;
+/// Dots on which every candidate is tried first.
+const FIRST: usize = 40;
+/// Dots on which the better ones are compared.
+pub(super) const SECOND: usize = 700;
+
+/// A candidate, and how many dots it explains.
+#[derive(Clone, Debug)]
+pub(super) struct Scored {
+    pub(super) hypothesis: Hypothesis,
+    pub(super) explained: usize,
+}
+
+/// How many of these dots a hypothesis explains; gives up where more than `allowed` are not.
+pub(super) fn explained(
+    experiments: &mut Experiments<'_, '_>,
+    hypothesis: &Hypothesis,
+    which: &[usize],
+    allowed: usize,
+) -> Option<usize> {
+    let evaluator = hypothesis.evaluator(experiments.subject.id()).ok()?;
+    experiments.sample(hypothesis.flush);
+    let answers = std::mem::take(&mut experiments.answers);
+    let (mut right, mut wrong) = (0, 0);
+    evaluator.visit(experiments.sample(hypothesis.flush), which.iter().copied(), |at, d| {
+        if d == answers[at] {
+            right += 1;
+        } else {
+            wrong += 1;
+        }
+        wrong <= allowed
+    });
+    experiments.answers = answers;
+    (wrong <= allowed).then_some(right)
+}
+
+/// The dots that a hypothesis does not explain.
+pub(super) fn unexplained(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypothesis) -> Vec<usize> {
+    let Ok(evaluator) = hypothesis.evaluator(experiments.subject.id()) else {
+        return (0..experiments.dots.len()).collect();
+    };
+    let answers = std::mem::take(&mut experiments.answers);
+    let mut wrong = Vec::new();
+    evaluator.visit(experiments.sample(hypothesis.flush), 0..answers.len(), |at, d| {
+        if d != answers[at] {
+            wrong.push(at);
+        }
+        true
+    });
+    experiments.answers = answers;
+    wrong
+}
+
+/// So many numbers spread over a list.
+pub(super) fn spread(list: &[usize], count: usize) -> Vec<usize> {
+    if list.len() <= count {
+        return list.to_vec();
+    }
+    (0..count).map(|at| list[at * list.len() / count]).collect()
+}
+
+/// Fraction bits of d that are ever set.
+pub(super) fn fraction_bits(experiments: &Experiments<'_, '_>) -> u32 {
+    let id = experiments.subject.id();
+    let Some(float) = id.d.as_float() else { return 0 };
+    let answers = experiments.ordinary.iter().map(|at| experiments.answers[*at] >> float.unread_bits);
+    let set = answers.fold(0, |set, answer| set | answer & ((1 << float.fraction_bits) - 1));
+    let unused = if set == 0 { 0 } else { set.trailing_zeros() };
+    float.fraction_bits - unused
+}
+
+/// The best candidates of one skeleton on ordinary values, best first.
+pub(super) fn coarse(experiments: &mut Experiments<'_, '_>, skeleton: &Rc<Skeleton>) -> Vec<Scored> {
+    let id = experiments.subject.id();
+    let bits = fraction_bits(experiments);
+    let mut beam = vec![Scored { hypothesis: start(skeleton, id, experiments, bits), explained: 0 }];
+    let ordinary = experiments.ordinary.clone();
+    let (first, second) = (spread(&ordinary, FIRST), spread(&ordinary, SECOND));
+    let sweeps = if skeleton.roles.len() == 1 { 1 } else { 4 };
+    let mut best = 0;
+    for sweep in 0..sweeps {
+        for class in (0..skeleton.roles.len()).rev() {
+            beam = sweep_class(experiments, beam, class, bits, &first, &second);
+        }
+        let now = beam.first().map_or(0, |scored| scored.explained);
+        if now == second.len() || sweep > 0 && now <= best || now * 2 < second.len() {
+            break;
+        }
+        best = now;
+        beam.truncate(2);
+    }
+    beam
+}
+
+/// Tries everything that one adder may be, in each candidate of the beam.
+fn sweep_class(
+    experiments: &mut Experiments<'_, '_>,
+    beam: Vec<Scored>,
+    class: usize,
+    bits: u32,
+    first: &[usize],
+    second: &[usize],
+) -> Vec<Scored> {
+    let id = experiments.subject.id();
+    let mut quick: Vec<(usize, usize, Adder)> = Vec::new();
+    // How many candidates explain so many of the first dots: what cannot be among the best is given up early.
+    let mut better = vec![0usize; first.len() + 1];
+    let mut least = 0;
+    for (at, scored) in beam.iter().enumerate() {
+        let hypothesis = &scored.hypothesis;
+        for adder in cores(hypothesis.skeleton.roles[class], &hypothesis.adders[class], id, bits) {
+            let mut changed = hypothesis.clone();
+            changed.adders[class] = adder;
+            let Some(right) = explained(experiments, &changed, first, first.len() - least) else { continue };
+            quick.push((right, at, changed.adders.swap_remove(class)));
+            better[right] += 1;
+            while better[least + 1..].iter().sum::<usize>() >= 8 * BEAM {
+                least += 1;
+            }
+        }
+    }
+    // A stable sort: of equals the simplest stays first.
+    quick.sort_by_key(|(right, ..)| std::cmp::Reverse(*right));
+    let mut next: Vec<Scored> = Vec::new();
+    for (_, at, adder) in quick.into_iter().take(8 * BEAM) {
+        let mut hypothesis = beam[at].hypothesis.clone();
+        hypothesis.adders[class] = adder;
+        let allowed = next.get(BEAM - 1).map_or(second.len(), |worst| second.len() - worst.explained);
+        if let Some(explained) = explained(experiments, &hypothesis, second, allowed) {
+            next.push(Scored { hypothesis, explained });
+            next.sort_by_key(|scored| std::cmp::Reverse(scored.explained));
+            next.truncate(BEAM);
+        }
+    }
+    next
+}
+
+/// A candidate to begin with.
+fn start(skeleton: &Rc<Skeleton>, id: &OperationId, experiments: &Experiments<'_, '_>, bits: u32) -> Hypothesis {
+    let adders = skeleton.names.iter().zip(&skeleton.roles).map(|(name, role)| {
+        let (output, rules) = match role {
+            Role::Group => (Output::Wide, no_nan()),
+            Role::Root => (float(id.d, bits, mxprobe_api::Rounding::NearestEven), nan::seen(experiments, id.d)),
+            Role::Inner | Role::Product => {
+                let format = if id.d.bits() < 32 { mxprobe_api::Format::F32 } else { id.d };
+                (
+                    float(format, format.fraction_bits(), mxprobe_api::Rounding::NearestEven),
+                    nan::seen(experiments, format),
+                )
+            }
+        };
+        exact(name, output, rules)
+    });
+    Hypothesis { skeleton: Rc::clone(skeleton), adders: adders.collect(), flush: Flush::default() }
+}
+
+/// Changes values of the best candidates until every dot is explained, or no change explains more.
+pub(super) fn refine(
+    experiments: &mut Experiments<'_, '_>,
+    beam: Vec<Scored>,
+    width: usize,
+    pairs: usize,
+) -> Option<Scored> {
+    let total = experiments.dots.len();
+    let mut scored: Vec<Scored> = beam
+        .into_iter()
+        .map(|scored| {
+            let explained = total - unexplained(experiments, &scored.hypothesis).len();
+            Scored { explained, ..scored }
+        })
+        .collect();
+    scored.sort_by_key(|scored| (std::cmp::Reverse(scored.explained), scored.hypothesis.complexity()));
+    scored.dedup_by_key(|scored| {
+        (scored.explained, format!("{:?} {:?}", scored.hypothesis.adders, scored.hypothesis.flush))
+    });
+    scored.truncate(width);
+    let mut best: Option<Scored> = None;
+    for candidate in scored {
+        let found = climb(experiments, candidate, pairs);
+        if best.as_ref().is_none_or(|best| found.explained > best.explained) {
+            best = Some(found);
+        }
+        if best.as_ref().is_some_and(|best| best.explained == experiments.dots.len()) {
+            break;
+        }
+    }
+    best
+}
+
+/// Dots among those that are not explained, and among those that are, on which a change is tried.
+const TRIED_WRONG: usize = 160;
+const TRIED_RIGHT: usize = 240;
+
+/// Steps of one climb at the most.
+const STEPS: usize = 30;
+
+/// `pairs` is how often two values may be changed at once.
+fn climb(experiments: &mut Experiments<'_, '_>, mut now: Scored, mut pairs: usize) -> Scored {
+    for step in 0..STEPS {
+        if experiments.is_late() {
+            break;
+        }
+        let wrong = unexplained(experiments, &now.hypothesis);
+        now.explained = experiments.dots.len() - wrong.len();
+        if wrong.is_empty() {
+            return now;
+        }
+        let trial = Trial::new(experiments, &wrong, step);
+        let list = moves::all(experiments, &now.hypothesis);
+        let mut ranked = trial.rank(experiments, &now.hypothesis, &list);
+        if let Some(better) = best_of(experiments, &now, ranked.iter().map(|(_, hypothesis)| hypothesis)) {
+            now = better;
+            continue;
+        }
+        if pairs == 0 {
+            return now;
+        }
+        pairs -= 1;
+        // No single change helps: two at once, the first of those that explain something at least.
+        ranked.sort_by_key(|(gain, _)| std::cmp::Reverse(gain.fixed));
+        let firsts: Vec<Hypothesis> =
+            ranked.into_iter().filter(|(gain, _)| gain.fixed > 0).map(|(_, hypothesis)| hypothesis).take(16).collect();
+        let firsts = if firsts.is_empty() {
+            list.iter()
+                .filter_map(|change| change.apply(&now.hypothesis))
+                .filter(|_| wrong.len() > 8)
+                .take(12)
+                .collect()
+        } else {
+            firsts
+        };
+        let mut better = None;
+        for first in &firsts {
+            if experiments.is_late() {
+                break;
+            }
+            let list = moves::all(experiments, first);
+            let ranked = trial.rank(experiments, first, &list);
+            better = best_of(experiments, &now, ranked.iter().map(|(_, hypothesis)| hypothesis));
+            if better.is_some() {
+                break;
+            }
+        }
+        match better {
+            Some(better) => now = better,
+            None => return now,
+        }
+    }
+    now.explained = experiments.dots.len() - unexplained(experiments, &now.hypothesis).len();
+    now
+}
+
+/// The best of some candidates on every dot, if it is better than what there is.
+fn best_of<'b>(
+    experiments: &mut Experiments<'_, '_>,
+    now: &Scored,
+    candidates: impl Iterator<Item = &'b Hypothesis>,
+) -> Option<Scored> {
+    let all: Vec<usize> = (0..experiments.dots.len()).collect();
+    let mut best: Option<Scored> = None;
+    for hypothesis in candidates.take(12) {
+        let least = best.as_ref().map_or(now.explained, |best| best.explained);
+        let Some(explained) = explained(experiments, hypothesis, &all, all.len() - least) else { continue };
+        let simpler = best
+            .as_ref()
+            .is_some_and(|best| explained == best.explained && hypothesis.complexity() < best.hypothesis.complexity());
+        if explained > least || simpler {
+            best = Some(Scored { hypothesis: hypothesis.clone(), explained });
+        }
+    }
+    best
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Gain {
+    fixed: usize,
+    broken: usize,
+}
+
+/// Some dots that are explained and some that are not.
+struct Trial {
+    wrong: Vec<usize>,
+    right: Vec<usize>,
+}
+
+impl Trial {
+    fn new(experiments: &Experiments<'_, '_>, wrong: &[usize], step: usize) -> Self {
+        let mut is_wrong = vec![false; experiments.dots.len()];
+        wrong.iter().for_each(|at| is_wrong[*at] = true);
+        let right: Vec<usize> = (0..is_wrong.len()).filter(|at| !is_wrong[*at]).collect();
+        let from = if right.is_empty() { 0 } else { step * 37 % right.len() };
+        let right: Vec<usize> = right[from..].iter().chain(&right[..from]).copied().collect();
+        Self { wrong: spread(wrong, TRIED_WRONG), right: spread(&right, TRIED_RIGHT) }
+    }
+
+    /// The changes that explain more than they break, the best first.
+    fn rank(&self, experiments: &mut Experiments<'_, '_>, now: &Hypothesis, list: &[Move]) -> Vec<(Gain, Hypothesis)> {
+        let mut found = Vec::new();
+        for change in list {
+            let Some(hypothesis) = change.apply(now) else { continue };
+            let fixed = explained(experiments, &hypothesis, &self.wrong, self.wrong.len()).unwrap_or(0);
+            if fixed == 0 {
+                continue;
+            }
+            let broken =
+                self.right.len() - explained(experiments, &hypothesis, &self.right, self.right.len()).unwrap_or(0);
+            found.push((Gain { fixed, broken }, hypothesis));
+        }
+        found.sort_by_key(|(gain, hypothesis)| {
+            let net = i64::try_from(gain.fixed).unwrap_or(0) - 3 * i64::try_from(gain.broken).unwrap_or(0);
+            (std::cmp::Reverse(net), hypothesis.complexity())
+        });
+        found
+    }
+}

@@ -1,0 +1,223 @@
+//! Identifying a model finds a model that gives the same bits: shipped units, units that nobody has, and units that no
+//! model file can say, which are reported as such.
+//!
+//! `cargo test --release --test identify_recovers_units -- --ignored --nocapture` goes through every shipped unit.
+#![allow(missing_docs, clippy::print_stdout)]
+
+use std::{
+    collections::BTreeSet,
+    sync::atomic::{AtomicU64, Ordering},
+    time::Instant,
+};
+
+use mxprobe::identify::{Comparison, Effort, Identification, Outcome, identify, model_of, verify};
+use mxprobe_api::{Device, DeviceInfo, Elements, Error, Operation, OperationId, OperationSet, TileBatch};
+use mxprobe_sim::{Model, ModelDevice, load, shipped};
+
+fn identified(device: &dyn Device, id: &OperationId) -> Identification {
+    identify(device, &device.operations()[id], Effort::default(), &|_| ()).unwrap()
+}
+
+/// Identifies an operation of a model and compares what was found with the model, on more than 100,000 dots.
+fn recover(model: &Model, id: &OperationId) -> Result<Identification, String> {
+    let device = ModelDevice::new(model.clone());
+    let operation = &device.operations()[id];
+    let start = Instant::now();
+    let found = identified(&device, id);
+    let took = start.elapsed().as_secs_f64();
+    let name = format!("{} {id}", model.name);
+    let Some(arithmetic) = found.arithmetic() else {
+        let Outcome::Outside { explained, of, nearest, .. } = &found.outcome else {
+            return Err(format!("{name}: {:?}", found.outcome));
+        };
+        return Err(format!("{name}: {explained} of {of} explained by {} ({took:.1} s)", nearest.tree));
+    };
+    let pair = (arithmetic.clone(), operation.clone());
+    let copy = model_of(device.info(), "copy", "a test", &[pair]).map_err(|error| format!("{name}: {error}"))?;
+    let comparison = Comparison { count: 250_000, seed: 77 };
+    let compared = verify(&device, operation, &copy, comparison, &|_| ()).map_err(|error| error.to_string())?;
+    if compared.mismatches > 0 {
+        return Err(format!(
+            "{name}: {} of {} dots differ: {:?}",
+            compared.mismatches, compared.dots, compared.evidence
+        ));
+    }
+    println!("{name}: {} rounds, {took:.1} s, {}", found.rounds, arithmetic.tree);
+    Ok(found)
+}
+
+/// One operation of every unit for each k and set of formats; among shapes that compute alike, the smallest.
+fn operations(model: &Model) -> Vec<OperationId> {
+    let mut seen = BTreeSet::new();
+    let mut ids: Vec<&OperationId> = model.operations.keys().collect();
+    ids.sort_by_key(|id| u64::from(id.shape.m) * u64::from(id.shape.n));
+    let mut chosen = Vec::new();
+    for id in ids {
+        let unit = model.units.iter().position(|unit| unit.operations.contains(id));
+        if seen.insert((unit, id.shape.k, id.d, id.a, id.b, id.c, id.block_scale().map(|scale| scale.block))) {
+            chosen.push(id.clone());
+        }
+    }
+    chosen
+}
+
+#[test]
+fn the_main_units_are_recovered_within_twelve_rounds() {
+    let mut wrong = Vec::new();
+    for (model, operation) in [
+        ("v100", "mma.m8n8k4.f32.f16.f16.f32"),
+        ("v100", "wmma.m8n32k16.f16.f16.f16.f16"),
+        ("t4", "mma.m16n8k8.f32.f16.f16.f32"),
+        ("a100", "mma.m16n8k16.f32.f16.f16.f32"),
+        ("a100", "mma.m16n8k16.f32.bf16.bf16.f32"),
+        ("a100", "mma.m16n8k8.f32.tf32.tf32.f32"),
+        ("a100", "mma.m16n8k32.s32.s8.s8.s32.satfinite"),
+        ("h100", "mma.m16n8k16.f32.f16.f16.f32"),
+        ("h100", "mma.m16n8k16.f64.f64.f64.f64.rm"),
+        ("h100", "mma.m16n8k16.f32.e5m2.e5m2.f32"),
+        ("rtx5090", "mma.m16n8k16.f32.e4m3.e4m3.f32"),
+        ("avx512", "dot.m1n1k2.f32.bf16.bf16.f32"),
+        ("mi210", "mfma.m4n4k4.f32.f16.f16.f32.16b"),
+        ("fma-chain", "dot.m1n1k16.f32.f32.f32.f32"),
+    ] {
+        match recover(&load(model).unwrap(), &operation.parse().unwrap()) {
+            Ok(found) if found.rounds > 12 => wrong.push(format!("{model} {operation}: {} rounds", found.rounds)),
+            Ok(_) => {}
+            Err(what) => wrong.push(what),
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+#[ignore = "some minutes: every shipped unit"]
+fn every_shipped_unit_is_recovered() {
+    let mut wrong = Vec::new();
+    for model in shipped() {
+        for id in operations(model) {
+            wrong.extend(recover(model, &id).err());
+        }
+    }
+    assert!(wrong.is_empty(), "{} units:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+fn invented(name: &str, adder: &str, tree: &str, operation: &str) -> Model {
+    let text = format!(
+        r#"
+schema = "mxprobe-model/1"
+name = "{name}"
+title = "a unit that nobody has"
+vendor = "nobody"
+fingerprint = "{name}"
+[sources]
+here = "made up for this test"
+[adder.s]
+{adder}
+basis = "assumed"
+source = "here"
+[[unit]]
+tree = "{tree}"
+operations = ["{operation}"]
+basis = "assumed"
+source = "here"
+"#
+    );
+    Model::parse(name, &text, None).unwrap()
+}
+
+#[test]
+fn units_that_nobody_has_are_recovered() {
+    let f32_adder = |rest: &str| format!("output = \"f32\"\nnan = \"0x7fffffff\"\n{rest}");
+    let chain = |size: u32| format!("fold(c, all/{size}, s(all, acc))");
+    let f16 = |k: u32| format!("dot.m4n4k{k}.f32.f16.f16.f32");
+    let bf16 = |k: u32| format!("dot.m4n4k{k}.f32.bf16.bf16.f32");
+    let rule = |bits: u32, below: &str, rounding: &str| {
+        f32_adder(&format!("fraction_bits = {bits}\nbelow = \"{below}\"\nrounding = \"{rounding}\""))
+    };
+    let models = [
+        invented("nearest-10", &rule(10, "nearest", "toward-zero"), &chain(3), &f16(9)),
+        invented("floor-17", &rule(17, "floor", "nearest-even"), &chain(5), &f16(20)),
+        invented("truncate-40", &rule(40, "truncate", "down"), &chain(12), &bf16(24)),
+        invented("sticky-26", &rule(26, "sticky", "nearest-even"), &chain(4), &bf16(8)),
+        invented("reverse-19", &rule(19, "truncate", "up"), "fold(c, reverse/5, s(all, acc))", &f16(20)),
+        invented("to-odd", &rule(28, "truncate", "to-odd"), &chain(8), &f16(16)),
+        invented("c-last", &rule(24, "truncate", "toward-zero"), "s(s(all), c)", &f16(8)),
+        invented("carry", &format!("{}\ncarry_bits = 2", rule(24, "truncate", "toward-zero")), &chain(8), &f16(8)),
+        invented(
+            "middle",
+            "output = \"f16\"\nnan = \"0x7e00\"\nfraction_bits = 14\nbelow = \"floor\"\nrounding = \"nearest-even\"",
+            "s(fold(none, 0..6/3, s(all, acc)), c, fold(none, 6..12/3, s(all, acc)))",
+            "dot.m4n4k12.f16.f16.f16.f16",
+        ),
+        invented(
+            "leading",
+            &format!("{}\nexponent = \"leading\"\nzero = \"positive\"", rule(25, "truncate", "toward-zero")),
+            "fold(c, every(8,0,4,1,5,2,6,3,7)/4, s(all, acc))",
+            &f16(16),
+        ),
+        invented(
+            "flushing",
+            &format!("{}\nsubnormals = \"flush-before-rounding\"", rule(30, "truncate", "nearest-even")),
+            &chain(4),
+            &bf16(4),
+        ),
+    ];
+    let wrong: Vec<String> =
+        models.iter().filter_map(|model| recover(model, model.operations.keys().next().unwrap()).err()).collect();
+    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), models.len(), wrong.join("\n"));
+}
+
+/// A model whose results are changed by what is not arithmetic.
+struct Strange {
+    inner: ModelDevice,
+    calls: AtomicU64,
+    change: fn(u64, &TileBatch, usize, u64) -> u64,
+}
+
+impl Device for Strange {
+    fn info(&self) -> &DeviceInfo {
+        self.inner.info()
+    }
+
+    fn operations(&self) -> &OperationSet {
+        self.inner.operations()
+    }
+
+    fn execute(&self, operation: &Operation, batch: &TileBatch) -> Result<Elements, Error> {
+        let mut d = self.inner.execute(operation, batch)?;
+        let call = self.calls.fetch_add(1, Ordering::Relaxed);
+        for at in 0..d.len() {
+            d.set(at, (self.change)(call, batch, at, d.get(at)));
+        }
+        Ok(d)
+    }
+}
+
+fn strange(change: fn(u64, &TileBatch, usize, u64) -> u64) -> Identification {
+    let inner = ModelDevice::new(load("a100").unwrap());
+    let device = Strange { inner, calls: AtomicU64::new(0), change };
+    identified(&device, &"mma.m16n8k8.f32.f16.f16.f32".parse().unwrap())
+}
+
+#[test]
+fn a_unit_that_rounds_by_chance_is_not_fitted() {
+    let found = strange(|call, _, at, d| d ^ u64::from((call.wrapping_mul(2_654_435_761) >> (at % 29)) & 63 == 0));
+    assert!(matches!(found.outcome, Outcome::Unrepeatable { .. }), "{:?}", found.outcome);
+}
+
+#[test]
+fn a_unit_whose_results_depend_on_the_call_before_is_not_fitted() {
+    let found = strange(|call, _, _, d| if call % 2 == 1 { d ^ 1 } else { d });
+    assert!(matches!(found.outcome, Outcome::Unrepeatable { .. }), "{:?}", found.outcome);
+}
+
+#[test]
+fn repeatable_results_that_no_sum_explains_are_reported_with_the_simplest_input() {
+    // Rounded by what looks like chance, but by the same chance every time.
+    let found = strange(|_, batch, at, d| {
+        let hash = batch.c.get(at).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 61;
+        if d & 0x7fff_ffff != 0 && d & 0x7f80_0000 != 0x7f80_0000 { d ^ u64::from(hash == 3) } else { d }
+    });
+    let Outcome::Outside { evidence, explained, of, .. } = &found.outcome else { panic!("{:?}", found.outcome) };
+    assert!(evidence.is_some() && explained < of && *explained * 2 > *of, "{explained} of {of}");
+}
