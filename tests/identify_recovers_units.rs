@@ -75,6 +75,8 @@ fn the_main_units_are_recovered_within_twelve_rounds() {
         ("h100", "mma.m16n8k16.f32.f16.f16.f32"),
         ("h100", "mma.m16n8k16.f64.f64.f64.f64.rm"),
         ("h100", "mma.m16n8k16.f32.e5m2.e5m2.f32"),
+        ("h100", "mma.m16n8k16.f32.e4m3.e5m2.f32"),
+        ("l40s", "mma.m16n8k16.f32.e5m2.e5m2.f32"),
         ("rtx5090", "mma.m16n8k16.f32.e4m3.e4m3.f32"),
         ("avx512", "dot.m1n1k2.f32.bf16.bf16.f32"),
         ("mi210", "mfma.m4n4k4.f32.f16.f16.f32.16b"),

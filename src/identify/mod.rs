@@ -93,6 +93,7 @@ pub struct Identification {
 }
 
 /// How an identification ended.
+#[allow(clippy::large_enum_variant, reason = "there is one for each operation")]
 #[derive(Clone, Debug)]
 pub enum Outcome {
     /// A model explains every dot asked.

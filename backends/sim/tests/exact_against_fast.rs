@@ -631,3 +631,17 @@ fn what_does_not_fit_is_refused_with_both_numbers() {
     let error = multiply(model, &id, &matrices, 1).unwrap_err();
     assert!(error.to_string().contains("cannot be the next one's c"), "{error}");
 }
+
+#[test]
+fn a_negative_c_whose_bits_are_all_cut_is_positive_zero_on_every_path() {
+    let id: OperationId = "mma.m16n8k16.f32.e5m2.e5m2.f32".parse().unwrap();
+    let model = mxprobe_sim::load("l40s").unwrap();
+    let (m, n, k) = id.shape.sizes();
+    let (a, b) = (Elements::zeros(id.a, m * k), Elements::zeros(id.b, k * n));
+    let c = Elements::from_bits(id.c, (0..m * n).map(|_| 0x8000_0100));
+    let matrices = Matrices { m, n, k, a: &a, b: &b, c: &c, scale_a: None, scale_b: None };
+    for path in Path::available() {
+        let d = Evaluator::with_path(&model, &id, path).unwrap().multiply(&matrices, 1).unwrap();
+        assert!(d.iter().all(|bits| bits == 0), "{path:?} gives {:#x}", d.get(0));
+    }
+}

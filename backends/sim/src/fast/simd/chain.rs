@@ -210,8 +210,8 @@ unsafe fn one_row<V: Lanes, const NG: usize, const HALF: bool, const WIDE: bool,
                     };
                     flags[g] = V::or(flags[g], unknown);
                     acc[g] = if HALF { value } else { V::from_bits(V::and(V::bits(value), mask)) };
-                    if WIDE && !HALF {
-                        // A negative sum that underflows is +0 as well.
+                    if !HALF && (WIDE || chain.mask != -1) {
+                        // A negative sum that underflows, or whose bits are all cut, is +0 as well.
                         acc[g] = V::add_f(acc[g], V::splat_f(0.0));
                     }
                 }
