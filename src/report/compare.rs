@@ -317,7 +317,9 @@ fn key(probe: &str, value: &Value) -> String {
     let part = |name: &str| value.get(name).map(Value::to_string);
     match probe {
         "carry" if part("enough").as_deref() == Some("true") => "enough".into(),
-        "alignment.fraction_bits" if value.is_object() => part("rounded_to_bits").unwrap_or_else(|| "exact".into()),
+        "alignment.fraction_bits" if value.is_object() => {
+            format!("exact, then {}", part("rounded_to_bits").unwrap_or_default())
+        }
         "accumulator.smallest_products" if value.get("lost_at").is_none() => "kept".into(),
         _ => value.to_string(),
     }

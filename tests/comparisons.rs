@@ -1,0 +1,145 @@
+//! What counts as a difference between reports, on small fixed reports with one thing changed.
+#![allow(missing_docs)]
+
+use std::{fs, path::Path};
+
+use mxprobe::report::{Comparison, Finding, MatchedBy, Outcome, Report, State, check, compare};
+use serde_json::{Value, json};
+
+fn report(name: &str) -> Report {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
+    let text = fs::read_to_string(path).expect("the report is there");
+    check::read_reports(&text).expect("it is a report").remove(0)
+}
+
+/// The report with one finding of its first operation changed.
+fn changed(report: &Report, probe: &str, change: impl Fn(&mut Finding)) -> Report {
+    let mut report = report.clone();
+    let finding = report.operations[0].findings.iter_mut().find(|finding| finding.probe == probe).expect(probe);
+    change(finding);
+    report
+}
+
+fn sides(reports: &[&Report]) -> Comparison {
+    let named = reports.iter().enumerate().map(|(at, report)| (format!("{at}.json"), (*report).clone()));
+    compare(&named.collect::<Vec<_>>())
+}
+
+#[track_caller]
+fn state(comparison: &Comparison, probe: &str) -> State {
+    let mut rows = comparison.matches.iter().flat_map(|found| &found.rows).filter(|row| row.probe == probe);
+    rows.next().expect("the probe was compared").state
+}
+
+/// How a probe with one value compares with the same probe with another.
+fn values(probe: &str, left: Value, right: Value) -> State {
+    let base = report("a100.json");
+    let with = |value: &Value| {
+        changed(&base, probe, |finding| {
+            finding.outcome = Outcome::Measured;
+            finding.value = Some(value.clone());
+        })
+    };
+    let comparison = sides(&[&with(&left), &with(&right)]);
+    assert_eq!(comparison.differ, state(&comparison, probe) == State::Differs);
+    state(&comparison, probe)
+}
+
+#[test]
+fn other_values_differ_and_other_bounds_do_not() {
+    assert_eq!(values("rounding.result", json!("RZ"), json!("RNE")), State::Differs);
+    assert_eq!(values("alignment.fraction_bits", json!(24), json!(25)), State::Differs);
+    let rounded = |seen: u32, bits: u32| json!({ "exact_over": seen, "rounded_to_bits": bits });
+    assert_eq!(values("alignment.fraction_bits", json!(24), rounded(34, 24)), State::Differs);
+    assert_eq!(values("alignment.fraction_bits", rounded(34, 24), rounded(47, 24)), State::Equal);
+    assert_eq!(values("alignment.fraction_bits", rounded(34, 24), rounded(34, 11)), State::Differs);
+    assert_eq!(values("alignment.fraction_bits", json!({ "exact_over": 34 }), rounded(34, 24)), State::Differs);
+    let carry = |enough: bool, bits: u32| json!({ "enough": enough, (if enough { "reached" } else { "bits" }): bits });
+    assert_eq!(values("carry", carry(true, 3), carry(true, 5)), State::Equal);
+    assert_eq!(values("carry", carry(true, 3), carry(false, 3)), State::Differs);
+    assert_eq!(values("carry", carry(false, 2), carry(false, 3)), State::Differs);
+}
+
+#[test]
+fn what_failed_on_one_side_differs_and_what_was_not_asked_is_open() {
+    let base = report("a100.json");
+    let ended = |outcome: Outcome| {
+        changed(&base, "rounding.result", |finding| {
+            (finding.outcome, finding.value, finding.reason) = (outcome, None, Some("a reason".into()));
+            finding.evidence.clear();
+        })
+    };
+    for (outcome, wanted) in [
+        (Outcome::Failed, State::Differs),
+        (Outcome::Inconclusive, State::Open),
+        (Outcome::Skipped, State::Open),
+        (Outcome::Unsupported, State::Open),
+    ] {
+        let comparison = sides(&[&base, &ended(outcome)]);
+        assert_eq!(state(&comparison, "rounding.result"), wanted, "{outcome:?}");
+        assert_eq!(comparison.differ, wanted == State::Differs);
+    }
+    let neither = sides(&[&ended(Outcome::Unsupported), &ended(Outcome::Unsupported)]);
+    assert_eq!(state(&neither, "rounding.result"), State::Equal);
+}
+
+#[test]
+fn a_bit_of_evidence_that_differs_is_found_although_every_answer_agrees() {
+    let base = report("a100.json");
+    let other = changed(&base, "alignment.fraction_bits", |finding| finding.evidence[0].d = "0x00000001".into());
+    let comparison = sides(&[&base, &other, &base]);
+    assert!(comparison.differ);
+    let found = &comparison.matches[0];
+    assert_eq!((found.count(State::Differs), found.dots.len()), (0, 1));
+    let evidence = &base.operations[0].finding("alignment.fraction_bits").unwrap().evidence[0];
+    let d = [&evidence.d, "0x00000001", &evidence.d].map(|d| Some(d.to_owned()));
+    assert_eq!(found.dots[0].d, d);
+    assert_eq!(found.dots[0].input.a, evidence.a);
+}
+
+#[test]
+fn operations_with_other_names_are_matched_by_what_they_compute() {
+    let comparison = sides(&[&report("a100.json"), &report("rdna4.json")]);
+    assert_eq!(comparison.matches.len(), 1);
+    let found = &comparison.matches[0];
+    assert_eq!(found.by, MatchedBy::Formats);
+    // k is 16 on both sides, and how many lanes share a tile is no question of formats.
+    assert_eq!(found.operations[0][0].to_string(), "mma.m16n8k16.f32.f16.f16.f32");
+    assert_eq!(found.operations[1][0].to_string(), "wmma.m16n16k16.f32.f16.f16.f32.wave32");
+    assert_eq!(state(&comparison, "order.tree"), State::Differs);
+    assert_eq!(comparison.alone.iter().map(|alone| alone.report.as_str()).collect::<Vec<_>>(), ["A"]);
+    assert!(!comparison.alone[0].same_device);
+}
+
+#[test]
+fn without_a_common_k_the_order_is_left_open() {
+    let comparison = sides(&[&report("rdna4.json"), &report("llvmpipe.json")]);
+    let found = &comparison.matches[0];
+    assert_eq!(found.by, MatchedBy::Terms);
+    assert_eq!(state(&comparison, "order.tree"), State::Open);
+    assert_eq!(state(&comparison, "order.products_at_once"), State::Differs);
+    assert_eq!(found.dots_in_common, 0);
+}
+
+#[test]
+fn operations_of_one_device_that_disagree_stand_with_their_answers() {
+    let mut both = report("rdna4.json");
+    let mut wave64 = both.operations[0].clone();
+    wave64.operation.id = "wmma.m16n16k16.f32.f16.f16.f32.wave64".parse().unwrap();
+    let finding = wave64.findings.iter_mut().find(|finding| finding.probe == "rounding.result").unwrap();
+    finding.value = Some(json!("RO"));
+    both.operations.push(wave64);
+    let comparison = sides(&[&report("a100.json"), &both]);
+    let row = comparison.matches[0].rows.iter().find(|row| row.probe == "rounding.result").unwrap();
+    assert_eq!(row.answers[1].len(), 2);
+    assert_eq!(row.answers[1][1].operations[0].to_string(), "wmma.m16n16k16.f32.f16.f16.f32.wave64");
+}
+
+#[test]
+fn reports_with_nothing_in_common_differ() {
+    let mut integers = report("a100.json");
+    integers.operations.retain(|operation| operation.operation.id.is_integer());
+    let comparison = sides(&[&integers, &report("rdna4.json")]);
+    assert!(comparison.differ && comparison.matches.is_empty());
+    assert_eq!(comparison.alone.len(), 2);
+}
