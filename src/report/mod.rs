@@ -3,6 +3,7 @@
 pub mod check;
 mod provenance;
 mod table;
+mod unfinished;
 
 use std::collections::BTreeMap;
 
@@ -12,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 pub use provenance::{Host, Time, Tool, build_version, now};
 pub use table::{Style, grouped, render};
+pub use unfinished::{EXECUTION, Plan, Resumption};
 
 /// The schema version a report carries: a reader ignores unknown keys of the same major version.
 pub const SCHEMA: &str = "mxprobe-report/1.0";
@@ -32,6 +34,12 @@ pub struct Report {
     /// What a reader has to know before the findings: that a model stood in for a device.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+    /// What the run was to ask; without it the run cannot be resumed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<Plan>,
+    /// The runs that went on with this report, in their order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub resumed: Vec<Resumption>,
     /// What was listed or looked for and could not be used.
     pub refusals: Vec<RefusalRecord>,
     /// What was learnt, one entry an operation.

@@ -4,6 +4,8 @@
 mod bad_input;
 mod eval;
 #[cfg(feature = "fault-devices")]
+mod faults;
+#[cfg(feature = "fault-devices")]
 mod isolation;
 mod listing;
 mod run;
