@@ -89,6 +89,7 @@ const SHOWN: &[(&str, &str, Says, &[&str])] = &[
     ("off-by-one-tile", "self_test", Failed, ALL),
     ("last-tile-missing", "self_test", Failed, ALL),
     ("nothing-written", "self_test", Failed, ALL),
+    ("short-output", "self_test", Failed, ALL),
     ("stale-output", "self_test", Failed, ALL),
     ("nondeterministic", "determinism", Value("false"), ALL),
     ("lost", "self_test", Failed, ALL),

@@ -123,6 +123,12 @@ pub(crate) struct Run {
     /// Seconds that one operation may take on a device that is no model [default: 60]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) timeout: Option<Duration>,
+    /// Seconds that the whole run may take; what is not reached by then is skipped
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) budget: Option<Duration>,
+    /// Go on with a report that was left unfinished: ask again what failed, was skipped or is missing, in the same file
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["backend", "op", "probe", "out"])]
+    pub(crate) resume: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

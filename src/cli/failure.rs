@@ -1,7 +1,7 @@
 //! How a command fails: one line, its causes, one line of help, and an exit code.
 
 use std::{
-    fmt::Display,
+    fmt::{self, Display},
     io::{self, Write},
     process::ExitCode,
 };
@@ -20,13 +20,19 @@ pub(crate) const INCOMPLETE: u8 = 4;
 /// Interrupted.
 pub(crate) const INTERRUPTED: u8 = 130;
 
-/// Why a command ends early.
+/// Why a command ends early; displayed, its first line alone.
 #[derive(Debug)]
 pub(crate) struct Failure {
     code: u8,
     message: String,
     causes: Vec<String>,
     help: Option<String>,
+}
+
+impl Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
 }
 
 impl Failure {

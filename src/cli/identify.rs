@@ -76,7 +76,7 @@ pub(crate) fn identify(arguments: &Identify, screen: Screen) -> Outcome {
     };
     let model = write(&target, &arguments.out, &name, &found)?;
     let mut time = Time::starting();
-    time.elapsed_since(start);
+    time.elapsed_since(start, 0);
     time.interrupted = interrupted;
     let report = IdentificationReport {
         schema: IDENTIFICATION_SCHEMA.into(),

@@ -1,12 +1,12 @@
 //! This end of an isolated device: a child process, a time limit, and what is said when it dies.
 
 use std::{
-    io::{BufRead, BufReader, Read, Write},
-    process::{Child, ExitStatus, Stdio},
+    io::Write,
+    process::{Child, Command, ExitStatus, Stdio},
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicBool, Ordering},
-        mpsc::{self, Receiver, RecvTimeoutError},
+        mpsc::{self, Receiver, RecvTimeoutError, Sender},
     },
     thread,
     time::{Duration, Instant},
@@ -17,6 +17,7 @@ use mxprobe::report::{RefusalRecord, check};
 use super::{
     catalog::Found,
     executable,
+    stream::{Words, lines},
     worker::{Answer, Request},
 };
 
@@ -57,63 +58,107 @@ pub(crate) enum Ended {
 /// A child process that answers.
 pub(crate) struct Worker {
     child: Child,
-    lines: Receiver<String>,
-    words: Arc<Mutex<Vec<String>>>,
+    answers: Receiver<Answer>,
+    /// What it says on standard error.
+    words: Words,
+    /// What it writes on standard output and is no answer: a driver may write there too.
+    rubbish: Words,
+    /// As long as this is here, the child's standard input is open. A child whose input closes ends itself, so that none
+    /// outlives this process, however that ends.
+    _input: Sender<()>,
 }
+
+/// How often waiting looks around.
+const TICK: Duration = Duration::from_millis(50);
+
+/// An answer may not be longer than this.
+const LONGEST_ANSWER_BYTES: usize = 64 << 20;
+
+/// Of a line on standard error, more is not looked at.
+const LONGEST_WORDS_BYTES: usize = 4096;
 
 impl Worker {
     /// Starts a worker and asks it.
     pub(crate) fn start(request: &Request) -> Result<Self, String> {
         let mut command = executable::this_program();
         command.arg("__worker").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        // Its last words are to be a reason, not a trace.
+        command.env("RUST_BACKTRACE", "0");
+        out_of_reach_of_the_terminal(&mut command);
         let mut child = command.spawn().map_err(|error| format!("the child process did not start: {error}"))?;
-        let text = serde_json::to_vec(request).expect("a request is JSON");
-        if let Some(mut stdin) = child.stdin.take() {
-            // A child that died already is noticed when it does not answer.
-            let _ = stdin.write_all(&text);
-        }
-        let (sender, lines) = mpsc::channel();
-        let stdout = child.stdout.take().expect("it is piped");
+        let mut text = serde_json::to_vec(request).expect("a request is JSON");
+        text.push(b'\n');
+        let (input, end) = mpsc::channel();
+        let mut stdin = child.stdin.take().expect("it is piped");
         thread::spawn(move || {
-            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
-                if sender.send(line).is_err() {
-                    break;
-                }
-            }
+            // A child that died already is noticed when it does not answer.
+            let _ = stdin.write_all(&text).and_then(|()| stdin.flush());
+            let _ = end.recv();
         });
-        let words = Arc::new(Mutex::new(Vec::new()));
-        let heard = Arc::clone(&words);
+        let (words, rubbish) = (Words::default(), Words::default());
+        let (sender, answers) = mpsc::sync_channel(1);
+        let stdout = child.stdout.take().expect("it is piped");
+        let beside = rubbish.clone();
+        thread::spawn(move || {
+            lines(stdout, LONGEST_ANSWER_BYTES, |line| match read(line) {
+                Some(answer) => sender.send(answer).is_ok(),
+                None => {
+                    beside.hear(line);
+                    true
+                }
+            });
+        });
         let stderr = child.stderr.take().expect("it is piped");
-        thread::spawn(move || listen(stderr, &heard));
-        Ok(Self { child, lines, words })
+        let heard = words.clone();
+        thread::spawn(move || {
+            lines(stderr, LONGEST_WORDS_BYTES, |line| {
+                heard.hear(line);
+                true
+            });
+        });
+        Ok(Self { child, answers, words, rubbish, _input: input })
     }
 
     /// Waits for the next answer.
     pub(crate) fn next(&mut self, limit: Duration, interrupt: &Interrupt) -> Result<Answer, Ended> {
         let start = Instant::now();
+        let mut ticks_after_its_end = 0;
         loop {
-            match self.lines.recv_timeout(Duration::from_millis(50).min(limit)) {
-                // A driver may write on standard output too: what is no answer is not ours.
-                Ok(line) => {
-                    if let Ok(answer) = check::from_json(&line) {
-                        return Ok(answer);
-                    }
-                }
+            match self.answers.recv_timeout(TICK.min(limit)) {
+                Ok(answer) => return Ok(answer),
                 Err(_) if interrupt.is_set() => {
                     self.stop();
                     return Err(Ended::Interrupted);
                 }
-                Err(RecvTimeoutError::Disconnected) => {
-                    let status = self.stop();
-                    return Err(Ended::Died(self.last_words(status)));
-                }
+                Err(RecvTimeoutError::Disconnected) => return Err(self.ended()),
                 Err(RecvTimeoutError::Timeout) if start.elapsed() >= limit => {
                     self.stop();
                     return Err(Ended::TimedOut(limit));
                 }
-                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Timeout) => {
+                    // Its standard output may stay open: in a process that a driver left behind.
+                    ticks_after_its_end += u32::from(matches!(self.child.try_wait(), Ok(Some(_))));
+                    if ticks_after_its_end > 4 {
+                        return Err(self.ended());
+                    }
+                }
             }
         }
+    }
+
+    /// What it said that is no answer, to stand behind a reason; empty, if it said nothing.
+    pub(crate) fn last_words(&self) -> String {
+        let said = self.words.last().map_or_else(String::new, |last| format!("; it last said: {last}"));
+        let wrote =
+            self.rubbish.last().map_or_else(String::new, |last| format!("; on standard output it wrote: {last}"));
+        said + &wrote
+    }
+
+    fn ended(&mut self) -> Ended {
+        let status = self.stop();
+        thread::sleep(Duration::from_millis(10)); // what it said last is still on its way
+        let how = status.map_or_else(|| "the device's process ended".to_owned(), describe);
+        Ended::Died(how + &self.last_words())
     }
 
     /// Ends the child, if it has not ended, and tells how it ended.
@@ -122,25 +167,13 @@ impl Worker {
         for _ in 0..20 {
             match self.child.try_wait() {
                 Ok(Some(status)) => return Some(status),
-                Ok(None) if !matches!(self.lines.try_recv(), Err(mpsc::TryRecvError::Disconnected)) => break,
+                Ok(None) if !matches!(self.answers.try_recv(), Err(mpsc::TryRecvError::Disconnected)) => break,
                 Ok(None) => thread::sleep(Duration::from_millis(10)),
                 Err(_) => break,
             }
         }
         let _ = self.child.kill();
         self.child.wait().ok()
-    }
-
-    fn last_words(&self, status: Option<ExitStatus>) -> String {
-        thread::sleep(Duration::from_millis(10)); // what it said last is still on its way
-        let mut text = status.map_or_else(|| "the device's process ended".to_owned(), describe);
-        if let Ok(words) = self.words.lock()
-            && let Some(last) = words.last()
-        {
-            text.push_str("; it last said: ");
-            text.push_str(last);
-        }
-        text
     }
 }
 
@@ -153,21 +186,20 @@ impl Drop for Worker {
     }
 }
 
-/// Keeps what a child says on standard error: its last lines.
-fn listen(stderr: impl Read, words: &Mutex<Vec<String>>) {
-    for line in BufReader::new(stderr).split(b'\n').map_while(Result::ok) {
-        let line = String::from_utf8_lossy(&line).trim().to_owned();
-        if line.is_empty() || line.starts_with("note: run with `RUST_BACKTRACE") {
-            continue;
-        }
-        if let Ok(mut words) = words.lock() {
-            if words.len() >= 4 {
-                words.remove(0);
-            }
-            words.push(line);
-        }
-    }
+/// A line that is an answer.
+fn read(line: &[u8]) -> Option<Answer> {
+    let text = std::str::from_utf8(line).ok().filter(|text| text.starts_with('{'))?;
+    check::from_json(text).ok()
 }
+
+/// Ctrl-C and Ctrl-Z at the terminal are for this process, which then ends the child or lets it wait.
+#[cfg(unix)]
+fn out_of_reach_of_the_terminal(command: &mut Command) {
+    std::os::unix::process::CommandExt::process_group(command, 0);
+}
+
+#[cfg(not(unix))]
+fn out_of_reach_of_the_terminal(_: &mut Command) {}
 
 #[cfg(unix)]
 fn describe(status: ExitStatus) -> String {

@@ -12,8 +12,8 @@ use mxprobe::{
     identify::EXPECTED,
     probes,
     report::{
-        DeviceRecord, Finding, Host, Kind, OperationRecord, OperationReport, Outcome as Ending, Report, SCHEMA, Time,
-        Tool, to_json,
+        DeviceRecord, Host, Kind, OperationRecord, OperationReport, Outcome as Ending, Plan as Planned, Report, SCHEMA,
+        Time, Tool, to_json,
     },
 };
 use mxprobe_api::OperationId;
@@ -24,14 +24,13 @@ use super::{
     catalog::{self, Found},
     failure::{Failure, INCOMPLETE, INTERRUPTED, NO},
     isolation::{Ended, Interrupt, Worker},
+    limits::Limits,
     list, output,
     registry::MODELS,
+    resume,
     select::{self, Target},
     worker::{Answer, Request, probe_each},
 };
-
-/// How long one operation may take on a device that is no model.
-const LIMIT: Duration = Duration::from_secs(60);
 
 /// After so many operations in a row whose process died or hung, the others of the device are not asked.
 const PATIENCE: usize = 3;
@@ -49,10 +48,99 @@ struct Plan {
     stand_in: Option<String>,
 }
 
+/// A device, what is asked of it, and the report that this is written into.
+pub(crate) struct Job {
+    /// The device; `None` where nothing is left to ask.
+    pub(crate) target: Option<Target>,
+    pub(crate) operations: Vec<OperationRecord>,
+    pub(crate) report: Report,
+}
+
 /// Probes devices.
 pub(crate) fn run(arguments: &Run, screen: Screen) -> Outcome {
+    let start = Instant::now();
+    let jobs = match &arguments.resume {
+        Some(file) => resume::jobs(file, &arguments.devices, screen)?,
+        None => jobs(arguments, screen)?,
+    };
+    check_expected(arguments, &jobs)?;
+    let mut sink = Sink::new(arguments, screen, &jobs)?;
+    let limits = Limits::new(arguments, start, Interrupt::listen());
+    let mut progress = Progress::new(screen, jobs.iter().map(|job| job.operations.len()).sum());
+    for (at, job) in jobs.iter().enumerate() {
+        sink.begin(at);
+        if let Some(target) = &job.target {
+            let mut each = |report: OperationReport| {
+                progress.step(&target.selector, &report);
+                sink.add(report);
+                Ok(())
+            };
+            let asked = ask(target, job, arguments, &limits, &mut each);
+            progress.clear();
+            asked?;
+        }
+        sink.end(limits.interrupt.is_set())?;
+        if limits.interrupt.is_set() {
+            break;
+        }
+    }
+    sink.close()?;
+    if limits.interrupt.is_set() {
+        return Ok(INTERRUPTED);
+    }
+    Ok(if sink.is_contradicted() {
+        NO
+    } else if sink.is_finished() {
+        0
+    } else {
+        INCOMPLETE
+    })
+}
+
+/// A model that is expected exists, and has an operation of every device.
+fn check_expected(arguments: &Run, jobs: &[Job]) -> Result<(), Failure> {
+    let Some(name) = &arguments.expect else { return Ok(()) };
+    let model = mxprobe_sim::load(name).map_err(Failure::usage)?;
+    let has = |job: &Job| job.operations.iter().any(|operation| model.operations.contains_key(&operation.id));
+    match jobs.iter().filter(|job| !job.operations.is_empty()).find(|job| !has(job)) {
+        None => Ok(()),
+        Some(job) => {
+            let selector = &job.report.device.selector;
+            Err(Failure::usage(format!("the model `{name}` has none of the operations of {selector}"))
+                .help("`mxprobe list -v` shows operations; `--op` chooses among them"))
+        }
+    }
+}
+
+/// What each operation is asked.
+#[derive(Clone, Copy)]
+struct Questions<'a> {
+    /// Which probes; all, if none is named.
+    wanted: &'a [String],
+    /// The model that it is compared with.
+    expect: Option<&'a str>,
+}
+
+fn ask(
+    target: &Target,
+    job: &Job,
+    arguments: &Run,
+    limits: &Limits,
+    each: &mut dyn FnMut(OperationReport) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let operations: Vec<&OperationRecord> = job.operations.iter().collect();
+    let wanted = job.report.plan.as_ref().map_or(&[][..], |plan| &plan.probes);
+    let questions = Questions { wanted, expect: arguments.expect.as_deref() };
+    if target.entry.isolated && !arguments.devices.no_isolation {
+        probe_isolated(target, &operations, questions, limits, each)
+    } else {
+        probe_here(target, &operations, questions, limits, each)
+    }
+}
+
+/// What a run that is not resumed asks.
+fn jobs(arguments: &Run, screen: Screen) -> Result<Vec<Job>, Failure> {
     arguments.probe.iter().try_for_each(|wanted| check_probe(wanted))?;
-    let expected = arguments.expect.as_deref().map(mxprobe_sim::load).transpose().map_err(Failure::usage)?;
     let plan = plan(&arguments.devices)?;
     if !screen.quiet {
         for note in &plan.notes {
@@ -61,9 +149,10 @@ pub(crate) fn run(arguments: &Run, screen: Screen) -> Outcome {
     }
     let mut jobs = Vec::new();
     for target in &plan.targets {
-        let operations = select::operations(&arguments.op, &target.listed);
+        let operations: Vec<_> = select::operations(&arguments.op, &target.listed).into_iter().cloned().collect();
         if !operations.is_empty() {
-            jobs.push((target, operations));
+            let report = begin(target, &plan, &operations, &arguments.probe);
+            jobs.push(Job { target: Some(target.clone()), operations, report });
         } else if target.listed.operations.is_empty() && !screen.quiet {
             let reasons = target.listed.refusals.iter().map(|refusal| refusal.reason.as_str());
             let reasons: Vec<&str> = reasons.collect();
@@ -79,53 +168,7 @@ pub(crate) fn run(arguments: &Run, screen: Screen) -> Outcome {
         }
         return Err(select::no_operation(&arguments.op, &listed));
     }
-    if let (Some(model), Some(name)) = (&expected, &arguments.expect) {
-        let has = |operations: &[&OperationRecord]| {
-            operations.iter().any(|operation| model.operations.contains_key(&operation.id))
-        };
-        if let Some((target, _)) = jobs.iter().find(|(_, operations)| !has(operations)) {
-            return Err(Failure::usage(format!(
-                "the model `{name}` has none of the operations of {}",
-                target.selector
-            ))
-            .help("`mxprobe list -v` shows operations; `--op` chooses among them"));
-        }
-    }
-    let mut sink = Sink::new(arguments, screen, jobs.len() > 1)?;
-    let interrupt = Interrupt::listen();
-    let mut progress = Progress::new(screen, jobs.iter().map(|(_, operations)| operations.len()).sum());
-    for (target, operations) in jobs {
-        let start = Instant::now();
-        sink.begin(begin(target, &plan), target)?;
-        progress.show(&target.selector);
-        let mut each = |report: OperationReport| {
-            progress.step(&target.selector, &report);
-            sink.add(report, start)
-        };
-        let outcome = if target.entry.isolated && !arguments.devices.no_isolation {
-            let limit = arguments.timeout.unwrap_or(LIMIT);
-            probe_isolated(target, &operations, arguments, limit, &interrupt, &mut each)
-        } else {
-            probe_here(target, &operations, arguments, &interrupt, &mut each)
-        };
-        progress.clear();
-        outcome?;
-        sink.end(start, interrupt.is_set())?;
-        if interrupt.is_set() {
-            break;
-        }
-    }
-    sink.close()?;
-    if interrupt.is_set() {
-        return Ok(INTERRUPTED);
-    }
-    Ok(if sink.contradicted {
-        NO
-    } else if sink.failed {
-        INCOMPLETE
-    } else {
-        0
-    })
+    Ok(jobs)
 }
 
 /// A probe that matches nothing is a mistake, not an empty report.
@@ -214,7 +257,7 @@ fn refused(listed: &[&mxprobe::report::ListedDevice], found: &[Found]) -> Vec<Fo
     found
 }
 
-fn begin(target: &Target, plan: &Plan) -> Report {
+fn begin(target: &Target, plan: &Plan, operations: &[OperationRecord], probes: &[String]) -> Report {
     let mut device: DeviceRecord = target.listed.device.clone();
     device.selector.clone_from(&target.selector);
     let is_told = |found: &&Found| plan.stand_in.is_some() || found.backend == target.entry.name;
@@ -227,6 +270,11 @@ fn begin(target: &Target, plan: &Plan) -> Report {
         host: Host::this(),
         notes: plan.stand_in.iter().cloned().collect(),
         device,
+        plan: Some(Planned {
+            operations: operations.iter().map(|operation| operation.id.clone()).collect(),
+            probes: probes.to_vec(),
+        }),
+        resumed: Vec::new(),
         refusals: refusals.cloned().collect(),
         operations: Vec::new(),
     }
@@ -236,17 +284,20 @@ fn begin(target: &Target, plan: &Plan) -> Report {
 fn probe_here(
     target: &Target,
     operations: &[&OperationRecord],
-    arguments: &Run,
-    interrupt: &Interrupt,
+    questions: Questions<'_>,
+    limits: &Limits,
     each: &mut dyn FnMut(OperationReport) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
+    if let Some(reason) = limits.spent() {
+        return fill(operations, Ending::Skipped, &reason, each);
+    }
     let device = match target.entry.open(&target.selector) {
         Ok(device) => device,
         Err(error) => return fill(operations, Ending::Failed, &error.to_string(), each),
     };
     let (sender, answers) = mpsc::channel();
     let ids: Vec<OperationId> = operations.iter().map(|operation| operation.id.clone()).collect();
-    let (wanted, expect) = (arguments.probe.clone(), arguments.expect.clone());
+    let (wanted, expect) = (questions.wanted.to_vec(), questions.expect.map(str::to_owned));
     let worker = thread::spawn(move || {
         probe_each(device, &ids, &wanted, expect.as_deref(), |answer| {
             let Answer::Probed { report, device_lost } = answer else { return Ok(()) };
@@ -263,15 +314,20 @@ fn probe_here(
                     return fill(left, Ending::Skipped, "the device was lost", each);
                 }
             }
-            Err(RecvTimeoutError::Timeout) if interrupt.is_set() => return Ok(()),
-            Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => break,
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+        if limits.interrupt.is_set() {
+            return Ok(());
+        }
+        if let Some(reason) = limits.spent() {
+            return fill(left, Ending::Skipped, &reason, each);
         }
     }
     if worker.join().is_err()
         && let Some((first, rest)) = left.split_first()
     {
-        each(without_answer(first, Ending::Failed, "the probes panicked"))?;
+        each(OperationReport::without_answer(first, Ending::Failed, "the probes panicked"))?;
         return fill(rest, Ending::Skipped, "the probes panicked at an operation before", each);
     }
     Ok(())
@@ -281,14 +337,16 @@ fn probe_here(
 fn probe_isolated(
     target: &Target,
     operations: &[&OperationRecord],
-    arguments: &Run,
-    limit: Duration,
-    interrupt: &Interrupt,
+    questions: Questions<'_>,
+    limits: &Limits,
     each: &mut dyn FnMut(OperationReport) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let mut left = operations;
     let mut in_a_row = 0;
     while let Some((first, rest)) = left.split_first() {
+        if let Some(reason) = limits.spent() {
+            return fill(left, Ending::Skipped, &reason, each);
+        }
         if in_a_row == PATIENCE {
             let reason = format!("{PATIENCE} operations before in a row ended the device's process or hung");
             return fill(left, Ending::Skipped, &reason, each);
@@ -297,8 +355,8 @@ fn probe_isolated(
             backend: target.entry.name.to_owned(),
             device: target.selector.clone(),
             operations: left.iter().map(|operation| operation.id.clone()).collect(),
-            wanted: arguments.probe.clone(),
-            expect: arguments.expect.clone(),
+            wanted: questions.wanted.to_vec(),
+            expect: questions.expect.map(str::to_owned),
         };
         let mut worker = match Worker::start(&request) {
             Ok(worker) => worker,
@@ -308,7 +366,7 @@ fn probe_isolated(
             if left.is_empty() {
                 return Ok(());
             }
-            match worker.next(limit, interrupt) {
+            match worker.next(limits.operation(), &limits.interrupt) {
                 Ok(Answer::Probed { report, device_lost }) => {
                     each(*report)?;
                     in_a_row = 0;
@@ -320,12 +378,15 @@ fn probe_isolated(
                 Ok(Answer::Refused(reason)) => return fill(left, Ending::Failed, &reason, each),
                 Ok(_) => break "the device's process answered something else".to_owned(),
                 Err(Ended::Interrupted) => return Ok(()),
-                Err(Ended::TimedOut(limit)) => break format!("timed out after {} s", limit.as_secs_f64()),
+                Err(Ended::TimedOut(limit)) => match limits.spent() {
+                    Some(reason) => return fill(left, Ending::Skipped, &reason, each),
+                    None => break format!("timed out after {} s{}", limit.as_secs_f64(), worker.last_words()),
+                },
                 Err(Ended::Died(how)) => break how,
             }
         };
         let (stuck, after) = left.split_first().unwrap_or((first, rest));
-        each(without_answer(stuck, Ending::Failed, &reason))?;
+        each(OperationReport::without_answer(stuck, Ending::Failed, &reason))?;
         in_a_row += 1;
         left = after;
     }
@@ -339,25 +400,7 @@ fn fill(
     reason: &str,
     each: &mut dyn FnMut(OperationReport) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    operations.iter().try_for_each(|operation| each(without_answer(operation, ending, reason)))
-}
-
-/// What is reported of an operation whose probes never came to an end.
-fn without_answer(operation: &OperationRecord, outcome: Ending, reason: &str) -> OperationReport {
-    OperationReport {
-        operation: operation.clone(),
-        kernel_sha256: None,
-        findings: vec![Finding {
-            probe: "execution".into(),
-            outcome,
-            reason: Some(reason.to_owned()),
-            value: None,
-            statement: String::new(),
-            evidence: Vec::new(),
-        }],
-        dots: 0,
-        duration_ns: 0,
-    }
+    operations.iter().try_for_each(|operation| each(OperationReport::without_answer(operation, ending, reason)))
 }
 
 /// Where reports go.
@@ -367,9 +410,10 @@ struct Sink {
     out: Option<Out>,
     several: bool,
     reports: Vec<Report>,
-    failed: bool,
-    /// An operation has other bits than the model that was expected.
-    contradicted: bool,
+    /// Which report grows, since when, and what its run had taken before.
+    now: (usize, Instant, u64),
+    /// Why the file is not what is known here.
+    unsaved: Option<Failure>,
 }
 
 enum Out {
@@ -378,8 +422,9 @@ enum Out {
 }
 
 impl Sink {
-    fn new(arguments: &Run, screen: Screen, several: bool) -> Result<Self, Failure> {
-        let out = match &arguments.out {
+    /// Writes what is known already, so that a file that cannot be written is noticed before anything is asked.
+    fn new(arguments: &Run, screen: Screen, jobs: &[Job]) -> Result<Self, Failure> {
+        let out = match arguments.resume.as_ref().or(arguments.out.as_ref()) {
             None => None,
             Some(path) if path.is_dir() => Some(Out::Directory(path.clone())),
             Some(path) => {
@@ -392,34 +437,39 @@ impl Sink {
             }
         };
         let format = arguments.format.unwrap_or(Format::Table);
-        Ok(Self { format, screen, out, several, reports: Vec::new(), failed: false, contradicted: false })
+        let reports: Vec<Report> = jobs.iter().map(|job| job.report.clone()).collect();
+        let several = reports.len() > 1;
+        let mut sink = Self { format, screen, out, several, reports, now: (0, Instant::now(), 0), unsaved: None };
+        if jobs.iter().any(|job| job.target.is_some()) {
+            for at in 0..jobs.len() {
+                sink.begin(at);
+                sink.write()?;
+            }
+        }
+        Ok(sink)
     }
 
-    fn begin(&mut self, report: Report, target: &Target) -> Result<(), Failure> {
-        debug_assert_eq!(report.device.selector, target.selector);
-        self.reports.push(report);
-        self.save()
+    /// The report at this place grows from now on.
+    fn begin(&mut self, at: usize) {
+        self.now = (at, Instant::now(), self.reports[at].time.duration_ns);
     }
 
-    fn add(&mut self, operation: OperationReport, start: Instant) -> Result<(), Failure> {
-        self.failed |= operation.findings.iter().any(|finding| finding.outcome == Ending::Failed);
-        self.contradicted |= operation.finding(EXPECTED).is_some_and(|finding| finding.is(false));
-        let report = self.reports.last_mut().expect("a device was begun");
-        report.operations.push(operation);
-        report.time.elapsed_since(start);
-        self.save()
+    fn add(&mut self, operation: OperationReport) {
+        let (at, start, before_ns) = self.now;
+        self.reports[at].put(operation);
+        self.reports[at].time.elapsed_since(start, before_ns);
+        self.save();
     }
 
-    fn end(&mut self, start: Instant, interrupted: bool) -> Result<(), Failure> {
-        let separate = self.reports.len() > 1;
-        let report = self.reports.last_mut().expect("a device was begun");
-        report.time.interrupted = interrupted;
-        report.time.elapsed_since(start);
-        self.save()?;
+    fn end(&mut self, interrupted: bool) -> Result<(), Failure> {
+        let at = self.now.0;
+        if self.reports[at].time.interrupted != interrupted {
+            self.reports[at].time.interrupted = interrupted;
+            self.save();
+        }
         if self.format == Format::Table {
-            let report = self.reports.last().expect("a device was begun");
-            let shown = self.format.view(self.screen).reports(std::slice::from_ref(report));
-            let text = format!("{}{shown}", if separate { "\n" } else { "" });
+            let shown = self.format.view(self.screen).reports(std::slice::from_ref(&self.reports[at]));
+            let text = format!("{}{shown}", if at > 0 { "\n" } else { "" });
             output::print(text.as_bytes())?;
         }
         Ok(())
@@ -428,11 +478,29 @@ impl Sink {
     fn close(&mut self) -> Result<(), Failure> {
         match self.format {
             // Shown device by device, as they ended.
-            Format::Table => return Ok(()),
-            Format::Json => output::print(self.text().as_bytes())?,
-            format => output::print(format.view(self.screen).reports(&self.reports).as_bytes())?,
-        };
-        Ok(())
+            Format::Table => {}
+            Format::Json => {
+                output::print(self.text().as_bytes())?;
+            }
+            format => {
+                output::print(format.view(self.screen).reports(&self.reports).as_bytes())?;
+            }
+        }
+        match self.unsaved.take() {
+            Some(failure) => Err(failure.help("`mxprobe run --resume` with that file goes on from what it holds")),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether everything that was to be asked was, and nothing failed.
+    fn is_finished(&self) -> bool {
+        self.reports.iter().all(|report| report.unfinished().is_some_and(|left| left.is_empty()))
+    }
+
+    /// Whether an operation has other bits than the model that was expected.
+    fn is_contradicted(&self) -> bool {
+        let operations = || self.reports.iter().flat_map(|report| &report.operations);
+        operations().any(|operation| operation.finding(EXPECTED).is_some_and(|finding| finding.is(false)))
     }
 
     /// One report, or an array of them where the run has several devices.
@@ -443,12 +511,21 @@ impl Sink {
         }
     }
 
-    fn save(&self) -> Result<(), Failure> {
+    /// Writes; if that fails, the run goes on, and the next finding is another attempt.
+    fn save(&mut self) {
+        let before = self.unsaved.take();
+        self.unsaved = self.write().err();
+        if let (None, Some(failure)) = (before, &self.unsaved) {
+            output::note(format!("note: {failure}; the run goes on, and tries again after each operation"));
+        }
+    }
+
+    fn write(&self) -> Result<(), Failure> {
         match &self.out {
             None => Ok(()),
             Some(Out::File(path)) => output::replace(path, &self.text()),
             Some(Out::Directory(directory)) => {
-                let report = self.reports.last().expect("a device was begun");
+                let report = &self.reports[self.now.0];
                 output::replace(&directory.join(file_name(&report.device)), &to_json(report))
             }
         }

@@ -77,7 +77,7 @@ pub(crate) fn verify(arguments: &Verify, screen: Screen) -> Outcome {
         false
     };
     let mut time = Time::starting();
-    time.elapsed_since(start);
+    time.elapsed_since(start, 0);
     time.interrupted = interrupted;
     let report = VerificationReport {
         schema: VERIFICATION_SCHEMA.into(),

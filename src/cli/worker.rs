@@ -1,8 +1,11 @@
 //! The other end of an isolated device: one request on standard input, one line of JSON an answer on standard output.
+//! Standard input stays open for as long as somebody wants answers.
 
 use std::{
-    io::{self, Read, Write},
+    io::{self, BufRead, Read, Write},
     sync::atomic::{AtomicBool, Ordering},
+    thread,
+    time::Duration,
 };
 
 use mxprobe::{
@@ -15,7 +18,13 @@ use mxprobe_api::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{Outcome, catalog, failure::Failure, identify as identifying, registry::Entry, select, verify};
+use super::{
+    Outcome, catalog,
+    failure::{Failure, INTERRUPTED},
+    identify as identifying,
+    registry::Entry,
+    select, verify,
+};
 
 /// What a worker is asked.
 #[derive(Debug, Serialize, Deserialize)]
@@ -90,7 +99,8 @@ pub(crate) enum Answer {
 /// Answers one request and ends.
 pub(crate) fn serve() -> Outcome {
     let mut text = String::new();
-    io::stdin().read_to_string(&mut text).map_err(|error| Failure::usage(format!("no request: {error}")))?;
+    io::stdin().lock().read_line(&mut text).map_err(|error| Failure::usage(format!("no request: {error}")))?;
+    thread::spawn(end_with_the_input);
     let request = serde_json::from_str(&text).map_err(|error| Failure::usage(format!("no request: {error}")))?;
     let unknown = |name: &str| Failure::usage(format!("there is no backend `{name}`"));
     match request {
@@ -124,6 +134,25 @@ pub(crate) fn serve() -> Outcome {
         }
     }?;
     Ok(0)
+}
+
+/// Waits until standard input closes, which it does when whoever asked is gone, and ends this process.
+fn end_with_the_input() {
+    let mut rest = [0; 64];
+    let mut stdin = io::stdin().lock();
+    loop {
+        match stdin.read(&mut rest) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Ok(1..) => {}
+            Ok(0) | Err(_) => break,
+        }
+    }
+    // The way out leads through what a driver does at its end, and that may hang as well.
+    thread::spawn(|| {
+        thread::sleep(Duration::from_secs(1));
+        std::process::abort();
+    });
+    std::process::exit(INTERRUPTED.into());
 }
 
 /// Probes operations in their order until the device is lost or nobody listens.
@@ -160,7 +189,9 @@ pub(crate) fn probe_each(
 }
 
 fn answer(answer: &Answer) -> Result<(), Failure> {
-    let mut line = serde_json::to_vec(answer).expect("an answer is JSON");
+    // What a driver wrote before may not have ended its line.
+    let mut line = vec![b'\n'];
+    serde_json::to_writer(&mut line, answer).expect("an answer is JSON");
     line.push(b'\n');
     let mut stdout = io::stdout().lock();
     stdout.write_all(&line).and_then(|()| stdout.flush()).map_err(|error| Failure::output(&error))

@@ -94,17 +94,20 @@ fn within(prefix: &str, mut found: Problem) -> Problem {
 const DEEPEST: usize = 1000;
 
 fn parse(text: &str) -> Result<Value, Problem> {
-    if depth(text) > DEEPEST {
-        return Err(problem("", format!("not read: lists and objects are nested deeper than {DEEPEST}")));
-    }
-    from_json(text).map_err(|error| problem("", format!("not JSON: {error}")))
+    from_json(text).map_err(|error| {
+        let what = if error.is_data() { "not read" } else { "not JSON" };
+        problem("", format!("{what}: {error}"))
+    })
 }
 
-/// Reads JSON of any depth, for text whose depth is known to be small enough for the stack.
+/// Reads JSON whose lists and objects are nested up to 1000 deep.
 ///
 /// # Errors
-/// If it is not the JSON of such a value.
+/// If it is not the JSON of such a value, or nested deeper: the stack would not hold it.
 pub fn from_json<T: DeserializeOwned>(text: &str) -> Result<T, serde_json::Error> {
+    if depth(text) > DEEPEST {
+        return Err(serde::de::Error::custom(format!("lists and objects are nested deeper than {DEEPEST}")));
+    }
     let mut reader = serde_json::Deserializer::from_str(text);
     reader.disable_recursion_limit();
     let value = T::deserialize(&mut reader)?;
@@ -173,14 +176,27 @@ fn check_report(report: &Report) -> Vec<Problem> {
         let reason = format!("`{}` is no selector of the backend `{}`", device.selector, device.backend);
         problems.push(problem("device.selector", reason));
     }
-    if report.time.start.parse::<jiff::Timestamp>().is_err() {
-        problems.push(problem("time.start", format!("`{}` is no time as in RFC 3339", report.time.start)));
+    let resumed = report.resumed.iter().enumerate().map(|(at, part)| (format!("resumed[{at}].time"), &part.time));
+    for (path, time) in [("time.start".to_owned(), &report.time.start)].into_iter().chain(resumed) {
+        if time.parse::<jiff::Timestamp>().is_err() {
+            problems.push(problem(path, format!("`{time}` is no time as in RFC 3339")));
+        }
+    }
+    let mut planned = BTreeSet::new();
+    for (at, id) in report.plan.iter().flat_map(|plan| &plan.operations).enumerate() {
+        if !planned.insert(id) {
+            problems.push(problem(format!("plan.operations[{at}]"), format!("`{id}` stands here twice")));
+        }
     }
     let mut ids = BTreeSet::new();
     for (at, operation) in report.operations.iter().enumerate() {
         let path = format!("operations[{at}]");
         if !ids.insert(&operation.operation.id) {
             problems.push(problem(format!("{path}.id"), format!("`{}` stands here twice", operation.operation.id)));
+        }
+        if report.plan.is_some() && !planned.contains(&operation.operation.id) {
+            let reason = format!("`{}` is not among the operations of `plan`", operation.operation.id);
+            problems.push(problem(format!("{path}.id"), reason));
         }
         check_operation(operation, &path, &mut problems);
     }

@@ -17,6 +17,7 @@ mod plot;
 mod provenance;
 mod screen;
 mod table;
+mod unfinished;
 mod view;
 mod words;
 
@@ -37,6 +38,7 @@ pub use identification::{
 pub use json::to_json;
 pub use provenance::{Host, Time, Tool, build_version, now};
 pub use screen::{Style, wrap};
+pub use unfinished::{EXECUTION, Plan, Resumption};
 pub use view::{Csv, Html, Json, Markdown, Table, View};
 
 /// The schema version a report carries: a reader ignores unknown keys of the same major version.
@@ -58,6 +60,12 @@ pub struct Report {
     /// What a reader has to know before the findings: that a model stood in for a device.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+    /// What the run was to ask; without it the run cannot be resumed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<Plan>,
+    /// The runs that went on with this report, in their order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub resumed: Vec<Resumption>,
     /// What was listed or looked for and could not be used.
     pub refusals: Vec<RefusalRecord>,
     /// What was learnt, one entry an operation.

@@ -70,7 +70,7 @@ impl Tool {
 pub struct Time {
     /// The start, RFC 3339, UTC.
     pub start: String,
-    /// From the start to the last finding, discovery not included.
+    /// From the start to the last finding, discovery not included; of a run that was resumed, that of all its parts.
     pub duration_ns: u64,
     /// The run was interrupted, or is not over: operations are missing.
     pub interrupted: bool,
@@ -83,9 +83,10 @@ impl Time {
         Self { start: now(), duration_ns: 0, interrupted: true }
     }
 
-    /// Sets the duration to what has passed since `start`.
-    pub fn elapsed_since(&mut self, start: Instant) {
-        self.duration_ns = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    /// Sets the duration to what has passed since `start`, and `before_ns` that earlier parts of the run took.
+    pub fn elapsed_since(&mut self, start: Instant, before_ns: u64) {
+        let since_ns = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        self.duration_ns = before_ns.saturating_add(since_ns);
     }
 }
 

@@ -38,6 +38,13 @@ pub(super) fn render(report: &Report, style: Style) -> String {
             hang(&mut text, help, 10, style.width);
         }
     }
+    if let Some(last) = report.resumed.last() {
+        let times = match report.resumed.len() {
+            1 => "once".to_owned(),
+            times => format!("{times} times"),
+        };
+        let _ = writeln!(text, "\nresumed {times}, last at {}", last.time);
+    }
     if report.time.interrupted {
         text.push_str("\ninterrupted: the operations that are missing here were not asked\n");
     }

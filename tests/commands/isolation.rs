@@ -37,7 +37,7 @@ fn outcomes(report: &Report) -> Vec<(Outcome, String)> {
 
 #[test]
 fn a_crash_takes_one_operation_with_it() {
-    let (said, report) = run("fault:once");
+    let (said, report) = run("fault:once:fma-chain");
     let said = said.ended(4);
     let outcomes = outcomes(&report);
     assert_eq!(outcomes[0].0, Outcome::Failed, "{}", said.out);
@@ -52,7 +52,7 @@ fn a_crash_takes_one_operation_with_it() {
 #[test]
 fn a_hang_ends_at_the_time_limit() {
     let start = Instant::now();
-    let (said, report) = run("fault:hang");
+    let (said, report) = run("fault:hang:fma-chain");
     said.ended(4);
     assert!(start.elapsed() < Duration::from_secs(20));
     for (outcome, reason) in outcomes(&report) {
@@ -62,7 +62,7 @@ fn a_hang_ends_at_the_time_limit() {
 
 #[test]
 fn after_a_lost_device_nothing_more_is_asked_of_it() {
-    let (said, report) = run("fault:lost");
+    let (said, report) = run("fault:lost:fma-chain");
     said.ended(4);
     let outcomes = outcomes(&report);
     assert_eq!(outcomes[0].0, Outcome::Failed);
@@ -73,7 +73,7 @@ fn after_a_lost_device_nothing_more_is_asked_of_it() {
 
 #[test]
 fn a_device_that_fails_every_time_is_given_up() {
-    let said = say(&["run", "--device", "fault:crash", "--op", "dot.m1n1k4.*", "--format", "json"]).ended(4);
+    let said = say(&["run", "--device", "fault:crash:fma-chain", "--op", "dot.m1n1k4.*", "--format", "json"]).ended(4);
     let report: Report = serde_json::from_str(&said.out).unwrap();
     let outcomes = outcomes(&report);
     assert!(outcomes[..3].iter().all(|(outcome, _)| *outcome == Outcome::Failed), "{}", said.out);
@@ -86,7 +86,8 @@ fn a_device_that_fails_every_time_is_given_up() {
 
 #[test]
 fn other_devices_are_probed_after_one_that_fails() {
-    let said = say(&["--device", "fault:lost", "--device", "sim:avx512", "--op", "dot.*.bf16.*", "--format", "json"]);
+    let said =
+        say(&["--device", "fault:lost:avx512", "--device", "sim:avx512", "--op", "dot.*.bf16.*", "--format", "json"]);
     let reports: Vec<Report> = serde_json::from_str(&said.ended(4).out).unwrap();
     let last = &reports[1].operations[0].findings;
     assert!(last.iter().any(|finding| finding.outcome == Outcome::Measured));

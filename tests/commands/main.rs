@@ -4,6 +4,8 @@
 mod bad_input;
 mod distinguish;
 mod eval;
+#[cfg(feature = "fault-devices")]
+mod faults;
 mod gemm;
 mod identify;
 #[cfg(feature = "fault-devices")]

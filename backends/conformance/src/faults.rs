@@ -37,6 +37,7 @@ enum Behaviour {
     OffByOneTile,
     LastTileMissing,
     NothingWritten,
+    ShortOutput,
     StaleOutput,
     Nondeterministic,
     Panic,
@@ -97,6 +98,7 @@ pub const FAULTS: &[Fault] = &[
     behaviour("off-by-one-tile", "each tile's result is that of the tile after it", Behaviour::OffByOneTile),
     behaviour("last-tile-missing", "the last tile of several is left at +0", Behaviour::LastTileMissing),
     behaviour("nothing-written", "the output is what memory held when it was allocated", Behaviour::NothingWritten),
+    behaviour("short-output", "the last element of each result is not there", Behaviour::ShortOutput),
     behaviour("stale-output", "each call returns what the call before it computed", Behaviour::StaleOutput),
     behaviour(
         "nondeterministic",
@@ -252,6 +254,10 @@ impl Device for WrongDevice {
                     (length - m * n..length).for_each(|at| d.set(at, 0));
                 }
                 Ok(d)
+            }
+            Behaviour::ShortOutput => {
+                let d = right(batch)?;
+                Ok(Elements::from_bits(id.d, d.iter().take(length.saturating_sub(1))))
             }
             Behaviour::StaleOutput => {
                 let d = right(batch)?;

@@ -64,6 +64,7 @@ const CAUGHT: &[(&str, &str, &[&str])] = &[
     ("last-tile-missing", "batches", ALL),
     ("nothing-written", "written", ALL),
     ("nothing-written", "layout", ALL),
+    ("short-output", "layout", ALL),
     ("stale-output", "written", ALL),
     ("stale-output", "determinism", ALL),
     ("nondeterministic", "determinism", ALL),
