@@ -178,3 +178,54 @@ fn describe(error: &serde_json::Error) -> String {
     let words = words.replace("a borrowed string", "a text of hexadecimal digits");
     if error.is_data() { words } else { format!("not JSON: {words} at column {}", error.column()) }
 }
+
+#[cfg(test)]
+#[path = "../../tests/mutation/mod.rs"]
+#[allow(dead_code)]
+mod mutation;
+
+#[cfg(test)]
+mod tests {
+    use mxprobe_api::Backend;
+
+    use super::{
+        mutation::{MANY, files, survives},
+        *,
+    };
+
+    fn read(text: &[u8], operation: &Operation) {
+        let mut dots = Dots::new(operation);
+        for line in text.split(|&byte| byte == b'\n') {
+            let read = dots.read(line);
+            let k = operation.id.shape.sizes().2;
+            assert_eq!((dots.a.len(), dots.b.len(), dots.c.len()), (dots.count * k, dots.count * k, dots.count));
+            if let Err(wrong) = read {
+                assert!(!wrong.0.is_empty());
+            }
+        }
+    }
+
+    fn changed(count: u64) {
+        let device = mxprobe_sim::SimBackend.open("rtx5090").expect("a model");
+        let scaled = |operation: &&Operation| operation.id.block_scale().is_some();
+        let operation = device.operations().values().find(scaled).expect("one has block scales").clone();
+        let (a, b, c) = (operation.id.a.hex(1), operation.id.b.hex(2), operation.id.c.hex(3));
+        let scale = operation.id.block_scale().expect("it was chosen so").format;
+        let scale = scale.hex(scale.one());
+        let line =
+            format!(r#"{{"a":["{a}","{a}"],"b":["{b}","{b}"],"c":"{c}","scale_a":["{scale}"],"scale_b":["{scale}"]}}"#);
+        read(line.as_bytes(), &operation);
+        survives(count, vec![format!("{line}\n{line}\n").into_bytes()], move |text| read(text, &operation));
+    }
+
+    #[test]
+    fn changed_dots_are_read_or_refused() {
+        changed(files() / 3);
+    }
+
+    #[test]
+    #[ignore = "100 000 files with those of the other kinds: cargo test --release -- --ignored changed"]
+    fn many_changed_dots_are_read_or_refused() {
+        changed(MANY / 3);
+    }
+}

@@ -52,6 +52,18 @@ pub(super) const TEXTS: &[Text] = &[
         &[],
     ),
     field(
+        "plan",
+        "What the run was to ask: operations, and probes where only some were wanted.",
+        "What is missing against it, `mxprobe run --resume FILE` asks.",
+        &[],
+    ),
+    field(
+        "resumed",
+        "When the run was gone on with, by which version, and how many operations were left.",
+        "Absent where the run ended at once.",
+        &[],
+    ),
+    field(
         "refusals",
         "What was listed or looked for and could not be used, and why.",
         "An operation that is missing among `operations` is here if the driver names it.",

@@ -11,7 +11,7 @@
 //! `fold(start, products/n, body)` takes the products in groups of n: `acc` is `start`, then `body` of each group in
 //! turn. `pairs(products/n, leaf, adder)` adds the leaves of the groups two by two, neighbours first, until one is left;
 //! an odd one waits. Inside a body or a leaf, products are numbered within the group. `every(4, 2, 3)` takes those whose
-//! index modulo 4 is 2 or 3, in the order written within each period.
+//! index modulo 4 is 2 or 3, in the order written within each period. Expressions are nested at most 64 deep.
 
 use std::fmt;
 
@@ -149,7 +149,7 @@ impl Tree {
     }
 
     pub(crate) fn parse(text: &str, adders: &[&str]) -> Result<Self, String> {
-        let mut parser = Parser { rest: text, adders, in_fold: false };
+        let mut parser = Parser { rest: text, adders, in_fold: false, depth: 0 };
         let tree = parser.tree()?;
         parser.skip_space();
         if parser.rest.is_empty() { Ok(tree) } else { Err(format!("`{}` is left over at the end", parser.rest)) }
@@ -160,7 +160,11 @@ struct Parser<'a> {
     rest: &'a str,
     adders: &'a [&'a str],
     in_fold: bool,
+    depth: usize,
 }
+
+/// A tree is nested no deeper than this, so that every stack holds it.
+const DEEPEST: usize = 64;
 
 impl<'a> Parser<'a> {
     fn skip_space(&mut self) {
@@ -246,6 +250,16 @@ impl<'a> Parser<'a> {
     }
 
     fn tree(&mut self) -> Result<Tree, String> {
+        if self.depth == DEEPEST {
+            return Err(format!("expressions are nested deeper than {DEEPEST}"));
+        }
+        self.depth += 1;
+        let tree = self.expression();
+        self.depth -= 1;
+        tree
+    }
+
+    fn expression(&mut self) -> Result<Tree, String> {
         if self.take("+0") {
             return Ok(Tree::PositiveZero);
         }
@@ -367,6 +381,7 @@ mod tests {
             ("sum(every(2,2), c)", "offsets from 0 to 1"),
             ("sum(all, c) c", "left over"),
             ("sum(4..4)", "is empty"),
+            (&"sum(".repeat(20_000), "nested deeper than 64"),
         ] {
             let error = Tree::parse(text, &["sum", "join"]).unwrap_err();
             assert!(error.contains(part), "{text}: {error}");
