@@ -7,7 +7,7 @@
 //! driver has it; an operation without a mode asks for none.
 //!
 //! One tile is computed by one workgroup of one subgroup. Before an operation's first batch its layout is checked with
-//! sums of small integers ([`SelfTest`]), and output memory is filled before every batch, so that memory which the
+//! sums of small integers ([`SelfTest`](mxprobe_api::SelfTest)), and output memory is filled before every batch, so that memory which the
 //! device never wrote is not taken for a result.
 
 mod component;

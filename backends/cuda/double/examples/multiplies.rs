@@ -1,5 +1,5 @@
 //! How many `mma.m16n8k16.f32.f16.f16.f32` the double computes a second, loads and stores included:
-//! `cargo run --release -p mxprobe-cuda-double --example throughput`, after `cargo build --release -p mxprobe-cuda-double`.
+//! `cargo run --release -p mxprobe-cuda-double --example multiplies`, after `cargo build --release -p mxprobe-cuda-double`.
 #![allow(clippy::print_stdout)]
 
 use std::{error::Error, ffi::c_void, ptr, time::Instant};
