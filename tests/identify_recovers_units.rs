@@ -4,8 +4,9 @@
 //! `cargo test --release --test identify_recovers_units -- --ignored --nocapture` goes through every shipped unit.
 #![allow(missing_docs, clippy::print_stdout)]
 
+mod units;
+
 use std::{
-    collections::BTreeSet,
     sync::atomic::{AtomicU64, Ordering},
     time::Instant,
 };
@@ -13,6 +14,8 @@ use std::{
 use mxprobe::identify::{Comparison, Effort, Identification, Outcome, identify, model_of, verify};
 use mxprobe_api::{Device, DeviceInfo, Elements, Error, Operation, OperationId, OperationSet, TileBatch};
 use mxprobe_sim::{Model, ModelDevice, load, shipped};
+
+use units::operations;
 
 fn identified(device: &dyn Device, id: &OperationId) -> Identification {
     identify(device, &device.operations()[id], Effort::default(), &|_| ()).unwrap()
@@ -44,21 +47,6 @@ fn recover(model: &Model, id: &OperationId) -> Result<Identification, String> {
     }
     println!("{name}: {} rounds, {took:.1} s, {}", found.rounds, arithmetic.tree);
     Ok(found)
-}
-
-/// One operation of every unit for each k and set of formats; among shapes that compute alike, the smallest.
-fn operations(model: &Model) -> Vec<OperationId> {
-    let mut seen = BTreeSet::new();
-    let mut ids: Vec<&OperationId> = model.operations.keys().collect();
-    ids.sort_by_key(|id| u64::from(id.shape.m) * u64::from(id.shape.n));
-    let mut chosen = Vec::new();
-    for id in ids {
-        let unit = model.units.iter().position(|unit| unit.operations.contains(id));
-        if seen.insert((unit, id.shape.k, id.d, id.a, id.b, id.c, id.block_scale().map(|scale| scale.block))) {
-            chosen.push(id.clone());
-        }
-    }
-    chosen
 }
 
 #[test]

@@ -2,28 +2,14 @@
 #![allow(clippy::print_stdout, reason = "a test says what it ran")]
 
 mod recovery;
-
-use std::collections::BTreeSet;
+mod units;
 
 use mxprobe::{probes::probe, report::Outcome};
 use mxprobe_api::{Device, Format, OperationId};
 use mxprobe_sim::{Model, ModelDevice, shipped};
 
 use recovery::{Check, differences};
-/// One operation of every unit for each k and set of formats; among shapes that compute alike, the smallest.
-fn operations(model: &Model) -> Vec<OperationId> {
-    let mut seen = BTreeSet::new();
-    let mut ids: Vec<&OperationId> = model.operations.keys().collect();
-    ids.sort_by_key(|id| u64::from(id.shape.m) * u64::from(id.shape.n));
-    let mut chosen = Vec::new();
-    for id in ids {
-        let unit = model.units.iter().position(|unit| unit.operations.contains(id));
-        if seen.insert((unit, id.shape.k, id.d, id.a, id.b, id.c, id.block_scale().map(|scale| scale.block))) {
-            chosen.push(id.clone());
-        }
-    }
-    chosen
-}
+use units::operations;
 
 fn probe_all(models: &[Model]) -> Vec<String> {
     let jobs: Vec<(&Model, ModelDevice, OperationId)> = models

@@ -11,7 +11,6 @@ use super::{
     dots::{Dots, of},
     failure::Failure,
     output,
-    registry::MODELS,
     select::{self, Target},
 };
 
@@ -108,12 +107,8 @@ impl Unit {
         let device = target.entry.open(&target.selector).map_err(Failure::no_device)?;
         let missing = || Failure::no_device(format!("{} has no operation {id} any more", target.selector));
         let operation = device.operations().get(id).ok_or_else(missing)?.clone();
-        if target.entry.name != MODELS {
-            return Ok(Self::Device(device, operation));
-        }
+        let Some(model) = target.model()? else { return Ok(Self::Device(device, operation)) };
         // The elements of a model's tile do not depend on each other: no need to compute those that nobody asked for.
-        let name = target.selector.split_once(':').map_or(target.selector.as_str(), |(_, name)| name);
-        let model = mxprobe_sim::load(name).map_err(Failure::usage)?;
         Ok(Self::Model(Box::new(Evaluator::new(&model, id).map_err(Failure::usage)?), operation))
     }
 

@@ -15,7 +15,6 @@ use super::{
     arguments::{Accumulate, Gemm, GemmMethod, Printed, Screen, WordRounding},
     failure::Failure,
     npy, output,
-    registry::MODELS,
     select::{self, Target},
 };
 
@@ -108,9 +107,8 @@ enum Opened {
 
 impl Opened {
     fn open(target: &Target) -> Result<Self, Failure> {
-        if target.entry.name == MODELS {
-            let name = target.selector.split_once(':').map_or(target.selector.as_str(), |(_, name)| name);
-            return Ok(Self::Model(Box::new(mxprobe_sim::load(name).map_err(Failure::usage)?)));
+        if let Some(model) = target.model()? {
+            return Ok(Self::Model(Box::new(model)));
         }
         target.entry.open(&target.selector).map(Self::Device).map_err(Failure::no_device)
     }

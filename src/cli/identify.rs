@@ -29,7 +29,7 @@ pub(crate) fn identify(arguments: &Identify, screen: Screen) -> Outcome {
     let inputs = &arguments.inputs;
     let target = each::one_target(&arguments.device, !inputs.no_isolation)?;
     let operations = each::operations(&arguments.op, &target)?;
-    check_writable(&arguments.out)?;
+    output::can_write(&arguments.out)?;
     let name = model_name(&arguments.out)?;
     let start = Instant::now();
     let mut found: Vec<IdentifiedOperation> = Vec::new();
@@ -221,23 +221,6 @@ fn clone_of(answer: &Answer) -> Answer {
         Answer::Progress(words) => Answer::Progress(words.clone()),
         _ => Answer::Progress(String::new()),
     }
-}
-
-/// A file that cannot be written is noticed before the work, not after it.
-fn check_writable(path: &Path) -> Result<(), Failure> {
-    let wrong = |why: String| {
-        Failure::usage(format!("`{}` cannot be written: {why}", path.display()))
-            .help("`--out` takes a file in a directory that exists, where this user may write")
-    };
-    if path.is_dir() || path.as_os_str().to_string_lossy().ends_with('/') {
-        return Err(wrong("it is a directory".into()));
-    }
-    if std::fs::metadata(path).is_ok_and(|existing| !existing.is_file()) {
-        return Ok(()); // a pipe or /dev/null
-    }
-    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    tempfile::Builder::new().prefix(".mxprobe-").tempfile_in(directory).map_err(|error| wrong(error.to_string()))?;
-    Ok(())
 }
 
 /// The model's name: that of the file.

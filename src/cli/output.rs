@@ -35,24 +35,24 @@ pub(crate) fn replace(path: &Path, text: &str) -> Result<(), Failure> {
     replace_bytes(path, text.as_bytes())
 }
 
-/// Says before anything is computed that a file could not be written.
+/// Says before the work, and not after it, that a file cannot be written.
 pub(crate) fn can_write(path: &Path) -> Result<(), Failure> {
-    if fs::metadata(path).is_ok_and(|existing| !existing.is_dir()) {
-        return fs::OpenOptions::new().append(true).open(path).map(drop).map_err(|error| unwritable(path, &error));
+    if path.is_dir() || path.as_os_str().to_string_lossy().ends_with('/') {
+        return Err(unwritable(path, &"it is a directory"));
     }
-    tempfile::Builder::new()
-        .prefix(".mxprobe-")
-        .tempfile_in(folder(path))
-        .map(drop)
-        .map_err(|error| unwritable(path, &error))
+    if fs::metadata(path).is_ok_and(|existing| !existing.is_file()) {
+        return Ok(()); // a pipe or /dev/null
+    }
+    let file = tempfile::Builder::new().prefix(".mxprobe-").tempfile_in(folder(path));
+    file.map(drop).map_err(|error| unwritable(path, &error))
 }
 
 fn folder(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-fn unwritable(path: &Path, error: &io::Error) -> Failure {
-    Failure::usage(format!("`{}` cannot be written: {error}", path.display()))
+fn unwritable(path: &Path, why: &dyn Display) -> Failure {
+    Failure::usage(format!("`{}` cannot be written: {why}", path.display()))
         .help("give a file where this user may write; `--out` also takes a directory that exists")
 }
 

@@ -2,6 +2,7 @@
 
 use mxprobe::report::{DeviceRecord, ListedDevice, OperationRecord, RefusalRecord};
 use mxprobe_api::OperationId;
+use mxprobe_sim::Model;
 
 use super::{
     catalog::{self, Found},
@@ -22,6 +23,15 @@ pub(crate) struct Target {
 }
 
 impl Target {
+    /// The model, where the device is one.
+    pub(crate) fn model(&self) -> Result<Option<Model>, Failure> {
+        if self.entry.name != MODELS {
+            return Ok(None);
+        }
+        let name = self.selector.split_once(':').map_or(self.selector.as_str(), |(_, name)| name);
+        mxprobe_sim::load(name).map(Some).map_err(Failure::usage)
+    }
+
     fn new(entry: &'static Entry, listed: ListedDevice) -> Self {
         Self { entry, selector: listed.device.selector.clone(), listed }
     }

@@ -207,6 +207,18 @@ impl Work<'_> {
         self.unit.multiply(self.lengths, &self.of_a.words[i], &self.of_b.words[j], c)
     }
 
+    /// A sum and some products after it, one after another; A1·B1 where the accumulation says.
+    fn added(&self, mut sum: Elements, pairs: &[(usize, usize)], at: Accumulation) -> Result<Elements, Error> {
+        for pair in pairs {
+            sum = match at {
+                Accumulation::F32 { block } if *pair == (0, 0) => self.blocked(&sum, block, false)?,
+                Accumulation::F64 { block } if *pair == (0, 0) => self.blocked(&sum, block, true)?,
+                _ => self.product(*pair, &sum)?,
+            };
+        }
+        Ok(sum)
+    }
+
     /// C through every product, in the unit.
     fn chained(&self, start: Elements, algorithm: &Algorithm) -> Result<(Elements, usize), Error> {
         let pairs = self.pairs(algorithm);
@@ -214,14 +226,7 @@ impl Work<'_> {
         if pairs.len() > 1 && id.c != id.d {
             return Err(Error::unsupported(format!("{id} cannot chain: its d, {}, is no c, {}", id.d, id.c)));
         }
-        let mut sum = start;
-        for pair in &pairs {
-            sum = match algorithm.accumulation {
-                Accumulation::F32 { block } if *pair == (0, 0) => self.blocked(&sum, block, false)?,
-                Accumulation::F64 { block } if *pair == (0, 0) => self.blocked(&sum, block, true)?,
-                _ => self.product(*pair, &sum)?,
-            };
-        }
+        let sum = self.added(start, &pairs, algorithm.accumulation)?;
         Ok((sum, pairs.len()))
     }
 
@@ -258,14 +263,7 @@ impl Work<'_> {
         let zeros = Elements::zeros(self.unit.id().c, start.len());
         let mut total = values_f32(start);
         for level in pairs.chunk_by(|one, other| one.0 + one.1 == other.0 + other.1) {
-            let mut sum = zeros.clone();
-            for pair in level {
-                sum = match algorithm.accumulation {
-                    Accumulation::F32 { block } if *pair == (0, 0) => self.blocked(&sum, block, false)?,
-                    Accumulation::F64 { block } if *pair == (0, 0) => self.blocked(&sum, block, true)?,
-                    _ => self.product(*pair, &sum)?,
-                };
-            }
+            let sum = self.added(zeros.clone(), level, algorithm.accumulation)?;
             let exponent = -self.lift * i32::try_from(level[0].0 + level[0].1).expect("a few words");
             add_scaled(&mut total, &values_f32(&sum), exponent);
         }
@@ -308,8 +306,15 @@ fn unscale(d: Elements, lengths: Lengths, of_a: &Rounded, of_b: &Rounded) -> Ele
     bits_f32(&values)
 }
 
+/// Values of a format that f32 holds.
+#[expect(clippy::cast_possible_truncation, reason = "f32 holds them")]
 fn values_f32(elements: &Elements) -> Vec<f32> {
-    elements.iter().map(|bits| f32::from_bits(u32::try_from(bits).expect("an element of f32 has 32 bits"))).collect()
+    let format = elements.format();
+    if format == Format::F32 {
+        // As they are, NaN payloads too.
+        return elements.iter().map(|bits| f32::from_bits(bits as u32)).collect();
+    }
+    elements.iter().map(|bits| format.to_f64(bits) as f32).collect()
 }
 
 fn bits_f32(values: &[f32]) -> Elements {

@@ -28,7 +28,7 @@ impl Reference {
             (0..b.columns).map(|column| (0..b.rows).map(|row| b.values[row * b.columns + column]).collect()).collect();
         let rows: Vec<&[f64]> = a.values.chunks(a.columns.max(1)).collect();
         let narrow = [a, b].into_iter().flat_map(|matrix| &matrix.values).all(|value| is_single(*value));
-        let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let threads = super::threads();
         let per_thread = rows.len().div_ceil(threads).max(1);
         let mut dots: Vec<(f64, f64)> = Vec::with_capacity(rows.len() * columns.len());
         std::thread::scope(|scope| {

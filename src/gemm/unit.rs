@@ -28,7 +28,7 @@ impl<'a> Unit<'a> {
     /// # Errors
     /// If the model has no such operation.
     pub fn model(model: &Model, id: &OperationId) -> Result<Self, Error> {
-        let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let threads = super::threads();
         Ok(Self::Model(Box::new(Evaluator::new(model, id)?), threads))
     }
 

@@ -57,7 +57,7 @@ pub fn words(matrix: &Matrix, format: Format, split: &Split, by_rows: bool) -> R
             largest.into_iter().map(exponent).collect()
         }
     };
-    let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let threads = super::threads();
     let per_thread = matrix.values.len().div_ceil(threads).max(1 << 12);
     let parts: Vec<Part> = std::thread::scope(|scope| {
         let parts: Vec<_> = matrix

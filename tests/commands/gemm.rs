@@ -59,6 +59,21 @@ fn two_words_are_closer_than_one_and_methods_differ_in_their_last_bits() {
 }
 
 #[test]
+fn c_of_another_format_than_d_is_added_outside_the_unit_as_its_value() {
+    let folder = tempfile::tempdir().unwrap();
+    let [a, b, c, d] = ["a.npy", "b.npy", "c.npy", "d.npy"].map(|name| file(&folder, name));
+    for (path, shape, bits) in [(&a, "(1, 1)", 0x3c00), (&b, "(1, 1)", 0x4000), (&c, "(1, 1)", 0x4400)] {
+        std::fs::write(path, npy("<f2", shape, &halves(&[bits]))).unwrap();
+    }
+    let v100 = ["gemm", "--device", "sim:v100", "--op", "mma.m8n8k4.f32.f16.f16.f16"];
+    for more in [&[][..], &["--accumulate", "fabsum-f32"], &["--accumulate", "fabsum-f64"]] {
+        say(&[&v100[..], &["--a", &a, "--b", &b, "--c", &c, "--out", &d], more].concat()).ended(0);
+        let written = std::fs::read(&d).unwrap();
+        assert_eq!(written[written.len() - 4..], 6f32.to_le_bytes(), "{more:?}");
+    }
+}
+
+#[test]
 fn the_growth_experiment_finds_what_the_paper_found() {
     let folder = tempfile::tempdir().unwrap();
     let svg = file(&folder, "growth.svg");
@@ -96,6 +111,7 @@ fn what_does_not_fit_is_one_error_with_the_value_in_it() {
         (&["--a", &a, "--b", &wide, "--out", &d], "unsigned integers of 4 bytes, where the bits of f16 take 2"),
         (&["--a", &a, "--b", "/nowhere.npy", "--out", &d], "/nowhere.npy"),
         (&["--a", &a, "--b", &a, "--out", "/nowhere/d.npy"], "`/nowhere/d.npy` cannot be written"),
+        (&["--a", &a, "--b", &a, "--out", folder.path().to_str().unwrap()], "cannot be written: it is a directory"),
         (&["--a", &a, "--out", &d], "no B"),
         (&["--random", "0,1,1", "--out", &d], "`0,1,1`"),
         (&["--random", "1,1,1", "--interval", "1,0", "--out", &d], "`1,0`"),
