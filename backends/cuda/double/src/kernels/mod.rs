@@ -4,6 +4,7 @@ mod mma;
 mod tcgen05;
 mod volta;
 mod wgmma;
+mod wmma;
 
 use mxprobe_api::{Decoded, Format};
 

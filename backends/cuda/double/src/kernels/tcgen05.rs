@@ -12,31 +12,108 @@ struct Form {
     formats: [&'static str; 3],
     kind: &'static str,
     fields: u32,
+    scales: Option<Scales>,
 }
 
-const FORMS: [Form; 6] = [
-    Form { formats: ["f32", "f16", "f16"], kind: "f16", fields: 1 << 4 },
-    Form { formats: ["f32", "bf16", "bf16"], kind: "f16", fields: 1 << 4 | 1 << 7 | 1 << 10 },
-    Form { formats: ["f16", "f16", "f16"], kind: "f16", fields: 0 },
-    Form { formats: ["f32", "tf32", "tf32"], kind: "tf32", fields: 1 << 4 | 2 << 7 | 2 << 10 },
-    Form { formats: ["f32", "e4m3", "e5m2"], kind: "f8f6f4", fields: 1 << 4 | 1 << 10 },
-    Form { formats: ["s32", "s8", "u8"], kind: "i8", fields: 2 << 4 | 1 << 7 },
+/// How many scales a row or column has and in which format, and the first byte of a word that is taken of A's and of B's.
+#[derive(Clone, Copy)]
+struct Scales {
+    count: usize,
+    format: Format,
+    bytes: (usize, usize),
+}
+
+const fn plain(formats: [&'static str; 3], kind: &'static str, fields: u32) -> Form {
+    Form { formats, kind, fields, scales: None }
+}
+
+const fn scaled(
+    a: &'static str,
+    b: &'static str,
+    kind: &'static str,
+    fields: u32,
+    (count, format, bytes): (usize, Format, (usize, usize)),
+) -> Form {
+    Form { formats: ["f32", a, b], kind, fields, scales: Some(Scales { count, format, bytes }) }
+}
+
+/// Bit 23 of the descriptor: scales are ue8m0.
+const UE8M0: u32 = 1 << 23;
+
+const FORMS: [Form; 15] = [
+    plain(["f32", "f16", "f16"], "f16", 1 << 4),
+    plain(["f32", "bf16", "bf16"], "f16", 1 << 4 | 1 << 7 | 1 << 10),
+    plain(["f16", "f16", "f16"], "f16", 0),
+    plain(["f32", "tf32", "tf32"], "tf32", 1 << 4 | 2 << 7 | 2 << 10),
+    plain(["f32", "e4m3", "e5m2"], "f8f6f4", 1 << 4 | 1 << 10),
+    plain(["s32", "s8", "u8"], "i8", 2 << 4 | 1 << 7),
+    plain(["f32", "e2m3", "e3m2"], "f8f6f4", 1 << 4 | 3 << 7 | 4 << 10),
+    plain(["f16", "e2m1", "e4m3"], "f8f6f4", 5 << 7),
+    plain(["f32", "e5m2", "e2m1"], "f8f6f4", 1 << 4 | 1 << 7 | 5 << 10),
+    scaled("e4m3", "e2m1", "mxf8f6f4.block_scale.scale_vec::1X", UE8M0 | 5 << 10, (1, Format::UE8M0, (2, 1))),
+    scaled("e3m2", "e5m2", "mxf8f6f4.block_scale", UE8M0 | 4 << 7 | 1 << 10, (1, Format::UE8M0, (0, 3))),
+    scaled("e2m1", "e2m1", "mxf4.block_scale.scale_vec::2X", UE8M0 | 1 << 7 | 1 << 10, (2, Format::UE8M0, (0, 2))),
+    scaled("e2m1", "e2m1", "mxf4nvf4.block_scale.scale_vec::2X", UE8M0 | 1 << 7 | 1 << 10, (2, Format::UE8M0, (2, 0))),
+    scaled("e2m1", "e2m1", "mxf4nvf4.block_scale.scale_vec::4X", UE8M0 | 1 << 7 | 1 << 10, (4, Format::UE8M0, (0, 0))),
+    scaled("e2m1", "e2m1", "mxf4nvf4.block_scale.scale_vec::4X", 1 << 7 | 1 << 10, (4, Format::UE4M3, (0, 0))),
 ];
+
+/// The scale of a block of a row or column: a small power of two.
+fn scale(line: usize, block: usize) -> f64 {
+    [0.5, 1.0, 2.0, 4.0][(line * 3 + line / 32 + block) % 4]
+}
 
 impl Form {
     fn format(&self, index: usize) -> Format {
         Format::named(self.formats[index]).unwrap()
     }
 
+    /// Whether a byte of each 16 stands for each element, whatever its width.
+    fn mixes_widths(&self) -> bool {
+        self.kind.contains("f8f6f4")
+    }
+
     fn k(&self) -> u32 {
-        256 / self.format(1).bits()
+        if self.mixes_widths() { 32 } else { 256 / self.format(1).bits() }
+    }
+
+    /// The words of scales by column and thread: four columns of A's, then one of B's; bytes that are not asked for hold
+    /// something else.
+    fn scale_words(&self) -> Vec<u32> {
+        let Some(Scales { count, format, bytes }) = self.scales else { return Vec::new() };
+        let word = |line: usize, first: usize| {
+            let byte = |at: usize| match at.checked_sub(first).filter(|block| *block < count) {
+                Some(block) => format.from_f64(scale(line, block)) as u32,
+                None => 0x55,
+            };
+            (0..4).map(|at| byte(at) << (8 * at)).sum()
+        };
+        let of_a = (0..4).flat_map(|column| (0..128).map(move |thread| column * 32 + thread % 32));
+        let of_b = (0..128).map(|thread| thread % 32 + 5);
+        of_a.map(|line| word(line, bytes.0)).chain(of_b.map(|line| word(line, bytes.1))).collect()
     }
 
     fn kernel(&self) -> String {
         // 32 bytes of k a row, in core matrices of 8 rows by 16 bytes.
         let (a_bytes, b_bytes) = (128 * 32, N * 32);
         let constant = |rows: u64| 1 << 46 | rows << 16 | 128 >> 4 << 32;
-        let descriptor = self.fields | (N / 8) << 17 | 8 << 24;
+        let mut descriptor = self.fields | (N / 8) << 17;
+        let (mut stores, mut operands) = (String::new(), "");
+        if let Some(Scales { bytes, .. }) = self.scales {
+            descriptor |= 1 << 27 | (bytes.0 as u32) << 29 | (bytes.1 as u32) << 4;
+            for column in 0..5 {
+                stores += &format!(
+                    "ld.global.b32 %w, [%ps+{}]; add.u32 %own, %rows, {};\n\
+                     tcgen05.st.sync.aligned.32x32b.x1.b32 [%own], {{%w}};\n",
+                    column * 512,
+                    N + column
+                );
+            }
+            stores += &format!("add.u32 %sa, %mem, {N}; add.u32 %sb, %mem, {};\n", N + 4);
+            operands = " [%sa], [%sb],";
+        } else {
+            descriptor |= 8 << 24;
+        }
         let list = (0..N).map(|at| format!("%x{at}")).collect::<Vec<_>>().join(",");
         let each = |text: &str| {
             (0..N)
@@ -56,20 +133,20 @@ impl Form {
             )
         };
         format!(
-            ".version 8.6\n.target sm_100a\n.address_size 64\n.visible .entry k(.param .u64 a, .param .u64 b, .param .u64 d)\n{{\n\
+            ".version 8.7\n.target sm_100a\n.address_size 64\n.visible .entry k(.param .u64 a, .param .u64 b, .param .u64 d, .param .u64 s)\n{{\n\
              .shared .align 128 .b8 rooma[{a_bytes}]; .shared .align 128 .b8 roomb[{b_bytes}];\n\
              .shared .align 8 .b64 bar; .shared .align 4 .b32 slot;\n\
-             .reg .b32 %t, %w, %own, %bar, %mem, %rows, %x<{N}>; .reg .b64 %pa, %pb, %pd, %da, %db; .reg .pred %yes, %first, %warp0, %done;\n\
-             mov.u32 %t, %tid.x; ld.param.u64 %pa, [a]; ld.param.u64 %pb, [b]; ld.param.u64 %pd, [d];\n\
-             mad.wide.u32 %pa, %t, 4, %pa; mad.wide.u32 %pb, %t, 4, %pb; mad.wide.u32 %pd, %t, 4, %pd; mov.u32 %bar, bar;\n\
+             .reg .b32 %t, %w, %own, %bar, %mem, %rows, %sa, %sb, %x<{N}>; .reg .b64 %pa, %pb, %pd, %ps, %da, %db; .reg .pred %yes, %first, %warp0, %done;\n\
+             mov.u32 %t, %tid.x; ld.param.u64 %pa, [a]; ld.param.u64 %pb, [b]; ld.param.u64 %pd, [d]; ld.param.u64 %ps, [s];\n\
+             mad.wide.u32 %pa, %t, 4, %pa; mad.wide.u32 %pb, %t, 4, %pb; mad.wide.u32 %pd, %t, 4, %pd; mad.wide.u32 %ps, %t, 4, %ps; mov.u32 %bar, bar;\n\
              setp.eq.u32 %yes, %t, %t; setp.eq.u32 %first, %t, 0; setp.lt.u32 %warp0, %t, 32;\n\
              @%first mbarrier.init.shared::cta.b64 [%bar], 1;\n\
              mov.u32 %w, slot; @%warp0 tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%w], 32; bar.sync 0;\n\
              ld.shared.b32 %mem, [slot]; and.b32 %rows, %t, 0x60; shl.b32 %rows, %rows, 16; add.u32 %rows, %rows, %mem;\n\
-             {}{}{}{}{}\
+             {}{}{}{}{}{stores}\
              tcgen05.st.sync.aligned.32x32b.x{N}.b32 [%rows], {{{list}}};\n\
              tcgen05.wait::st.sync.aligned;\nfence.proxy.async.shared::cta;\nbar.sync 0;\nmov.u32 %w, {descriptor:#x};\n\
-             @%first tcgen05.mma.cta_group::1.kind::{} [%mem], %da, %db, %w, %yes;\n\
+             @%first tcgen05.mma.cta_group::1.kind::{} [%mem], %da, %db, %w,{operands} %yes;\n\
              @%first tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%bar];\n\
              wait: mbarrier.try_wait.parity.shared::cta.b64 %done, [%bar], 0; @!%done bra wait;\n\
              tcgen05.ld.sync.aligned.32x32b.x{N}.b32 {{{list}}}, [%rows];\ntcgen05.wait::ld.sync.aligned;\n{}bar.sync 0;\n\
@@ -85,13 +162,16 @@ impl Form {
     }
 
     fn image(&self, format: Format, rows: u32, elements: &[i64]) -> Vec<u32> {
-        let (k, size) = (self.k(), format.bits() / 8);
+        // Core matrices of 8 rows by 16 bytes, and in each 16 bytes the elements from the lowest bit on.
+        let (k, bits) = (self.k(), format.bits());
+        let in_sixteen_bytes = if self.mixes_widths() { 16 } else { 128 / bits };
         let mut bytes = vec![0u8; (rows * 32) as usize];
         for (row, column) in (0..rows).flat_map(|row| (0..k).map(move |column| (row, column))) {
-            let byte = column * size;
-            let start = (byte / 16 * rows * 16 + row / 8 * 128 + row % 8 * 16 + byte % 16) as usize;
-            let bits = encode(format, elements[(row * k + column) as usize]).to_le_bytes();
-            bytes[start..start + size as usize].copy_from_slice(&bits[..size as usize]);
+            let start = (column / in_sixteen_bytes * rows * 16 + row / 8 * 128 + row % 8 * 16) as usize;
+            let sixteen: &mut [u8; 16] = bytes[start..].first_chunk_mut().unwrap();
+            let element = u128::from(encode(format, elements[(row * k + column) as usize]));
+            let shift = column % in_sixteen_bytes * bits;
+            *sixteen = (u128::from_le_bytes(*sixteen) | element << shift).to_le_bytes();
         }
         bytes.chunks(4).map(|word| u32::from_le_bytes(word.try_into().unwrap())).collect()
     }
@@ -109,7 +189,8 @@ impl Form {
         let function = function(driver, kernel, "k");
         let images = [self.image(self.format(1), 128, &a), self.image(self.format(2), N, &b), words];
         let addresses = images.map(|words| upload(driver, &words));
-        let parameters = addresses.into_iter().flat_map(u64::to_le_bytes).collect();
+        let scales = if self.scales.is_some() { upload(driver, &self.scale_words()) } else { addresses[0] };
+        let parameters = addresses.into_iter().chain([scales]).flat_map(u64::to_le_bytes).collect();
         driver.launch(function, [1, 1, 1], [128, 1, 1], 0, parameters)?;
         driver.healthy()?;
         let words = download(driver, addresses[2], (128 * N) as usize);
@@ -120,9 +201,16 @@ impl Form {
         let (n, k) = (N as usize, k as usize);
         let wanted = (0..128 * n).map(|cell| {
             let (row, column) = (cell / n, cell % n);
-            (0..k).map(|at| a[row * k + at] * b[column * k + at]).sum::<i64>() + c[cell]
+            let products = (0..k).map(|at| {
+                let product = (a[row * k + at] * b[column * k + at]) as f64;
+                self.scales.map_or(product, |Scales { count, .. }| {
+                    let block = at * count / k;
+                    product * scale(row, block) * scale(column + 5, block)
+                })
+            });
+            products.sum::<f64>() + c[cell] as f64
         });
-        let wanted = wanted.map(|value| value as f64).collect();
+        let wanted = wanted.collect();
         Ok([found, c.iter().map(|value| *value as f64).collect(), wanted])
     }
 }
@@ -134,6 +222,39 @@ fn every_kind_of_small_integers_is_the_naive_product() {
         assert!(found == wanted, "{:?}", form.formats);
         let [found, _, wanted] = form.run(&mut faulty("b200", Fault::Layout), &form.kernel()).unwrap();
         assert!(found != wanted, "{:?} with a wrong layout", form.formats);
+    }
+}
+
+#[test]
+fn scales_are_needed_in_every_quarter_and_begin_where_their_kind_allows() {
+    let form = &FORMS[11];
+    let kernel = form.kernel();
+    // Only the first warp stores: the other quarters hold what was there before.
+    let store = "tcgen05.st.sync.aligned.32x32b.x1.b32";
+    let wrong = kernel.replace(store, &format!("@%warp0 {store}"));
+    assert!(wrong != kernel);
+    assert_eq!(form.run(&mut driver("b200"), &wrong).err(), Some(Status::LAUNCH_FAILED));
+    let odd = Form { scales: form.scales.map(|scales| Scales { bytes: (1, 0), ..scales }), ..FORMS[11] };
+    assert_eq!(odd.run(&mut driver("b200"), &odd.kernel()).err(), Some(Status::LAUNCH_FAILED));
+    let without = kernel.replace("add.u32 %sa, %mem, 16;", "add.u32 %sa, %mem, 64;");
+    assert!(without != kernel);
+    assert_eq!(form.run(&mut driver("b200"), &without).err(), Some(Status::LAUNCH_FAILED));
+}
+
+#[test]
+fn a_kind_that_is_not_there_is_refused() {
+    let driver = driver("b200");
+    for (form, right, wrong) in [
+        (11, "mxf4.block_scale.scale_vec::2X", "mxf4.block_scale.scale_vec::4X"),
+        (11, "mxf4.block_scale.scale_vec::2X", "mxf4"),
+        (12, "mxf4nvf4.block_scale.scale_vec::2X", "mxf4nvf4.block_scale"),
+        (12, ".version 8.7", ".version 8.6"),
+        (11, " [%sa], [%sb],", ""),
+    ] {
+        let kernel = FORMS[form].kernel();
+        assert!(kernel.contains(right), "{right}");
+        let refusal = driver.link(&kernel.replace(right, wrong)).unwrap_err();
+        assert_eq!(refusal.status, Status::INVALID_PTX, "{wrong}");
     }
 }
 

@@ -60,6 +60,12 @@ impl Wave<'_> {
     pub(super) fn store_matrix(&mut self, step: &Step, access: &MatrixAccess, lanes: &[u32]) -> Result<(), Trap> {
         for first in self.together(step, lanes, 32)? {
             let matrix = self.matrix(step, access, first)?;
+            let (rows, columns) = access.sizes();
+            let line = if access.layout == Layout::Row { columns } else { rows };
+            if matrix.stride < u64::from(line) {
+                let text = format!("lines of {line} elements are stored {} apart: they overlap", matrix.stride);
+                return Err(Trap::failure(step, text));
+            }
             for place in places(access) {
                 let word = self.register(access.registers[place.register as usize], first + place.lane);
                 let (at, _) = matrix.element(access, place.index);
@@ -92,20 +98,12 @@ impl Wave<'_> {
         let bits = access.format.bits();
         let fragment = access.registers.len() as u64 * u64::from(bits.max(32) / 8);
         let stride_bytes = matrix.stride * u64::from(bits) / 8;
-        let (rows, columns) = access.sizes();
-        let line = if access.layout == Layout::Row { columns } else { rows };
         if !matrix.start.is_multiple_of(fragment) || !stride_bytes.is_multiple_of(fragment) {
             let text = format!(
                 "a matrix at {:#x} whose lines are {stride_bytes} bytes apart is not aligned to its fragment of {fragment} bytes",
                 matrix.start
             );
             return Err(Trap { status: Status::MISALIGNED_ADDRESS, line: step.line, text });
-        }
-        if matrix.stride < u64::from(line) {
-            return Err(Trap::failure(
-                step,
-                format!("lines of {line} elements are {} apart: they overlap", matrix.stride),
-            ));
         }
         Ok(matrix)
     }
