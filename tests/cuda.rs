@@ -71,10 +71,11 @@ fn finding<'a>(report: &'a Report, operation: &str, probe: &str) -> &'a Finding 
 }
 
 /// Probes every operation that the double of a model offers, and compares each report with the model.
-fn finds_the_model(name: &str, operations: &[&str], at_least: usize) {
+fn finds_the_model(name: &str, operations: &[&str], count: usize) {
     let model = shipped().iter().find(|model| model.name == name).unwrap();
     let report = report(&[("MXPROBE_DOUBLE_MODEL", name)], operations, 0);
-    assert!(report.device.emulated && report.operations.len() >= at_least, "{} operations", report.operations.len());
+    assert!(report.device.emulated);
+    assert_eq!(report.operations.len(), count, "{operations:?} of {name}");
     assert_eq!(report.device.fingerprint, model.fingerprint);
     let mut wrong = Vec::new();
     for operation in &report.operations {
@@ -95,37 +96,57 @@ fn finds_the_model(name: &str, operations: &[&str], at_least: usize) {
 
 #[test]
 fn a_run_finds_the_v100() {
-    finds_the_model("v100", &[], 3);
+    finds_the_model("v100", &[], 9);
 }
 
 #[test]
 fn a_run_finds_the_t4() {
-    finds_the_model("t4", &[], 21);
+    finds_the_model("t4", &[], 43);
 }
 
 #[test]
 fn a_run_finds_the_a100() {
-    finds_the_model("a100", &[], 63);
+    finds_the_model("a100", &[], 90);
 }
 
 #[test]
 fn a_run_finds_the_l40s() {
-    finds_the_model("l40s", &[], 79);
+    finds_the_model("l40s", &[], 106);
 }
 
 #[test]
 fn a_run_finds_the_h100() {
-    finds_the_model("h100", &[], 151);
+    finds_the_model("h100", &[], 178);
 }
 
 #[test]
 fn a_run_finds_the_b200() {
-    finds_the_model("b200", &[], 91);
+    finds_the_model("b200", &["mma.*", "wmma.*", "tcgen05.m128n8k*"], 208);
+}
+
+#[test]
+fn a_run_finds_the_b200_on_its_widest_tiles() {
+    finds_the_model(
+        "b200",
+        &[
+            "tcgen05.m128n256k*.f16*",
+            "tcgen05.m128n256k8*",
+            "tcgen05.m128n256k16*",
+            "tcgen05.m128n256k*.s32.*",
+            "tcgen05.m128n256k64*",
+        ],
+        40,
+    );
+}
+
+#[test]
+fn a_run_finds_the_b200_on_its_widest_tiles_of_narrow_floats() {
+    finds_the_model("b200", &["tcgen05.m128n256k32.f32.*"], 50);
 }
 
 #[test]
 fn a_run_finds_the_rtx5090() {
-    finds_the_model("rtx5090", &[], 160);
+    finds_the_model("rtx5090", &[], 187);
 }
 
 const F16: &str = "mma.m16n8k16.f32.f16.f16.f32";
@@ -149,9 +170,15 @@ fn documented_emulations_are_recognised_by_their_code() {
 
 #[test]
 fn a_planted_layout_fault_fails_the_self_test_and_nothing_else_is_claimed() {
-    let report = report(&[("MXPROBE_DOUBLE_FAULT", "layout")], &[F16, "wgmma.m64n8k16.f32.f16*"], 4);
-    assert_eq!(report.operations.len(), 2);
-    for operation in &report.operations {
+    let fault = ("MXPROBE_DOUBLE_FAULT", "layout");
+    let hopper = report(&[fault], &[F16, "wgmma.m64n8k16.f32.f16*"], 4);
+    let blackwell = report(
+        &[fault, ("MXPROBE_DOUBLE_MODEL", "b200")],
+        &["wmma.m16n16k16.f32.f16*", "tcgen05.m128n8k32.f32.e2m1.e4m3.f32*"],
+        4,
+    );
+    assert_eq!((hopper.operations.len(), blackwell.operations.len()), (2, 3));
+    for operation in hopper.operations.iter().chain(&blackwell.operations) {
         let found = operation.finding("self_test").unwrap();
         assert_eq!(found.outcome, Outcome::Failed, "{}", operation.operation.id);
         let reason = found.reason.as_deref().unwrap_or_default();

@@ -279,6 +279,7 @@ impl Format {
 
     /// Width in bits, unread bits included: 32 for tf32, 6 for e3m2.
     #[must_use]
+    #[inline]
     pub fn bits(self) -> u32 {
         match self.encoding {
             Encoding::Float(float) => float.bits(),

@@ -337,11 +337,15 @@ impl Layout {
                     self.places.iter().map(|place| source.get(at(*place)).map_or(0, |byte| byte << self.shift)),
                 );
             } else {
-                let padding = [0; 8];
-                for place in &self.places {
-                    let element = source.get(at(*place)..at(*place) + size).unwrap_or(&padding[..size]);
-                    packed.extend_from_slice(element);
-                    packed.extend_from_slice(&padding[..self.container_bits / 8 - size]);
+                let filled = packed.len();
+                packed.resize(filled + self.bytes(), 0);
+                let elements = packed[filled..].chunks_exact_mut(self.container_bits / 8).zip(&self.places);
+                let source = source.get(start * size..).unwrap_or_default();
+                match size {
+                    1 => elements.for_each(|(to, place)| copy_element::<1>(to, source, *place)),
+                    2 => elements.for_each(|(to, place)| copy_element::<2>(to, source, *place)),
+                    4 => elements.for_each(|(to, place)| copy_element::<4>(to, source, *place)),
+                    _ => elements.for_each(|(to, place)| copy_element::<8>(to, source, *place)),
                 }
             }
         }
@@ -378,6 +382,14 @@ impl Layout {
             found.extend((0..self.group).filter(|tile| all[*tile]).map(|tile| group * self.group + tile));
         }
         found
+    }
+}
+
+/// Puts element `place` of `source` into the beginning of its container; one that is beyond the last leaves it as it is.
+fn copy_element<const BYTES: usize>(container: &mut [u8], source: &[u8], place: u32) {
+    let element = source.get(place as usize * BYTES..).and_then(<[u8]>::first_chunk::<BYTES>);
+    if let (Some(element), Some(container)) = (element, container.first_chunk_mut::<BYTES>()) {
+        *container = *element;
     }
 }
 

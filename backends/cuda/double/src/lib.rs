@@ -7,7 +7,8 @@
 //! double of …`, and it exports `mxprobe_cuda_double`, which no driver does.
 //!
 //! Fragments are read by the formulas of the PTX ISA, shape by shape, and not by the code under test: a wrong layout
-//! gives wrong results here too. Beyond what hardware would do it stops kernels that break a rule which hardware may
+//! gives wrong results here too. Those of `wmma`, which are documented nowhere, are held in an order of the double's own,
+//! another one for each operand and layout. Beyond what hardware would do it stops kernels that break a rule which hardware may
 //! let pass: accesses outside an allocation, results of `wgmma` read before they were waited for, shared memory read
 //! through a descriptor before a fence and a barrier.
 //!

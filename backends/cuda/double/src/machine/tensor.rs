@@ -7,6 +7,8 @@ use crate::ptx::{Address, SHARED_BASE, Step, TensorStep};
 
 pub(super) const LANES: u32 = 128;
 const COLUMNS: u32 = 512;
+/// Cells from one lane to the next: no power of two, whose multiples a cache puts in the same few places.
+const PITCH: u32 = COLUMNS + 16;
 /// What tensor memory holds before it is written.
 const FRESH: u32 = 0xcdcd_cdcd;
 
@@ -67,7 +69,7 @@ impl Tensor {
     /// The index of a cell of the allocation.
     pub(super) fn cell(&self, lane: u32, column: u32) -> Option<usize> {
         let (start, columns) = self.allocated?;
-        (lane < LANES && (start..start + columns).contains(&column)).then_some((lane * COLUMNS + column) as usize)
+        (lane < LANES && (start..start + columns).contains(&column)).then_some((lane * PITCH + column) as usize)
     }
 }
 
@@ -119,7 +121,7 @@ impl Wave<'_> {
                     for (index, register) in from.iter().enumerate() {
                         let words = &self.registers[register * self.lanes + reach.first..][..32];
                         let column = &mut self.tensors[reach.block].cells[reach.cell + index..];
-                        for (cell, word) in column.iter_mut().step_by(COLUMNS as usize).zip(words) {
+                        for (cell, word) in column.iter_mut().step_by(PITCH as usize).zip(words) {
                             *cell = *word as u32;
                         }
                     }
@@ -133,7 +135,7 @@ impl Wave<'_> {
                 for reach in self.reach(step, lanes, *address, into.len())? {
                     let cells = &self.tensors[reach.block].cells;
                     for (index, register) in into.iter().enumerate() {
-                        let mut column = cells[reach.cell + index..].iter().step_by(COLUMNS as usize);
+                        let mut column = cells[reach.cell + index..].iter().step_by(PITCH as usize);
                         let words = std::array::from_fn(|_| column.next().copied().unwrap_or(FRESH));
                         self.loading[reach.first / 32].push((*register, words));
                     }
@@ -222,7 +224,7 @@ impl Wave<'_> {
             // Not at 0 where there is room, so that a forgotten base is found.
             let start = COLUMNS - columns;
             self.tensors[block].allocated = Some((start, columns));
-            self.tensors[block].cells = vec![FRESH; (LANES * COLUMNS) as usize];
+            self.tensors[block].cells = vec![FRESH; (LANES * PITCH) as usize];
             let at = self.at(slot, first);
             let offset = at.checked_sub(SHARED_BASE).map(|offset| offset as usize);
             let room = offset.and_then(|offset| self.shared[block].get_mut(offset..offset + 4));
