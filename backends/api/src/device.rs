@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use crate::{Elements, Error, Issued, Operation, OperationSet, TileBatch};
+use crate::{Elements, Error, Issued, Operation, OperationSet, Scalar, ScalarFunction, TileBatch};
 
 /// A way to reach matrix units: CUDA, Vulkan, the CPU's own instructions, models.
 pub trait Backend: Send + Sync {
@@ -108,6 +108,23 @@ pub trait Device: Send + Sync {
     /// # Errors
     /// Whatever the driver or the device reports. An implementation never returns memory that the device did not write.
     fn execute(&self, operation: &Operation, batch: &TileBatch) -> Result<Elements, Error>;
+
+    /// The scalar arithmetic beside the matrix unit, a member for each format and mode, as data.
+    fn scalars(&self) -> &[Scalar] {
+        &[]
+    }
+
+    /// Calls a scalar function once for every `function.arity()` operands, and returns one element a call.
+    ///
+    /// Call [`compute`](crate::compute) instead, which validates. An implementation may rely on `scalar` being one of its
+    /// [`scalars`](Self::scalars), on `function` being one of that member's, and on whole calls.
+    ///
+    /// # Errors
+    /// Whatever the driver or the device reports.
+    fn compute(&self, scalar: &Scalar, function: ScalarFunction, operands: &Elements) -> Result<Elements, Error> {
+        let _ = operands;
+        Err(Error::unsupported(format!("{} does not compute {function} of {}", self.info().selector, scalar.id)))
+    }
 
     /// Which instructions the driver issues for an operation, read from the code that it compiled; `None` where the
     /// driver shows nothing.

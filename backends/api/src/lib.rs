@@ -15,6 +15,7 @@ mod error;
 mod format;
 mod issued;
 mod operation;
+mod scalar;
 mod self_test;
 
 pub use batch::{Elements, TileBatch};
@@ -23,4 +24,5 @@ pub use error::Error;
 pub use format::{Decoded, Encoded, Encoding, FloatEncoding, Format, Overflow, Rounding, Specials, Subnormals};
 pub use issued::Issued;
 pub use operation::{BlockScale, Operation, OperationId, OperationSet, Shape};
+pub use scalar::{DotOrder, Scalar, ScalarFunction, ScalarId, compute};
 pub use self_test::{SelfTest, self_test};

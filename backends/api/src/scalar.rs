@@ -1,0 +1,240 @@
+use std::{collections::BTreeMap, fmt, str::FromStr};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Device, Elements, Error, Format};
+
+/// The name of a device's scalar arithmetic in one format and one mode: `scalar.FORMAT` and the words of the mode.
+///
+/// Words that every backend uses alike: `rne`, `rz`, `rd`, `ru` ask for a rounding direction; `ftz` asks that subnormal
+/// results be flushed to zero, `daz` that subnormal inputs be taken as zero, `preserve` that both be kept. Without a
+/// word nothing is asked for, and the device does what it does by default.
+///
+/// ```
+/// let id: mxprobe_api::ScalarId = "scalar.f32.rz.ftz".parse()?;
+/// assert!(id.has("rz") && !id.has("daz"));
+/// assert_eq!(id.to_string(), "scalar.f32.rz.ftz");
+/// # Ok::<(), mxprobe_api::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct ScalarId {
+    /// The format of every operand, and of every result but a conversion's.
+    pub format: Format,
+    /// What is asked of it, in words.
+    pub mode: Vec<String>,
+}
+
+impl ScalarId {
+    /// The arithmetic of a format as the device gives it unasked.
+    #[must_use]
+    pub fn new(format: Format) -> Self {
+        Self { format, mode: Vec::new() }
+    }
+
+    /// The same id with one more word.
+    #[must_use]
+    pub fn with(mut self, word: &str) -> Self {
+        self.mode.push(word.to_owned());
+        self
+    }
+
+    /// Whether a word stands in the mode.
+    #[must_use]
+    pub fn has(&self, word: &str) -> bool {
+        self.mode.iter().any(|each| each == word)
+    }
+}
+
+impl fmt::Display for ScalarId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "scalar.{}", self.format)?;
+        self.mode.iter().try_for_each(|word| write!(f, ".{word}"))
+    }
+}
+
+impl FromStr for ScalarId {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let wrong = |what: &str| {
+            Error::invalid(format!(
+                "`{text}` is no scalar id: {what}; the form is scalar.FORMAT and words such as rne, ftz"
+            ))
+        };
+        let mut words = text.split('.');
+        if words.next() != Some("scalar") {
+            return Err(wrong("it does not begin with `scalar.`"));
+        }
+        let format = Format::named(words.next().unwrap_or_default()).map_err(|error| wrong(&error.to_string()))?;
+        let mode: Vec<String> = words.map(str::to_owned).collect();
+        if mode.iter().any(String::is_empty) {
+            return Err(wrong("an empty word between two dots"));
+        }
+        Ok(Self { format, mode })
+    }
+}
+
+impl TryFrom<String> for ScalarId {
+    type Error = Error;
+
+    fn try_from(text: String) -> Result<Self, Error> {
+        text.parse()
+    }
+}
+
+impl From<ScalarId> for String {
+    fn from(id: ScalarId) -> Self {
+        id.to_string()
+    }
+}
+
+/// How four products are added, as a source writes it (NVIDIA, Precision & Performance, Figures 2 to 4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum DotOrder {
+    /// `t = 0; t = t + a[i]*b[i]`, each product and each sum rounded.
+    Serial,
+    /// `t = 0; t = fma(a[i], b[i], t)`.
+    Fma,
+    /// `(a[0]*b[0] + a[1]*b[1]) + (a[2]*b[2] + a[3]*b[3])`: the tree of a parallel sum.
+    Pairwise,
+}
+
+/// One function of scalar arithmetic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ScalarFunction {
+    /// `a + b`.
+    Add,
+    /// `a − b`.
+    Subtract,
+    /// `a · b`.
+    Multiply,
+    /// `a / b`.
+    Divide,
+    /// `√a`.
+    SquareRoot,
+    /// `a · b + c` by the function that is named as fused.
+    Fma,
+    /// `a * b + c` as a source writes it with the compiler's defaults: a compiler may contract it.
+    MultiplyAdd,
+    /// `a` in another format.
+    Convert {
+        /// The format of the result.
+        to: Format,
+    },
+    /// A dot product of four terms as a source writes it with the compiler's defaults: operands `a0 a1 a2 a3 b0 b1 b2 b3`.
+    Dot4 {
+        /// The order of its sum.
+        order: DotOrder,
+    },
+}
+
+impl ScalarFunction {
+    /// How many operands one call takes.
+    #[must_use]
+    pub fn arity(self) -> usize {
+        match self {
+            Self::SquareRoot | Self::Convert { .. } => 1,
+            Self::Add | Self::Subtract | Self::Multiply | Self::Divide => 2,
+            Self::Fma | Self::MultiplyAdd => 3,
+            Self::Dot4 { .. } => 8,
+        }
+    }
+
+    /// The format of the result where the operands are of `format`.
+    #[must_use]
+    pub fn result(self, format: Format) -> Format {
+        match self {
+            Self::Convert { to } => to,
+            _ => format,
+        }
+    }
+}
+
+impl fmt::Display for ScalarFunction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = match self {
+            Self::Add => "add",
+            Self::Subtract => "subtract",
+            Self::Multiply => "multiply",
+            Self::Divide => "divide",
+            Self::SquareRoot => "square_root",
+            Self::Fma => "fma",
+            Self::MultiplyAdd => "multiply_add",
+            Self::Convert { to } => return write!(f, "convert.{to}"),
+            Self::Dot4 { order: DotOrder::Serial } => "dot4.serial",
+            Self::Dot4 { order: DotOrder::Fma } => "dot4.fma",
+            Self::Dot4 { order: DotOrder::Pairwise } => "dot4.pairwise",
+        };
+        f.write_str(name)
+    }
+}
+
+/// The scalar arithmetic of a device in one format and mode: plain data.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Scalar {
+    /// Its name, unique within its device.
+    pub id: ScalarId,
+    /// What it computes, each with the instruction or the call behind it, as far as it is known without running it.
+    pub functions: BTreeMap<ScalarFunction, Option<String>>,
+}
+
+/// Validates, computes, and checks the shape of what came back: the one way to call a scalar function.
+///
+/// `operands` holds the operands of one call side by side, call after call; the result has one element a call.
+///
+/// # Errors
+/// [`Error::is_invalid`] if the device does not claim the function in that mode, or the operands are of another format or
+/// no whole number of calls; else what the device reports.
+pub fn compute(
+    device: &dyn Device,
+    scalar: &Scalar,
+    function: ScalarFunction,
+    operands: &Elements,
+) -> Result<Elements, Error> {
+    let (selector, id) = (&device.info().selector, &scalar.id);
+    let claimed = device.scalars().iter().find(|each| each.id == *id);
+    if !claimed.is_some_and(|each| each.functions.contains_key(&function)) {
+        return Err(Error::invalid(format!("{selector} has no {function} of {id}")));
+    }
+    if operands.format() != id.format {
+        return Err(Error::invalid(format!("operands of {} were given to {function} of {id}", operands.format())));
+    }
+    let arity = function.arity();
+    if !operands.len().is_multiple_of(arity) {
+        let given = operands.len();
+        return Err(Error::invalid(format!(
+            "{given} operands are no whole number of calls of {function}, which takes {arity}"
+        )));
+    }
+    let calls = operands.len() / arity;
+    let results = device.compute(scalar, function, operands)?;
+    if results.format() != function.result(id.format) || results.len() != calls {
+        return Err(Error::driver(format!(
+            "{selector} returned {} elements of {} for {calls} calls of {function} of {id}",
+            results.len(),
+            results.format()
+        )));
+    }
+    Ok(results)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_print_as_they_were_parsed() {
+        for text in ["scalar.f32", "scalar.f64.ru", "scalar.f16.rne.ftz.daz"] {
+            assert_eq!(text.parse::<ScalarId>().unwrap().to_string(), text);
+        }
+    }
+
+    #[test]
+    fn malformed_ids_are_refused_with_the_text() {
+        for text in ["", "scalar", "scalar.f33", "mma.f32", "scalar.f32..ftz"] {
+            let error = text.parse::<ScalarId>().unwrap_err();
+            assert!(error.is_invalid() && error.to_string().contains(&format!("`{text}`")), "{error}");
+        }
+    }
+}
