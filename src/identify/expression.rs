@@ -71,6 +71,26 @@ impl Expression {
         Self::Add(*own, arguments)
     }
 
+    /// Products that meet one other term in their addition: each may be rounded alone before it does.
+    pub(super) fn joining_one(&self) -> Vec<usize> {
+        let Self::Add(_, arguments) = self else { return Vec::new() };
+        let here = arguments.iter().filter(|_| arguments.len() == 2).filter_map(|argument| match argument {
+            Self::Product(k) => Some(*k),
+            _ => None,
+        });
+        here.chain(arguments.iter().flat_map(Self::joining_one)).collect()
+    }
+
+    /// The same tree with this product rounded alone, by the adder that takes it, before it meets anything.
+    pub(super) fn alone(&self, product: usize) -> Self {
+        let Self::Add(adder, arguments) = self else { return self.clone() };
+        let arguments = arguments.iter().map(|argument| match argument {
+            Self::Product(k) if *k == product && arguments.len() > 1 => Self::Add(*adder, vec![Self::Product(*k)]),
+            other => other.alone(product),
+        });
+        Self::Add(*adder, arguments.collect())
+    }
+
     /// As a model file has it, over adders of these names, for dots of `k` products.
     pub(super) fn text(&self, names: &[&str], k: usize) -> String {
         let plain = self.plain(names, &[]);

@@ -23,6 +23,8 @@ pub(super) enum Move {
     Flush(Flush),
     /// Of the order of an adder's arguments.
     Turned(usize, Order),
+    /// Of whether products are rounded alone before they meet one other term.
+    Alone(Vec<usize>),
 }
 
 /// A change of one adder.
@@ -54,6 +56,10 @@ impl Move {
             Self::Flush(flush) => changed.flush = *flush,
             Self::Turned(adder, order) => {
                 changed.skeleton = Rc::new(changed.skeleton.turned(*adder, *order)?);
+                return Some(changed);
+            }
+            Self::Alone(products) => {
+                changed.skeleton = Rc::new(changed.skeleton.alone(products));
                 return Some(changed);
             }
             Self::Adder(at, Change::As(other)) => {
@@ -112,6 +118,11 @@ pub(super) fn all(experiments: &Experiments<'_, '_>, hypothesis: &Hypothesis) ->
         moves.extend(changes.into_iter().map(|change| Move::Adder(at, change)));
         let orders = [Order::ProductsFirst, Order::ProductsLast, Order::Reversed];
         moves.extend(orders.map(|order| Move::Turned(at, order)));
+    }
+    let products = hypothesis.skeleton.joining_one();
+    moves.extend(products.iter().map(|product| Move::Alone(vec![*product])));
+    if products.len() > 1 {
+        moves.push(Move::Alone(products));
     }
     moves
 }
