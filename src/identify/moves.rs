@@ -25,6 +25,8 @@ pub(super) enum Move {
     Turned(usize, Order),
     /// Of whether products are rounded alone before they meet one other term.
     Alone(Vec<usize>),
+    /// The same undone for one product.
+    Together(usize),
 }
 
 /// A change of one adder.
@@ -60,6 +62,10 @@ impl Move {
             }
             Self::Alone(products) => {
                 changed.skeleton = Rc::new(changed.skeleton.alone(products));
+                return Some(changed);
+            }
+            Self::Together(product) => {
+                changed.skeleton = Rc::new(changed.skeleton.together(*product));
                 return Some(changed);
             }
             Self::Adder(at, Change::As(other)) => {
@@ -124,6 +130,7 @@ pub(super) fn all(experiments: &Experiments<'_, '_>, hypothesis: &Hypothesis) ->
     if products.len() > 1 {
         moves.push(Move::Alone(products));
     }
+    moves.extend(hypothesis.skeleton.rounded_alone().into_iter().map(Move::Together));
     moves
 }
 
@@ -140,6 +147,15 @@ fn flushes(now: Flush) -> Vec<Flush> {
     found
 }
 
+pub(super) const OVERFLOWS: [Overflow; 4] = [Overflow::Ieee, Overflow::Infinity, Overflow::Nan, Overflow::Saturate];
+
+pub(super) const SUBNORMALS: [Subnormals; 4] = [
+    Subnormals::Keep,
+    Subnormals::FlushAfterRounding,
+    Subnormals::FlushBeforeRounding,
+    Subnormals::FlushToPositiveZero,
+];
+
 fn of_output(adder: &Adder, changes: &mut Vec<Change>) {
     changes.extend([ZeroSign::Ieee, ZeroSign::Positive].map(Change::Zero));
     changes.extend([true, false].map(Change::ProductOverflow));
@@ -150,19 +166,20 @@ fn of_output(adder: &Adder, changes: &mut Vec<Change>) {
     for other in ROUNDINGS {
         changes.push(output(fraction_bits, other, overflow, subnormals));
     }
-    for other in [Overflow::Ieee, Overflow::Infinity, Overflow::Nan, Overflow::Saturate] {
+    for other in OVERFLOWS {
         changes.push(output(fraction_bits, rounding, other, subnormals));
     }
-    for other in [
-        Subnormals::Keep,
-        Subnormals::FlushAfterRounding,
-        Subnormals::FlushBeforeRounding,
-        Subnormals::FlushToPositiveZero,
-    ] {
+    for other in SUBNORMALS {
         changes.push(output(fraction_bits, rounding, overflow, other));
     }
     for bits in (1..=format.fraction_bits()).rev() {
         changes.push(output(bits, rounding, overflow, subnormals));
+    }
+    // Where a grid leaves no more bits than that, the direction shows at the end of the range alone.
+    if fraction_bits < format.fraction_bits() {
+        for other in ROUNDINGS {
+            changes.push(output(format.fraction_bits(), other, overflow, subnormals));
+        }
     }
 }
 

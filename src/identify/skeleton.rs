@@ -55,6 +55,24 @@ impl Skeleton {
         Self { plan: expression.plan(), expression, ..self.clone() }
     }
 
+    /// For every addition of two terms or more, the leaves below each of its arguments.
+    pub(super) fn nodes(&self) -> Vec<Vec<Vec<Leaf>>> {
+        let mut found = Vec::new();
+        self.expression.nodes(&mut found);
+        found
+    }
+
+    /// Products that are rounded alone.
+    pub(super) fn rounded_alone(&self) -> Vec<usize> {
+        self.expression.rounded_alone()
+    }
+
+    /// The same tree with this product no longer rounded alone.
+    pub(super) fn together(&self, product: usize) -> Self {
+        let expression = self.expression.together(product);
+        Self { plan: expression.plan(), expression, ..self.clone() }
+    }
+
     /// The same sums with the arguments of one adder in another order, which decides what NaN comes first.
     pub(super) fn turned(&self, adder: usize, order: Order) -> Option<Self> {
         let expression = self.expression.turned(adder, order);
