@@ -153,6 +153,13 @@ pub fn identify(
     search.run()
 }
 
+/// Per cent of the ordinary dots that a reading has to explain to be bent before others are tried; the first one, which
+/// is the tree as it was seen, fewer.
+const NEARLY: usize = 94;
+const NEARLY_AT_FIRST: usize = 80;
+/// Per cent of all dots from which on two values are changed at once before other readings are tried.
+const ALMOST: usize = 98;
+
 /// Readings that are bent a little, and those that are bent as far as it goes.
 const BENT: usize = 8;
 const BENT_FAR: [(usize, usize); 2] = [(4, 1), (2, 8)];
@@ -288,12 +295,24 @@ impl Search<'_, '_> {
             let Some(top) = beam.first().map(|scored| scored.explained) else { continue };
             let tree = skeleton.text(self.subject().k());
             (self.progress)(&format!("{tree}: explains {top} of {of} ordinary dots"));
-            if top == of {
-                let scored = search::refine(&mut self.experiments, beam, 3, 0);
+            // What nearly fits is bent at once, if nothing before came as near: sums on the way may leave the ordinary.
+            let nearly = if beams.is_empty() { NEARLY_AT_FIRST } else { NEARLY };
+            let near = top * 100 >= of * nearly && beams.iter().all(|(other, _)| top > *other);
+            if top == of || near {
+                let width = if top == of { 3 } else { 1 };
+                let scored = search::refine(&mut self.experiments, beam.clone(), width, 0);
                 if let Some(found) = self.settle(scored, &mut tried)? {
                     return Ok(found);
                 }
-            } else {
+                let all = self.experiments.dots.len();
+                if let Some(scored) = tried.last().filter(|scored| scored.explained * 100 >= all * ALMOST).cloned() {
+                    let scored = search::refine(&mut self.experiments, vec![scored], 1, 2);
+                    if let Some(found) = self.settle(scored, &mut tried)? {
+                        return Ok(found);
+                    }
+                }
+            }
+            if top < of {
                 beams.push((top, beam));
             }
         }
