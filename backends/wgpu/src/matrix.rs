@@ -118,10 +118,9 @@ pub(crate) mod tests {
 
         let words = spv::write_vec(&module, &info, &spv::Options::default(), None).expect("SPIR-V");
         if source.contains("coop_mat") {
-            let extension = words.windows(8).any(|window| {
-                window.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>()
-                    == *b"SPV_KHR_cooperative_matrix\0\0\0\0\0\0"
-            });
+            let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+            let name = b"SPV_KHR_cooperative_matrix";
+            let extension = bytes.windows(name.len()).any(|window| window == name);
             assert!(extension, "the SPIR-V does not declare its extension:\n{source}");
         }
         // Neither Metal nor the HLSL of matrices: Metal has no f64, HLSL no cooperative matrix.
