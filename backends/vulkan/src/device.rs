@@ -10,7 +10,7 @@ use mxprobe_api::{
 use sha2::{Digest, Sha256};
 
 use crate::disassembly::assembly;
-use crate::float_mode::FloatMode;
+use crate::float_mode::Asked;
 use crate::physical::{Found, Physical};
 use crate::scalar::{self, CALLS};
 use crate::session::{Groups, Session};
@@ -26,7 +26,7 @@ pub struct VulkanDevice {
     refusals: Vec<Refusal>,
     kernels: BTreeMap<OperationId, Kernel>,
     scalars: Vec<Scalar>,
-    modes: BTreeMap<ScalarId, (FloatMode, Vec<u32>)>,
+    modes: BTreeMap<ScalarId, Asked>,
     physical: Physical,
     timeout: Duration,
     opened: Mutex<Opened>,

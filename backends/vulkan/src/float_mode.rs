@@ -134,6 +134,9 @@ impl FloatMode {
     }
 }
 
+/// A mode, and the widths in bits that a kernel asks for it at.
+pub(crate) type Asked = (FloatMode, Vec<u32>);
+
 /// What a driver says of its float controls.
 pub(crate) type Controls = vk::PhysicalDeviceFloatControlsProperties<'static>;
 

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use crate::component::Component;
-use crate::float_mode::FloatMode;
+use crate::float_mode::Asked;
 
 // Capabilities.
 pub(crate) const SHADER: u32 = 1;
@@ -340,7 +340,7 @@ impl Module {
     }
 
     /// The module of `main` with `local_size` invocations a workgroup, and a float-controls mode at its widths.
-    pub(crate) fn finish(mut self, entry: &Entry, local_size: u32, mode: Option<&(FloatMode, Vec<u32>)>) -> Vec<u32> {
+    pub(crate) fn finish(mut self, entry: &Entry, local_size: u32, mode: Option<&Asked>) -> Vec<u32> {
         op(&mut self.code, OP_RETURN, &[]);
         op(&mut self.code, OP_FUNCTION_END, &[]);
         let main = entry.main;

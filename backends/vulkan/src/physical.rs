@@ -9,7 +9,7 @@ use mxprobe_api::{DeviceInfo, DeviceKind, Driver, Error, OperationId, OperationS
 
 use crate::failure::failure;
 use crate::features::{BFLOAT16_EXTENSION, FLOAT8_EXTENSION, Features, Listed, features};
-use crate::float_mode::{self, Controls, FloatMode};
+use crate::float_mode::{self, Asked, Controls};
 use crate::instance::{Instance, version_text};
 use crate::matrices::{About, Matrices, matrices};
 use crate::scalar::scalars;
@@ -46,7 +46,7 @@ pub(crate) struct Found {
     pub(crate) kernels: BTreeMap<OperationId, Kernel>,
     pub(crate) scalars: Vec<Scalar>,
     /// The mode that each of the scalars asks for, where it asks for one.
-    pub(crate) modes: BTreeMap<ScalarId, (FloatMode, Vec<u32>)>,
+    pub(crate) modes: BTreeMap<ScalarId, Asked>,
     pub(crate) refusals: Vec<Refusal>,
 }
 

@@ -12,7 +12,7 @@ use mxprobe_api::{DotOrder, Format, Scalar, ScalarFunction, ScalarId};
 
 use crate::component::Component;
 use crate::features::Features;
-use crate::float_mode::{Controls, FloatMode};
+use crate::float_mode::{Asked, Controls, FloatMode};
 use crate::module::*;
 
 /// The calls that one workgroup computes, an invocation each.
@@ -26,7 +26,7 @@ const FMA: u32 = 50;
 const COMPONENTS: [Component; 3] = [Component::F16, Component::F32, Component::F64];
 
 /// The scalar arithmetic of a device, each with the mode that its kernels ask for.
-pub(crate) fn scalars(features: &Features, controls: &Controls) -> Vec<(Scalar, Option<(FloatMode, Vec<u32>)>)> {
+pub(crate) fn scalars(features: &Features, controls: &Controls) -> Vec<(Scalar, Option<Asked>)> {
     let there: Vec<Component> =
         COMPONENTS.into_iter().filter(|component| features.missing_for(*component).is_none()).collect();
     let mut all = Vec::new();
@@ -73,11 +73,7 @@ fn instructions(function: ScalarFunction) -> &'static str {
 
 /// The module of a function, with entry point `main`: set 0 binding 0 holds the operands, call after call, and binding 3
 /// takes one result a call; one workgroup computes [`CALLS`] calls. `None` where a format is no scalar one.
-pub(crate) fn words(
-    format: Format,
-    function: ScalarFunction,
-    mode: Option<&(FloatMode, Vec<u32>)>,
-) -> Option<Vec<u32>> {
+pub(crate) fn words(format: Format, function: ScalarFunction, mode: Option<&Asked>) -> Option<Vec<u32>> {
     let component = |format: Format| COMPONENTS.into_iter().find(|component| component.format() == format);
     let (from, to) = (component(format)?, component(function.result(format))?);
     let mut module = Module::default();

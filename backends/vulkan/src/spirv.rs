@@ -4,7 +4,7 @@
 //! the SPIR-V specification 1.6 (2.3 and 3), `SPV_KHR_cooperative_matrix`, `SPV_KHR_bfloat16` and `SPV_EXT_float8`.
 
 use crate::component::Component;
-use crate::float_mode::FloatMode;
+use crate::float_mode::Asked;
 use crate::module::*;
 
 /// One configuration as its shader sees it.
@@ -19,7 +19,7 @@ pub(crate) struct Kernel {
     /// The invocations of the one subgroup that computes a tile.
     pub(crate) subgroup_size: u32,
     /// A float-controls mode and the widths that it is asked for.
-    pub(crate) mode: Option<(FloatMode, Vec<u32>)>,
+    pub(crate) mode: Option<Asked>,
 }
 
 impl Kernel {
