@@ -21,9 +21,23 @@ pub(crate) const ENTRIES: &[Entry] = &[
     Entry { name: "cuda", isolated: true, hidden: false, make: || Box::new(mxprobe_cuda::CudaBackend::new()) },
     #[cfg(feature = "vulkan")]
     Entry { name: "vulkan", isolated: true, hidden: false, make: || Box::new(mxprobe_vulkan::VulkanBackend::new()) },
+    #[cfg(feature = "wgpu")]
+    Entry { name: "wgpu", isolated: true, hidden: false, make: || Box::new(mxprobe_wgpu::WgpuBackend::new()) },
     #[cfg(feature = "fault-devices")]
     Entry { name: "fault", isolated: true, hidden: true, make: || Box::new(super::fault::FaultBackend) },
     Entry { name: MODELS, isolated: false, hidden: false, make: || Box::new(mxprobe_sim::SimBackend) },
+];
+
+/// Backends that this program was built without; the cargo feature of its name adds each.
+pub(crate) const LEFT_OUT: &[&str] = &[
+    #[cfg(not(feature = "cpu"))]
+    "cpu",
+    #[cfg(not(feature = "cuda"))]
+    "cuda",
+    #[cfg(not(feature = "vulkan"))]
+    "vulkan",
+    #[cfg(not(feature = "wgpu"))]
+    "wgpu",
 ];
 
 /// The backend whose devices are models.

@@ -61,6 +61,7 @@ fn parse(text: &str) -> Result<Selector, Failure> {
     let Some(entry) = Entry::named(backend) else {
         return Err(match name {
             Some(_) => no_backend(backend).cause(format!("in the device `{text}`")),
+            None if registry::LEFT_OUT.contains(&backend) => no_backend(backend),
             None => Failure::usage(format!("`{text}` selects no device: the form is BACKEND:DEVICE"))
                 .help(format!("the backends are {}; `mxprobe list` shows the devices", registry::names().join(", "))),
         });
@@ -79,6 +80,10 @@ fn unquoted(name: &str) -> &str {
 }
 
 fn no_backend(name: &str) -> Failure {
+    if registry::LEFT_OUT.contains(&name) {
+        return Failure::usage(format!("this program was built without the backend `{name}`"))
+            .help(format!("its cargo feature adds it: `cargo build --release --features {name}`"));
+    }
     Failure::usage(format!("there is no backend `{name}`; the backends are {}", registry::names().join(", ")))
         .help("`mxprobe list` shows what each backend finds on this machine")
 }

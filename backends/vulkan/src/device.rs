@@ -4,25 +4,29 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use mxprobe_api::{
-    Device, DeviceInfo, Elements, Error, Issued, Operation, OperationId, OperationSet, Refusal, SelfTest, TileBatch,
-    self_test,
+    Device, DeviceInfo, Elements, Error, Issued, Operation, OperationId, OperationSet, Refusal, Scalar, ScalarFunction,
+    ScalarId, SelfTest, TileBatch, self_test,
 };
 use sha2::{Digest, Sha256};
 
 use crate::disassembly::assembly;
+use crate::float_mode::Asked;
 use crate::physical::{Found, Physical};
-use crate::session::Session;
+use crate::scalar::{self, CALLS};
+use crate::session::{Groups, Session};
 use crate::spirv::Kernel;
 
 /// The most multiply-adds that one kernel chains.
 const MOST_STEPS: u32 = 256;
 
-/// A physical device with `VK_KHR_cooperative_matrix`, opened when it is first asked to compute or compile.
+/// A physical device, opened when it is first asked to compute or compile.
 pub struct VulkanDevice {
     info: DeviceInfo,
     operations: OperationSet,
     refusals: Vec<Refusal>,
     kernels: BTreeMap<OperationId, Kernel>,
+    scalars: Vec<Scalar>,
+    modes: BTreeMap<ScalarId, Asked>,
     physical: Physical,
     timeout: Duration,
     opened: Mutex<Opened>,
@@ -37,8 +41,8 @@ struct Opened {
 
 impl VulkanDevice {
     pub(crate) fn new(found: Found, timeout: Duration) -> Self {
-        let Found { physical, info, operations, kernels, refusals } = found;
-        Self { info, operations, refusals, kernels, physical, timeout, opened: Mutex::default() }
+        let Found { physical, info, operations, kernels, scalars, modes, refusals } = found;
+        Self { info, operations, refusals, kernels, scalars, modes, physical, timeout, opened: Mutex::default() }
     }
 
     /// The SPIR-V module handed to the driver for an operation, `steps` multiply-adds chained.
@@ -57,7 +61,7 @@ impl VulkanDevice {
     pub fn compile(&self, operation: &Operation) -> Result<(), Error> {
         let kernel = self.kernel(&operation.id)?;
         let mut opened = self.opened();
-        self.session(&mut opened)?.pipeline(&operation.id, kernel, 1).map(drop)
+        self.session(&mut opened)?.pipeline(&kernel.words(1), Groups::Subgroup).map(drop)
     }
 
     /// Computes sums of small integers that are exact in every format, and compares every element.
@@ -171,7 +175,7 @@ impl VulkanDevice {
         let [a, b, c, d] = [id.a, id.b, id.c, id.d].map(mxprobe_api::Format::storage_bytes);
         let tile_bytes = [m * long_k * a, long_k * n * b, m * n * c, m * n * d];
         let session = self.session(opened)?;
-        let pipeline = session.pipeline(id, kernel, steps)?;
+        let pipeline = session.pipeline(&kernel.words(steps), Groups::Subgroup)?;
         let inputs = [batch.a.bytes(), batch.b.bytes(), batch.c.bytes()];
         let bytes = session.run(pipeline, inputs, tile_bytes, batch.tiles);
         Elements::from_bytes(id.d, bytes.map_err(|error| error.context(id))?)
@@ -193,6 +197,31 @@ impl Device for VulkanDevice {
 
     fn execute(&self, operation: &Operation, batch: &TileBatch) -> Result<Elements, Error> {
         self.execute_steps(operation, batch, 1)
+    }
+
+    fn scalars(&self) -> &[Scalar] {
+        &self.scalars
+    }
+
+    fn compute(&self, scalar: &Scalar, function: ScalarFunction, operands: &Elements) -> Result<Elements, Error> {
+        let format = scalar.id.format;
+        let result = function.result(format);
+        let unknown = || Error::unsupported(format!("no kernel computes {function} of {}", scalar.id));
+        let words = scalar::words(format, function, self.modes.get(&scalar.id)).ok_or_else(unknown)?;
+        let (calls, workgroup) = (operands.len() / function.arity(), CALLS as usize);
+        let workgroups = calls.div_ceil(workgroup);
+        let of_operands = workgroup * function.arity() * format.storage_bytes();
+        // The last workgroup's other calls are of zeros, and dropped.
+        let mut padded = operands.bytes().to_vec();
+        padded.resize(workgroups * of_operands, 0);
+        let mut opened = self.opened();
+        let session = self.session(&mut opened)?;
+        let pipeline = session.pipeline(&words, Groups::Invocations)?;
+        let tile_bytes = [of_operands, 0, 0, workgroup * result.storage_bytes()];
+        let bytes = session.run(pipeline, [&padded, &[], &[]], tile_bytes, workgroups);
+        let mut bytes = bytes.map_err(|error| error.context(format!("{function} of {}", scalar.id)))?;
+        bytes.truncate(calls * result.storage_bytes());
+        Elements::from_bytes(result, bytes)
     }
 
     fn issued(&self, operation: &Operation) -> Result<Option<Issued>, Error> {

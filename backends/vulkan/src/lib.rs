@@ -1,10 +1,14 @@
-//! Reaches matrix units through Vulkan: `VK_KHR_cooperative_matrix`, with bf16 (`VK_KHR_shader_bfloat16`) and fp8
+//! Reaches matrix and scalar units through Vulkan: `VK_KHR_cooperative_matrix`, with bf16 (`VK_KHR_shader_bfloat16`) and fp8
 //! (`VK_EXT_shader_float8`), every configuration that a driver lists.
 //!
 //! Nothing of Vulkan is needed to build this: the loader is opened at run time, and the shaders are built here, word by
 //! word. Operations are called `coopmat.mMnNkK.D.A.B.C`, then `satfinite` where the sum saturates, then a mode of
 //! `SPV_KHR_float_controls` that the shader asks for — `denormpreserve`, `denormflush`, `rte` or `rtz` — where the
 //! driver has it; an operation without a mode asks for none.
+//!
+//! Scalar arithmetic is there on every device, in f32 and, by their features, in f16 and f64: by default, and in each
+//! float-controls mode that the driver has — `preserve`, `ftz.daz`, `rne`, `rz`, and `szinfnan` for
+//! `SignedZeroInfNanPreserve`.
 //!
 //! One tile is computed by one workgroup of one subgroup. Before an operation's first batch its layout is checked with
 //! sums of small integers ([`SelfTest`](mxprobe_api::SelfTest)), and output memory is filled before every batch, so that memory which the
@@ -14,8 +18,13 @@ mod component;
 mod device;
 mod disassembly;
 mod failure;
+mod features;
+mod float_mode;
 mod instance;
+mod matrices;
+mod module;
 mod physical;
+mod scalar;
 mod search;
 mod session;
 mod spirv;

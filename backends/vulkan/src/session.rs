@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ash::{khr, vk};
-use mxprobe_api::{Error, OperationId};
+use mxprobe_api::Error;
 
 use crate::failure::failure;
+use crate::features::{BFLOAT16_EXTENSION, Bfloat16Features, FLOAT8_EXTENSION, Float8Features};
 use crate::instance::Instance;
-use crate::physical::{BFLOAT16_EXTENSION, Bfloat16Features, FLOAT8_EXTENSION, Float8Features, Physical, Subgroup};
-use crate::spirv::Kernel;
+use crate::physical::{Physical, Subgroup};
 
 /// The largest buffer of one submission; more tiles than fit go in another one.
 const CHUNK_BYTES: u64 = 16 << 20;
@@ -47,6 +47,15 @@ impl Buffer {
     }
 }
 
+/// Who computes in a workgroup.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Groups {
+    /// One full subgroup of the device's width, together.
+    Subgroup,
+    /// Each invocation by itself.
+    Invocations,
+}
+
 pub(crate) struct Session {
     device: ash::Device,
     queue: vk::Queue,
@@ -58,7 +67,8 @@ pub(crate) struct Session {
     descriptors: vk::DescriptorPool,
     set: vk::DescriptorSet,
     buffers: [Buffer; 4],
-    pipelines: BTreeMap<(OperationId, u32), vk::Pipeline>,
+    /// By their modules.
+    pipelines: BTreeMap<Vec<u32>, vk::Pipeline>,
     executables: Option<khr::pipeline_executable_properties::Device>,
     subgroup: Subgroup,
     full_subgroups: bool,
@@ -178,26 +188,30 @@ impl Session {
         self.dead.clone().map_or(Ok(()), Err)
     }
 
-    /// The pipeline of a kernel, built once.
-    pub(crate) fn pipeline(&mut self, id: &OperationId, kernel: &Kernel, steps: u32) -> Result<vk::Pipeline, Error> {
-        let key = (id.clone(), steps);
-        if let Some(pipeline) = self.pipelines.get(&key) {
+    /// The pipeline of a module, built once.
+    pub(crate) fn pipeline(&mut self, words: &[u32], groups: Groups) -> Result<vk::Pipeline, Error> {
+        if let Some(pipeline) = self.pipelines.get(words) {
             return Ok(*pipeline);
         }
-        let pipeline = self.compile(&kernel.words(steps), vk::PipelineCreateFlags::empty())?;
-        self.pipelines.insert(key, pipeline);
+        let pipeline = self.compile(words, groups, vk::PipelineCreateFlags::empty())?;
+        self.pipelines.insert(words.to_vec(), pipeline);
         Ok(pipeline)
     }
 
     /// Builds a pipeline and throws it away.
     pub(crate) fn try_compile(&mut self, words: &[u32]) -> Result<(), Error> {
-        let pipeline = self.compile(words, vk::PipelineCreateFlags::empty())?;
+        let pipeline = self.compile(words, Groups::Subgroup, vk::PipelineCreateFlags::empty())?;
         // SAFETY: it was created from this device and never used.
         unsafe { self.device.destroy_pipeline(pipeline, None) };
         Ok(())
     }
 
-    fn compile(&mut self, words: &[u32], flags: vk::PipelineCreateFlags) -> Result<vk::Pipeline, Error> {
+    fn compile(
+        &mut self,
+        words: &[u32],
+        groups: Groups,
+        flags: vk::PipelineCreateFlags,
+    ) -> Result<vk::Pipeline, Error> {
         self.alive()?;
         let mut size =
             vk::PipelineShaderStageRequiredSubgroupSizeCreateInfo::default().required_subgroup_size(self.subgroup.size);
@@ -208,10 +222,11 @@ impl Session {
             .stage(vk::ShaderStageFlags::COMPUTE)
             .module(module)
             .name(c"main");
-        if self.full_subgroups {
+        let one_subgroup = groups == Groups::Subgroup;
+        if one_subgroup && self.full_subgroups {
             stage = stage.flags(vk::PipelineShaderStageCreateFlags::REQUIRE_FULL_SUBGROUPS);
         }
-        if self.subgroup.required {
+        if one_subgroup && self.subgroup.required {
             stage = stage.push_next(&mut size);
         }
         let infos = [vk::ComputePipelineCreateInfo::default().flags(flags).stage(stage).layout(self.layout)];
@@ -444,7 +459,8 @@ impl Session {
         if self.executables.is_none() {
             return Ok(None);
         }
-        let pipeline = self.compile(words, vk::PipelineCreateFlags::CAPTURE_INTERNAL_REPRESENTATIONS_KHR)?;
+        let pipeline =
+            self.compile(words, Groups::Subgroup, vk::PipelineCreateFlags::CAPTURE_INTERNAL_REPRESENTATIONS_KHR)?;
         let texts = match &self.executables {
             Some(executables) => texts_of(executables, pipeline),
             None => Ok(Vec::new()),
@@ -513,13 +529,13 @@ fn memory_type(memory: &vk::PhysicalDeviceMemoryProperties, allowed: u32, read_b
 
 fn open_device(physical: &Physical) -> Result<ash::Device, Error> {
     let features = &physical.features;
-    let mut extensions = vec![khr::cooperative_matrix::NAME.as_ptr()];
+    let mut extensions = Vec::new();
     let mut vulkan11 = vk::PhysicalDeviceVulkan11Features::default().storage_buffer16_bit_access(features.storage16);
     let mut vulkan12 = vk::PhysicalDeviceVulkan12Features::default()
         .shader_float16(features.float16)
         .shader_int8(features.int8)
         .storage_buffer8_bit_access(features.storage8)
-        .vulkan_memory_model(true);
+        .vulkan_memory_model(features.memory_model);
     let mut vulkan13 = vk::PhysicalDeviceVulkan13Features::default()
         .subgroup_size_control(features.subgroup_size_control)
         .compute_full_subgroups(features.full_subgroups);
@@ -533,6 +549,9 @@ fn open_device(physical: &Physical) -> Result<ash::Device, Error> {
     let priorities = [1.0];
     let queues =
         [vk::DeviceQueueCreateInfo::default().queue_family_index(physical.queue_family).queue_priorities(&priorities)];
+    if physical.has_matrices {
+        extensions.push(khr::cooperative_matrix::NAME.as_ptr());
+    }
     if features.bfloat16 {
         extensions.push(BFLOAT16_EXTENSION.as_ptr());
     }
@@ -548,8 +567,10 @@ fn open_device(physical: &Physical) -> Result<ash::Device, Error> {
         .enabled_features(&base)
         .push_next(&mut vulkan11)
         .push_next(&mut vulkan12)
-        .push_next(&mut vulkan13)
-        .push_next(&mut matrix);
+        .push_next(&mut vulkan13);
+    if physical.has_matrices {
+        info = info.push_next(&mut matrix);
+    }
     if features.bfloat16 {
         info = info.push_next(&mut bfloat16);
     }

@@ -4,10 +4,13 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use mxprobe_api::{Backend, Decoded, Device, DeviceKind, Elements, Operation, OperationId, TileBatch, execute};
+use mxprobe_api::{
+    Backend, Decoded, Device, DeviceKind, Elements, Operation, OperationId, TileBatch, compute, execute,
+};
 use mxprobe_vulkan::{VulkanBackend, VulkanDevice};
 
 use crate::model::{Inputs, Random, lavapipe};
+use crate::scalars;
 
 /// One case.
 pub(crate) struct Case {
@@ -58,11 +61,17 @@ pub(crate) fn all() -> Vec<Case> {
         case("a_time_limit_ends_the_device", LAVAPIPE, Box::new(time_limit)),
         case("kernels_have_hashes_of_their_own", LAVAPIPE, Box::new(hashes)),
         case("threads_may_share_a_device", LAVAPIPE, Box::new(threads)),
+        case("lavapipe_has_scalar_arithmetic_in_three_formats", LAVAPIPE, Box::new(|| scalars::lists(&device()))),
+        case(
+            "lavapipe_computes_scalars_as_the_host_does",
+            LAVAPIPE,
+            Box::new(|| scalars::agrees_with_the_host(&device())),
+        ),
         case("no_loader_is_a_refusal", "none", Box::new(no_loader)),
         case("no_driver_is_a_refusal_that_says_where_was_searched", "none", Box::new(no_driver)),
         Case {
             environment: vec![("LP_NATIVE_VECTOR_WIDTH", "128")],
-            ..case("an_extension_without_its_feature_is_refused", LAVAPIPE, Box::new(no_feature))
+            ..case("an_extension_without_its_feature_leaves_scalar_arithmetic_alone", LAVAPIPE, Box::new(no_feature))
         },
         Case {
             environment: vec![("MXPROBE_VULKAN_VALIDATION", "1"), ("VK_LAYER_PATH", "/nonexistent")],
@@ -79,7 +88,7 @@ pub(crate) fn all() -> Vec<Case> {
         cases.push(case(&name, driver, Box::new(no_hardware)));
     }
     for (driver, word) in WITHOUT_MATRICES {
-        let name = format!("a_device_without_the_extension_is_refused_by_name::{driver}");
+        let name = format!("a_device_without_the_extension_has_scalar_arithmetic_alone::{driver}");
         cases.push(case(&name, driver, Box::new(move || no_extension(word))));
     }
     let layers = vec![("MXPROBE_VULKAN_VALIDATION", "1")];
@@ -307,18 +316,26 @@ fn no_hardware() {
     assert!(refusal.help.is_some());
 }
 
-fn no_extension(driver: &str) {
-    let refusal = only_refusal(&VulkanBackend::new());
+/// The one refusal of a device that has scalar arithmetic and no matrices.
+fn without_matrices() -> mxprobe_api::Refusal {
+    let device = device();
+    assert!(device.operations().is_empty());
+    assert!(device.scalars().iter().any(|scalar| scalar.id.to_string() == "scalar.f32"), "{:?}", device.scalars());
+    let [refusal] = device.refusals() else { panic!("{:?}", device.refusals()) };
     assert!(refusal.reason.is_unsupported());
-    assert!(refusal.what.starts_with("vulkan:0 ("), "{}", refusal.what);
+    assert_eq!(refusal.what, "vulkan:0 VK_KHR_cooperative_matrix");
+    refusal.clone()
+}
+
+fn no_extension(driver: &str) {
+    let refusal = without_matrices();
     let text = refusal.reason.to_string();
     assert!(text.starts_with(&format!("driver {driver} Mesa ")), "{text}");
     assert!(text.ends_with("has no VK_KHR_cooperative_matrix"), "{text}");
 }
 
 fn no_feature() {
-    let refusal = only_refusal(&VulkanBackend::new());
-    assert!(refusal.reason.is_unsupported());
+    let refusal = without_matrices();
     let text = refusal.reason.to_string();
     assert!(
         text.ends_with(
@@ -405,6 +422,16 @@ fn validates(computes: bool) {
             assert_eq!(device.execute_chained(operation, &batch, 2).is_ok(), computes);
         }
         assert_eq!(backend.validation_messages(), Vec::<String>::new(), "{}", operation.id);
+    }
+    for scalar in device.scalars() {
+        for function in scalar.functions.keys() {
+            let operands = Elements::zeros(scalar.id.format, 100 * function.arity());
+            match compute(&device, scalar, *function, &operands) {
+                Ok(_) => assert!(computes),
+                Err(error) => assert!(!computes && error.is_nothing_written(), "{error}"),
+            }
+            assert_eq!(backend.validation_messages(), Vec::<String>::new(), "{function} of {}", scalar.id);
+        }
     }
     let unsigned = |operation: &&Operation| operation.id.to_string().ends_with(".u32.u8.u8.u32");
     let operation = device.operations().values().find(unsigned).expect("every driver here has it").clone();

@@ -8,6 +8,7 @@
 
 mod cases;
 mod model;
+mod scalars;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};

@@ -1,0 +1,106 @@
+//! Scalar arithmetic on lavapipe against the host's, which is that of IEEE 754 in f64.
+
+use half::f16;
+use mxprobe_api::{Device, DotOrder, Elements, Format, ScalarFunction, ScalarId, compute};
+use mxprobe_vulkan::VulkanDevice;
+
+use crate::model::Random;
+
+/// Calls of each function of each format and mode: no whole number of workgroups, and more than one buffer holds of some.
+const CALLS: usize = 100_003;
+
+fn value(format: Format, bits: u64) -> f64 {
+    match format {
+        Format::F16 => f16::from_bits(u16::try_from(bits).expect("16 bits")).to_f64(),
+        Format::F32 => f64::from(f32::from_bits(u32::try_from(bits).expect("32 bits"))),
+        _ => f64::from_bits(bits),
+    }
+}
+
+/// The bits of a value rounded to nearest even.
+fn rounded(format: Format, value: f64) -> u64 {
+    match format {
+        // `half` rounds an f64 to f32 first where the CPU has F16C.
+        Format::F16 => Format::F16.from_f64(value),
+        #[expect(clippy::cast_possible_truncation, reason = "it rounds, to nearest")]
+        Format::F32 => (value as f32).to_bits().into(),
+        _ => value.to_bits(),
+    }
+}
+
+/// What lavapipe may compute, *measured* (Mesa 26.1, LLVM 21, x86-64): each operation rounded to nearest even, `fma` a
+/// multiply and an add, whether it may be contracted or not; the sums of a dot product, which may be reassociated, in
+/// another order where they were written as pairs. An f64 becomes an f16 by way of f32, rounded twice, unless rounding to
+/// nearest even is asked for.
+fn host(id: &ScalarId, function: ScalarFunction, x: &[u64]) -> Vec<u64> {
+    use ScalarFunction as F;
+    let format = id.format;
+    let x: Vec<f64> = x.iter().map(|bits| value(format, *bits)).collect();
+    // An f64 holds more than twice the bits of f16 and f32, so that its results, rounded again, are as if rounded once
+    // (Figueroa 1995).
+    let round = |result: f64| value(format, rounded(format, result));
+    let product = |at: usize| round(x[at] * x[at + 4]);
+    let result = match function {
+        F::Convert { to: Format::F16 } if format == Format::F64 && !id.has("rne") => {
+            return vec![rounded(Format::F16, value(Format::F32, rounded(Format::F32, x[0])))];
+        }
+        F::Convert { to } => return vec![rounded(to, x[0])],
+        F::Add => x[0] + x[1],
+        F::Subtract => x[0] - x[1],
+        F::Multiply => x[0] * x[1],
+        F::Divide => x[0] / x[1],
+        F::SquareRoot => x[0].sqrt(),
+        F::Fma | F::MultiplyAdd => round(x[0] * x[1]) + x[2],
+        F::Dot4 { order: DotOrder::Serial | DotOrder::Fma } => (0..4).fold(0.0, |sum, at| round(sum + product(at))),
+        F::Dot4 { order: DotOrder::Pairwise } => {
+            let add = |a: f64, b: f64| round(a + b);
+            let pairs = add(add(product(0), product(1)), add(product(2), product(3)));
+            let chains = (0..24).map(|order: usize| {
+                let mut left = vec![0, 1, 2, 3];
+                let mut take = |at: usize| product(left.remove(at));
+                add(add(add(take(order % 4), take(order / 4 % 3)), take(order / 12)), take(0))
+            });
+            return [pairs].into_iter().chain(chains).map(|sum| rounded(format, sum)).collect();
+        }
+    };
+    vec![rounded(format, result)]
+}
+
+/// Operands whose results are normal in every format: significands are random, exponents are near 0.
+fn operands(format: Format, len: usize, positive: bool) -> Elements {
+    let float = format.as_float().expect("a scalar format");
+    let mut random = Random(u64::from(format.bits()));
+    let draw = |_| {
+        let bits = random.next();
+        let exponent = u64::from(float.bias.unsigned_abs()) + (bits >> 60) % 3;
+        let sign = if positive { 0 } else { bits & 1 << (format.bits() - 1) };
+        sign | exponent << float.fraction_bits | bits & ((1 << float.fraction_bits) - 1)
+    };
+    Elements::from_bits(format, (0..len).map(draw))
+}
+
+pub(crate) fn lists(device: &VulkanDevice) {
+    let ids: Vec<String> = device.scalars().iter().map(|scalar| scalar.id.to_string()).collect();
+    let wanted =
+        ["f16", "f32", "f64"].map(|format| ["", ".rne", ".szinfnan"].map(|mode| format!("scalar.{format}{mode}")));
+    assert_eq!(ids, wanted.concat());
+    assert!(device.scalars().iter().all(|scalar| scalar.functions.len() == 12));
+}
+
+pub(crate) fn agrees_with_the_host(device: &VulkanDevice) {
+    let mut compared = 0;
+    for scalar in device.scalars() {
+        for function in scalar.functions.keys() {
+            let arity = function.arity();
+            let x = operands(scalar.id.format, CALLS * arity, *function == ScalarFunction::SquareRoot);
+            let got = compute(device, scalar, *function, &x).unwrap();
+            for (at, found) in got.iter().enumerate() {
+                let call: Vec<u64> = (0..arity).map(|operand| x.get(at * arity + operand)).collect();
+                let wanted = host(&scalar.id, *function, &call);
+                assert!(wanted.contains(&found), "{function} of {}: {call:x?}: {found:x}, not {wanted:x?}", scalar.id);
+                compared += 1;
+            }
+        }
+    }
+    assert_eq!(compared, 9 * 12 * CALLS);
+}

@@ -1,0 +1,134 @@
+//! Reaches the matrix and scalar units of any desktop GPU through wgpu: Vulkan, Metal and Direct3D 12, with shaders in
+//! WGSL that naga compiles.
+//!
+//! Nothing of a graphics API is needed to build this: wgpu opens their libraries at run time. Operations are called
+//! `coopmat.mMnNkK.D.A.B.C`, as those of the backend `vulkan` are. WGSL can say fewer of them than a driver lists: those
+//! that it cannot say are refusals of the device, with the reason. Scalar arithmetic is there on every adapter, in f32
+//! and, where the adapter has them, in f16 and f64; WGSL selects no rounding and says nothing of subnormals, so that each
+//! format has one mode, the default.
+//!
+//! One tile is computed by one workgroup. Before an operation's first batch its layout is checked with sums of small
+//! integers ([`SelfTest`](mxprobe_api::SelfTest)), and output memory is filled before every batch, so that memory which
+//! the device never wrote is not taken for a result.
+
+mod adapter;
+mod device;
+mod failure;
+mod matrix;
+mod native;
+mod scalar;
+mod session;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
+
+use mxprobe_api::{Backend, Device, Discovery, Error, Refusal};
+
+pub use device::WgpuDevice;
+
+/// How long a submission may take unless [`WgpuBackend::with_timeout`] says otherwise.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The backend `wgpu`.
+///
+/// ```
+/// use mxprobe_api::Backend;
+///
+/// let found = mxprobe_wgpu::WgpuBackend::new().discover();
+/// // Without an adapter there is no device, and a reason.
+/// assert!(!found.devices.is_empty() || !found.refusals.is_empty());
+/// ```
+pub struct WgpuBackend {
+    timeout: Duration,
+}
+
+impl Default for WgpuBackend {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl WgpuBackend {
+    /// A backend with a time limit of 10 s a submission.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { timeout: TIMEOUT }
+    }
+
+    /// The same with another time limit for one submission.
+    #[must_use]
+    pub fn with_timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// As [`discover`](Backend::discover), with the devices' own type.
+    #[must_use]
+    pub fn devices(&self) -> (Vec<WgpuDevice>, Vec<Refusal>) {
+        // wgpu panics where a caller errs, and a driver's surprise may look to it like that.
+        let looked = catch_unwind(AssertUnwindSafe(|| self.look()));
+        looked.unwrap_or_else(|payload| {
+            let reason = Error::driver(format!("wgpu gave up while it looked for adapters: {}", said(&*payload)));
+            (Vec::new(), vec![Refusal { what: "wgpu".to_owned(), reason, help: None }])
+        })
+    }
+
+    fn look(&self) -> (Vec<WgpuDevice>, Vec<Refusal>) {
+        let instance = wgpu::Instance::new(wgpu::InstanceDescriptor {
+            backends: adapter::APIS,
+            // A driver that did not pass Khronos' tests is worth the more to be asked.
+            flags: wgpu::InstanceFlags::ALLOW_UNDERLYING_NONCOMPLIANT_ADAPTER,
+            ..wgpu::InstanceDescriptor::new_without_display_handle()
+        });
+        let adapters = pollster::block_on(instance.enumerate_adapters(adapter::APIS));
+        if adapters.is_empty() {
+            return (Vec::new(), vec![no_adapter()]);
+        }
+        let (mut devices, mut refusals) = (Vec::new(), Vec::new());
+        for (index, adapter) in adapters.into_iter().enumerate() {
+            match adapter::examine(index, adapter) {
+                Ok(found) => devices.push(WgpuDevice::new(found, self.timeout)),
+                Err(refusal) => refusals.push(refusal),
+            }
+        }
+        (devices, refusals)
+    }
+}
+
+impl Backend for WgpuBackend {
+    fn name(&self) -> &'static str {
+        "wgpu"
+    }
+
+    fn discover(&self) -> Discovery {
+        let (devices, refusals) = self.devices();
+        let devices = devices.into_iter().map(|device| Box::new(device) as Box<dyn Device>).collect();
+        Discovery { devices, refusals }
+    }
+}
+
+/// wgpu tells no reason: a missing library, a missing driver and a missing device are one empty list to it.
+fn no_adapter() -> Refusal {
+    let (apis, help) = if cfg!(target_vendor = "apple") {
+        ("Metal", "Metal is part of the system; a virtual machine may have no device")
+    } else if cfg!(windows) {
+        ("Vulkan and Direct3D 12", "install the driver of the GPU")
+    } else {
+        (
+            "Vulkan",
+            "install the Vulkan loader and the Vulkan driver of the GPU; \
+             `mxprobe list --backend vulkan` says what is missing",
+        )
+    };
+    Refusal {
+        what: "wgpu".to_owned(),
+        reason: Error::missing_driver(format!("wgpu found no adapter through {apis}")),
+        help: Some(help.to_owned()),
+    }
+}
+
+/// What a panic said.
+fn said(payload: &(dyn std::any::Any + Send)) -> &str {
+    let text = payload.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("it does not say why")
+}
