@@ -1,6 +1,7 @@
 //! `mxprobe` finds out how a matrix unit really computes.
 //!
-//! A device computes batches of tiles ([`mxprobe_api`]); [`probes`] ask it questions and answer them with evidence;
+//! A device computes batches of tiles ([`mxprobe_api`]); [`probes`] ask it questions and answer them with evidence,
+//! [`scalars`] those of IEEE 754 beside it;
 //! [`identify`] fits an executable model to what it answers and tries to break it; [`dots`] draws inputs and makes them
 //! simple; [`proof`] tells two models apart or proves them equal; [`gemm`] multiplies whole matrices; [`report`] holds what
 //! was learnt, and [`glossary`] says what its words mean. Nothing here knows a vendor.
@@ -12,3 +13,4 @@ pub mod identify;
 pub mod probes;
 pub mod proof;
 pub mod report;
+pub mod scalars;

@@ -2,7 +2,10 @@
 
 use std::{thread, time::Duration};
 
-use mxprobe::report::{DeviceRecord, ListedDevice, OperationRecord, RefusalRecord};
+use mxprobe::{
+    report::{DeviceRecord, ListedDevice, OperationRecord, RefusalRecord},
+    scalars,
+};
 use mxprobe_api::Device;
 use serde::{Deserialize, Serialize};
 
@@ -50,6 +53,7 @@ pub(crate) fn listed(device: &dyn Device) -> ListedDevice {
     ListedDevice {
         device: DeviceRecord::from(device.info()),
         operations: device.operations().values().map(OperationRecord::from).collect(),
+        scalars: device.scalars().iter().map(|scalar| OperationRecord::from(&scalars::operation(scalar))).collect(),
         refusals: device.refusals().iter().map(RefusalRecord::from).collect(),
     }
 }

@@ -70,7 +70,9 @@ fn job(file: &Path, mut report: Report, left: &[OperationId], targets: &[Target]
         return Ok(Job { target: None, operations: Vec::new(), report });
     }
     let target = same(file, &report.device, targets)?;
-    let known = |id: &OperationId| target.listed.operations.iter().find(|operation| operation.id == *id).cloned();
+    let known = |id: &OperationId| {
+        target.listed.operations.iter().chain(&target.listed.scalars).find(|operation| operation.id == *id).cloned()
+    };
     let mut operations = Vec::new();
     for id in left {
         match known(id) {

@@ -149,11 +149,11 @@ fn jobs(arguments: &Run, screen: Screen) -> Result<Vec<Job>, Failure> {
     }
     let mut jobs = Vec::new();
     for target in &plan.targets {
-        let operations: Vec<_> = select::operations(&arguments.op, &target.listed).into_iter().cloned().collect();
+        let operations: Vec<_> = select::asked(&arguments.op, &target.listed).into_iter().cloned().collect();
         if !operations.is_empty() {
             let report = begin(target, &plan, &operations, &arguments.probe);
             jobs.push(Job { target: Some(target.clone()), operations, report });
-        } else if target.listed.operations.is_empty() && !screen.quiet {
+        } else if target.listed.operations.is_empty() && target.listed.scalars.is_empty() && !screen.quiet {
             let reasons = target.listed.refusals.iter().map(|refusal| refusal.reason.as_str());
             let reasons: Vec<&str> = reasons.collect();
             output::note(format!("note: {} has no operation: {}", target.selector, reasons.join("; ")));
@@ -218,6 +218,10 @@ fn plan(devices: &Devices) -> Result<Plan, Failure> {
             plan.stand_in = Some(words);
             plan.notes.extend(notes);
             plan.found = found;
+            // The scalar arithmetic of what is there is asked all the same.
+            targets.retain(|target| !target.listed.scalars.is_empty());
+            targets.append(&mut plan.targets);
+            plan.targets = targets;
             return Ok(plan);
         }
     } else if entries.iter().any(|entry| entry.name == MODELS) {
@@ -268,7 +272,7 @@ fn begin(target: &Target, plan: &Plan, operations: &[OperationRecord], probes: &
         tool: Tool::this(std::env::args().skip(1).collect()),
         time: Time::starting(),
         host: Host::this(),
-        notes: plan.stand_in.iter().cloned().collect(),
+        notes: plan.stand_in.iter().filter(|_| target.entry.name == MODELS).cloned().collect(),
         device,
         plan: Some(Planned {
             operations: operations.iter().map(|operation| operation.id.clone()).collect(),

@@ -250,6 +250,16 @@ pub(crate) fn operations<'a>(patterns: &[String], listed: &'a ListedDevice) -> V
     listed.operations.iter().filter(|operation| meant(operation)).collect()
 }
 
+/// What a run asks of a device: its operations and its scalar arithmetic; of the latter, where nothing is named, only as
+/// the device gives it without a mode.
+pub(crate) fn asked<'a>(patterns: &[String], listed: &'a ListedDevice) -> Vec<&'a OperationRecord> {
+    let meant = |scalar: &&OperationRecord| match patterns {
+        [] => scalar.id.qualifiers.is_empty(),
+        patterns => patterns.iter().any(|pattern| is_meant(pattern, scalar)),
+    };
+    operations(patterns, listed).into_iter().chain(listed.scalars.iter().filter(meant)).collect()
+}
+
 fn is_meant(pattern: &str, operation: &OperationRecord) -> bool {
     glob::matches(pattern, &operation.id.to_string())
         || operation.aliases.iter().chain(&operation.instruction).any(|name| glob::matches(pattern, name))

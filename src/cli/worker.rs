@@ -12,9 +12,11 @@ use mxprobe::{
     identify::{self, Comparison},
     probes,
     report::{IdentifiedOperation, OperationReport, VerifiedOperation},
+    scalars,
 };
 use mxprobe_api::{
-    Device, DeviceInfo, Elements, Error, Issued, Operation, OperationId, OperationSet, Refusal, TileBatch,
+    Device, DeviceInfo, Elements, Error, Issued, Operation, OperationId, OperationSet, Refusal, Scalar, ScalarFunction,
+    TileBatch,
 };
 use serde::{Deserialize, Serialize};
 
@@ -171,14 +173,21 @@ pub(crate) fn probe_each(
     };
     let device = Watched { inner: device, lost: AtomicBool::new(false) };
     for id in operations {
-        let Some(operation) = device.operations().get(id) else {
-            let selector = &device.info().selector;
-            return answer(&Answer::Refused(format!("{selector} has no operation {id} any more")));
+        let report = match (scalars::named(&device, id), device.operations().get(id)) {
+            (Some(scalar), _) => scalars::probe(&device, scalar, is_wanted),
+            (None, Some(operation)) => {
+                let mut report = probes::probe(&device, operation, is_wanted);
+                if let (Some(model), Some(name)) = (&expected, expect) {
+                    report.findings.push(identify::as_expected(&device, operation, model, name));
+                }
+                report
+            }
+            (None, None) => {
+                let selector = &device.info().selector;
+                return answer(&Answer::Refused(format!("{selector} has no operation {id} any more")));
+            }
         };
-        let mut report = Box::new(probes::probe(&device, operation, is_wanted));
-        if let (Some(model), Some(name)) = (&expected, expect) {
-            report.findings.push(identify::as_expected(&device, operation, model, name));
-        }
+        let report = Box::new(report);
         let device_lost = device.lost.load(Ordering::Relaxed);
         answer(&Answer::Probed { report, device_lost })?;
         if device_lost {
@@ -218,6 +227,18 @@ impl Device for Watched {
 
     fn execute(&self, operation: &Operation, batch: &TileBatch) -> Result<Elements, Error> {
         let result = self.inner.execute(operation, batch);
+        if result.as_ref().is_err_and(Error::is_device_lost) {
+            self.lost.store(true, Ordering::Relaxed);
+        }
+        result
+    }
+
+    fn scalars(&self) -> &[Scalar] {
+        self.inner.scalars()
+    }
+
+    fn compute(&self, scalar: &Scalar, function: ScalarFunction, operands: &Elements) -> Result<Elements, Error> {
+        let result = self.inner.compute(scalar, function, operands);
         if result.as_ref().is_err_and(Error::is_device_lost) {
             self.lost.store(true, Ordering::Relaxed);
         }

@@ -7,6 +7,15 @@ const ARM: &str = "Arm Architecture Reference Manual for A-profile, Advanced SIM
 
 pub(super) const TEXTS: &[Text] = &[
     Text {
+        name: "scalar",
+        about: "The scalar arithmetic beside the matrix unit, in one format and mode, as a multiply-add of one element.",
+        how: "scalar.m1n1k1.F.F.F.F, or scalar.F for short; then what is asked of it: rne, rz, rd or ru for the rounding, \
+              ftz (subnormal results become zero), daz (subnormal inputs are zero), preserve (both are kept), approx or \
+              full for approximations. Without a word it is what the device gives unasked. `--op 'scalar.*'` asks every mode.",
+        answers: &[],
+        source: "IEEE 754-2019; NVIDIA, Precision and Performance: floating point and IEEE 754 compliance (2011)",
+    },
+    Text {
         name: "mma",
         about: "NVIDIA's mma.sync: one warp multiplies one small tile held in its registers.",
         how: "mma.mMnNkK.D.A.B.C is mma.sync.aligned with that shape; .satfinite clamps integer sums, .blockN and a \

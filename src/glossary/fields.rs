@@ -127,6 +127,12 @@ pub(super) const TEXTS: &[Text] = &[
         &[],
     ),
     field(
+        "function",
+        "The function of scalar arithmetic that was called: its operands stand in `a`, its result in `d`.",
+        "It stands only in evidence about scalar arithmetic, which has no `b` and no `c`.",
+        &[],
+    ),
+    field(
         "rivals",
         "Other answers to the question, and what each would have returned for the same input.",
         "An answer is proved where the device returned none of them.",

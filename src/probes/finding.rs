@@ -3,7 +3,7 @@
 use crate::report::{Evidence, Finding, Outcome};
 
 impl Finding {
-    pub(super) fn measured(probe: &str, value: serde_json::Value, statement: String) -> Self {
+    pub(crate) fn measured(probe: &str, value: serde_json::Value, statement: String) -> Self {
         Self {
             probe: probe.into(),
             outcome: Outcome::Measured,
@@ -19,23 +19,23 @@ impl Finding {
         Self { probe: probe.into(), outcome, reason, value: None, statement: String::new(), evidence: Vec::new() }
     }
 
-    pub(super) fn unsupported(probe: &str, reason: impl Into<String>) -> Self {
+    pub(crate) fn unsupported(probe: &str, reason: impl Into<String>) -> Self {
         Self::without_value(probe, Outcome::Unsupported, reason)
     }
 
-    pub(super) fn inconclusive(probe: &str, reason: impl Into<String>) -> Self {
+    pub(crate) fn inconclusive(probe: &str, reason: impl Into<String>) -> Self {
         Self::without_value(probe, Outcome::Inconclusive, reason)
     }
 
-    pub(super) fn failed(probe: &str, reason: impl Into<String>) -> Self {
+    pub(crate) fn failed(probe: &str, reason: impl Into<String>) -> Self {
         Self::without_value(probe, Outcome::Failed, reason)
     }
 
-    pub(super) fn skipped(probe: &str, reason: impl Into<String>) -> Self {
+    pub(crate) fn skipped(probe: &str, reason: impl Into<String>) -> Self {
         Self::without_value(probe, Outcome::Skipped, reason)
     }
 
-    pub(super) fn with(mut self, evidence: Vec<Evidence>) -> Self {
+    pub(crate) fn with(mut self, evidence: Vec<Evidence>) -> Self {
         self.evidence = evidence;
         self
     }

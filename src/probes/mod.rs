@@ -28,7 +28,10 @@ pub use number::Number;
 pub use subject::{Leaf, Subject};
 pub use tree::{Joint, Tree};
 
-use crate::report::{Finding, OperationReport};
+use crate::{
+    report::{Finding, OperationReport},
+    scalars,
+};
 use facts::Facts;
 
 /// The probes: the name that findings carry, and what is asked; in the order they are asked.
@@ -80,6 +83,23 @@ pub const PROBES: &[(&str, &str)] = &[
     ("scales.specials", "What do a zero and a NaN scale give?"),
     ("instruction", "Which instruction does the driver's code issue?"),
     ("emulation", "Is it the matrix unit at all, or an emulation on other units?"),
+    ("scalar_unit", "Does the device's scalar unit give the same bits, added one way or another?"),
+    // Of scalar arithmetic.
+    ("function.add", "In which direction is a sum rounded, and is it correctly rounded?"),
+    ("function.subtract", "In which direction is a difference rounded, and is it correctly rounded?"),
+    ("function.multiply", "In which direction is a product rounded, and is it correctly rounded?"),
+    ("function.divide", "In which direction is a quotient rounded, and is it correctly rounded?"),
+    ("function.square_root", "In which direction is a square root rounded, and is it correctly rounded?"),
+    ("function.fma", "Is the fused multiply-add fused, and correctly rounded?"),
+    ("function.multiply_add", "Does the compiler contract a·b + c to a fused multiply-add?"),
+    ("function.convert", "In which direction does a conversion round, and is it correctly rounded?"),
+    ("function.dot4", "Are the steps of a dot product of four terms those that its source says?"),
+    ("dot4.error", "How far are the serial, the FMA and the pairwise dot product from the exact value?"),
+    ("mode", "Does the arithmetic do what its mode asks for?"),
+    ("subnormals.inputs", "Are subnormal inputs read, or taken as zero (DAZ)?"),
+    ("subnormals.results", "Are subnormal results kept, or flushed to zero (FTZ)?"),
+    ("nan.invalid", "Which bits does the NaN of an invalid operation have?"),
+    ("nan.operand", "Which NaN operand's payload is in the result?"),
 ];
 
 /// Asks the questions about one operation; `wanted` tells by its name which findings to keep (all, if `None`).
@@ -96,6 +116,7 @@ pub fn probe(device: &dyn Device, operation: &Operation, wanted: Option<&dyn Fn(
             let words = "small integers come back right at every position".to_owned();
             findings.push(Finding::measured("self_test", true.into(), words));
             ask_all(&subject, &mut findings);
+            findings.extend(scalars::beside(&subject));
         }
         Err(error) => findings.push(Finding::failed("self_test", error.to_string())),
     }

@@ -282,6 +282,7 @@ impl<'a> Subject<'a> {
         let scale_format = id.block_scale().map(|scale| scale.format);
         let scales = scale_format.zip(dot.scales.as_ref());
         Evidence {
+            function: None,
             about: about.into(),
             a: hex(id.a, &dot.a),
             b: hex(id.b, &dot.b),

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, fmt};
 
-use mxprobe_api::{Format, OperationId};
+use mxprobe_api::{Format, OperationId, ScalarFunction};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -235,7 +235,30 @@ fn check_finding(finding: &Finding, path: &str, problems: &mut Vec<Problem>) {
     }
 }
 
+/// A call of a scalar function: its operands stand in `a`.
+fn check_call(evidence: &Evidence, name: &str, id: &OperationId, path: &str, problems: &mut Vec<Problem>) {
+    let function: ScalarFunction = match name.parse() {
+        Ok(function) => function,
+        Err(error) => return problems.push(problem(format!("{path}.function"), error.to_string())),
+    };
+    let (arity, to) = (function.arity(), function.result(id.a));
+    if evidence.a.len() != arity || !evidence.b.is_empty() || !evidence.c.is_empty() {
+        let reason = format!("{function} takes {arity} operands in `a`, and neither `b` nor `c`");
+        problems.push(problem(format!("{path}.a"), reason));
+    }
+    let operands = evidence.a.iter().enumerate().map(|(at, text)| (format!("a[{at}]"), id.a, text));
+    let rivals = evidence.rivals.iter().enumerate().map(|(at, rival)| (format!("rivals[{at}].d"), to, &rival.d));
+    for (field, format, text) in operands.chain([("d".to_owned(), to, &evidence.d)]).chain(rivals) {
+        if let Err(error) = format.parse_hex(text) {
+            problems.push(problem(format!("{path}.{field}"), error.to_string()));
+        }
+    }
+}
+
 fn check_evidence(evidence: &Evidence, id: &OperationId, path: &str, problems: &mut Vec<Problem>) {
+    if let Some(name) = &evidence.function {
+        return check_call(evidence, name, id, path, problems);
+    }
     let mut number = |field: String, format: Format, text: &str| {
         if let Err(error) = format.parse_hex(text) {
             problems.push(problem(format!("{path}.{field}"), error.to_string()));

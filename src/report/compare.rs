@@ -325,7 +325,7 @@ fn key(probe: &str, value: &Value) -> String {
     }
 }
 
-type Input<'a> = (Vec<Format>, &'a [String], &'a [String], &'a str, Option<&'a [String]>, Option<&'a [String]>);
+type Input<'a> = (Vec<Format>, [&'a str; 2], &'a [String], &'a [String], Option<&'a [String]>, Option<&'a [String]>);
 
 /// The dots that several reports have in their evidence: how many, and those with different results.
 fn compare_dots(found: &matching::Matched<'_>) -> (usize, Vec<DotCompared>) {
@@ -371,7 +371,8 @@ fn is_zero(hex: &str) -> bool {
 
 fn input<'a>(evidence: &'a Evidence, id: &OperationId) -> Input<'a> {
     let scales = (evidence.scale_a.as_deref(), evidence.scale_b.as_deref());
-    (vec![id.d, id.a, id.b, id.c], &evidence.a, &evidence.b, &evidence.c, scales.0, scales.1)
+    let function = evidence.function.as_deref().unwrap_or_default();
+    (vec![id.d, id.a, id.b, id.c], [function, &evidence.c], &evidence.a, &evidence.b, scales.0, scales.1)
 }
 
 /// Whether two matches have the same answers on every side, so that one table does for both.

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use mxprobe_api::{Format, OperationId};
 
 use super::{OperationReport, Report, compare::MatchedBy};
+use crate::scalars::FAMILY;
 
 /// Operations to compare, for each report.
 pub(super) struct Matched<'a> {
@@ -22,7 +23,9 @@ pub(super) struct Matching<'a> {
 type Class = (Format, Format, Format, Format, Vec<String>);
 
 fn class(id: &OperationId) -> Class {
-    let asks = id.qualifiers.iter().filter(|word| !is_layout(word));
+    // Scalar arithmetic is asked other questions than a matrix unit: the two are never matched.
+    let family = Some(&id.family).filter(|family| *family == FAMILY);
+    let asks = family.into_iter().chain(id.qualifiers.iter().filter(|word| !is_layout(word)));
     (id.d, id.a, id.b, id.c, asks.cloned().collect())
 }
 

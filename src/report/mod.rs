@@ -42,7 +42,7 @@ pub use unfinished::{EXECUTION, Plan, Resumption};
 pub use view::{Csv, Html, Json, Markdown, Table, View};
 
 /// The schema version a report carries: a reader ignores unknown keys of the same major version.
-pub const SCHEMA: &str = "mxprobe-report/1.0";
+pub const SCHEMA: &str = "mxprobe-report/1.1";
 
 /// Everything one run learnt about one device.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -207,11 +207,16 @@ pub struct Finding {
 pub struct Evidence {
     /// What the input is made to show.
     pub about: String,
+    /// The function of scalar arithmetic that was called: its operands are in `a`, and there is no `b` and no `c`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub function: Option<String>,
     /// k elements of A as full-width hexadecimal.
     pub a: Vec<String>,
     /// k elements of B.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub b: Vec<String>,
     /// The element of C.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub c: String,
     /// Scales of A, for an operation that has them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -256,6 +261,9 @@ pub struct ListedDevice {
     pub device: DeviceRecord,
     /// Its operations.
     pub operations: Vec<OperationRecord>,
+    /// Its scalar arithmetic, as it stands in reports.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scalars: Vec<OperationRecord>,
     /// What it lists and cannot be used.
     pub refusals: Vec<RefusalRecord>,
 }

@@ -1,6 +1,6 @@
 //! What every view says in the same words: answers, numbers, evidence, durations.
 
-use mxprobe_api::{Decoded, Format, OperationId};
+use mxprobe_api::{Decoded, Format, OperationId, ScalarFunction};
 
 use super::{DeviceRecord, Evidence, Finding, Kind, Outcome};
 
@@ -61,11 +61,23 @@ const PRODUCTS_ON_LINES: usize = 8;
 
 /// A dot line by line: the inputs that are not +0, c, d, and what the rivals predict.
 pub(super) fn dot(evidence: &Evidence, id: &OperationId) -> Vec<String> {
+    if let Some(name) = &evidence.function {
+        return call(evidence, name, id);
+    }
     let mut lines = inputs(evidence, id);
     lines.push(format!("c = {}  →  d = {}", number(id.c, &evidence.c), number(id.d, &evidence.d)));
     for rival in &evidence.rivals {
         lines.push(format!("{} would return {}", rival.answer, number(id.d, &rival.d)));
     }
+    lines
+}
+
+/// A call of a scalar function: operands, result, and what the rivals predict.
+fn call(evidence: &Evidence, name: &str, id: &OperationId) -> Vec<String> {
+    let to = name.parse().map_or(id.d, |function: ScalarFunction| function.result(id.a));
+    let operands: Vec<String> = evidence.a.iter().map(|bits| number(id.a, bits)).collect();
+    let mut lines = vec![format!("{name}({})  →  {}", operands.join(", "), number(to, &evidence.d))];
+    lines.extend(evidence.rivals.iter().map(|rival| format!("{} would return {}", rival.answer, number(to, &rival.d))));
     lines
 }
 

@@ -170,6 +170,30 @@ impl fmt::Display for ScalarFunction {
     }
 }
 
+impl FromStr for ScalarFunction {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let plain = [
+            Self::Add,
+            Self::Subtract,
+            Self::Multiply,
+            Self::Divide,
+            Self::SquareRoot,
+            Self::Fma,
+            Self::MultiplyAdd,
+            Self::Dot4 { order: DotOrder::Serial },
+            Self::Dot4 { order: DotOrder::Fma },
+            Self::Dot4 { order: DotOrder::Pairwise },
+        ];
+        if let Some(function) = plain.into_iter().find(|function| function.to_string() == text) {
+            return Ok(function);
+        }
+        let to = text.strip_prefix("convert.").and_then(|format| Format::named(format).ok());
+        to.map(|to| Self::Convert { to }).ok_or_else(|| Error::invalid(format!("`{text}` is no scalar function")))
+    }
+}
+
 /// The scalar arithmetic of a device in one format and mode: plain data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scalar {
@@ -227,6 +251,17 @@ mod tests {
     fn ids_print_as_they_were_parsed() {
         for text in ["scalar.f32", "scalar.f64.ru", "scalar.f16.rne.ftz.daz"] {
             assert_eq!(text.parse::<ScalarId>().unwrap().to_string(), text);
+        }
+    }
+
+    #[test]
+    fn functions_print_as_they_were_parsed() {
+        for text in ["add", "square_root", "multiply_add", "convert.f16", "convert.s32", "dot4.pairwise"] {
+            assert_eq!(text.parse::<ScalarFunction>().unwrap().to_string(), text);
+        }
+        for text in ["", "convert", "convert.f33", "dot4", "Add"] {
+            let error = text.parse::<ScalarFunction>().unwrap_err();
+            assert!(error.is_invalid() && error.to_string().contains(&format!("`{text}`")), "{error}");
         }
     }
 

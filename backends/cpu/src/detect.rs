@@ -52,6 +52,9 @@ pub(crate) enum Extension {
     Avx512Bf16,
     Avx512Vnni,
     AvxVnni,
+    Fma,
+    F16c,
+    Avx512Fp16,
 }
 
 impl Extension {
@@ -63,6 +66,9 @@ impl Extension {
             Self::Avx512Bf16 => "avx512-bf16",
             Self::Avx512Vnni => "avx512-vnni",
             Self::AvxVnni => "avx-vnni",
+            Self::Fma => "fma",
+            Self::F16c => "f16c",
+            Self::Avx512Fp16 => "avx512-fp16",
         }
     }
 }
@@ -125,6 +131,18 @@ impl Readings {
                 bit("CPUID.1:ECX", self.leaf_1.ecx, 28, "AVX")?;
                 bit("CPUID.7.1:EAX", self.leaf_7_1.eax, 4, "AVX-VNNI")?;
                 self.state(AVX_STATE)
+            }
+            Extension::Fma => {
+                bit("CPUID.1:ECX", self.leaf_1.ecx, 12, "FMA")?;
+                self.state(AVX_STATE)
+            }
+            Extension::F16c => {
+                bit("CPUID.1:ECX", self.leaf_1.ecx, 29, "F16C")?;
+                self.state(AVX_STATE)
+            }
+            Extension::Avx512Fp16 => {
+                self.leaf_7_0_edx(23, "AVX512-FP16")?;
+                self.state(AVX512_STATE)
             }
         }
     }

@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 
 use mxprobe_api::{
-    Device, DeviceInfo, DeviceKind, Discovery, Elements, Error, Operation, OperationId, OperationSet, Refusal,
-    TileBatch,
+    Device, DeviceInfo, DeviceKind, Discovery, Elements, Error, Operation, OperationId, OperationSet, Refusal, Scalar,
+    ScalarFunction, TileBatch,
 };
 
 use crate::{
     amx,
     detect::{Extension, Leaf, Readings, hypervisor},
     dot,
+    scalar::Scalars,
 };
 
 /// Runs one instruction over a batch.
@@ -106,6 +107,7 @@ struct CpuDevice {
     refusals: Vec<Refusal>,
     /// Of usable instructions only.
     kernels: BTreeMap<OperationId, Kernel>,
+    scalars: Scalars,
 }
 
 impl Device for CpuDevice {
@@ -133,6 +135,14 @@ impl Device for CpuDevice {
         unsafe { kernel(batch, &mut d) };
         Ok(d)
     }
+
+    fn scalars(&self) -> &[Scalar] {
+        self.scalars.listed()
+    }
+
+    fn compute(&self, scalar: &Scalar, function: ScalarFunction, operands: &Elements) -> Result<Elements, Error> {
+        self.scalars.compute(scalar, function, operands)
+    }
 }
 
 /// The device these readings allow, or why there is none.
@@ -157,13 +167,14 @@ pub(crate) fn discover(readings: &Readings) -> Discovery {
             Err(refusal) => refusals.push(refusal),
         }
     }
-    if operations.is_empty() {
-        return Discovery { devices: Vec::new(), refusals };
-    }
+    let scalars = Scalars::new(readings);
     used.sort_unstable();
     used.dedup();
     let info = info(readings, &used);
-    Discovery { devices: vec![Box::new(CpuDevice { info, operations, refusals, kernels })], refusals: Vec::new() }
+    Discovery {
+        devices: vec![Box::new(CpuDevice { info, operations, refusals, kernels, scalars })],
+        refusals: Vec::new(),
+    }
 }
 
 /// The first encoding that can be used, or why none can.

@@ -34,5 +34,7 @@ mod device;
 mod dot;
 #[cfg(target_arch = "x86_64")]
 mod pack;
+#[cfg(target_arch = "x86_64")]
+mod scalar;
 
 pub use backend::CpuBackend;

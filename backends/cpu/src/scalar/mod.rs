@@ -1,0 +1,113 @@
+//! The CPU's scalar arithmetic: what the Rust compiler makes of plain expressions, and single instructions in every mode
+//! that MXCSR has.
+//!
+//! | id | what computes |
+//! |---|---|
+//! | `scalar.f32`, `scalar.f64` | Rust's operators and functions, as compiled into this program |
+//! | `scalar.{f32,f64}.{rne,rz,rd,ru}[.ftz][.daz]` | ADDSS, …, VFMADD213SD under that MXCSR |
+//! | `scalar.f16.…` | VADDSH, …: AVX-512 FP16, where it is |
+
+mod mxcsr;
+mod plain;
+
+use std::collections::BTreeMap;
+
+use mxprobe_api::{Elements, Error, Format, Scalar, ScalarFunction, ScalarId};
+
+use crate::detect::Readings;
+
+/// One call: operands in, the result's bits out.
+type Call = fn(&[u64]) -> u64;
+
+/// One instruction under a value of MXCSR.
+///
+/// # Safety
+/// The instruction is usable in this process.
+type Instruction = unsafe fn(mxcsr: u32, operands: &[u64]) -> u64;
+
+/// What stands behind a function.
+#[derive(Clone, Copy)]
+enum Behind {
+    Plain(Call),
+    Mode(u32, Instruction),
+}
+
+/// The scalar arithmetic of this CPU.
+#[derive(Default)]
+pub(crate) struct Scalars {
+    listed: Vec<Scalar>,
+    behind: BTreeMap<(ScalarId, ScalarFunction), Behind>,
+}
+
+impl Scalars {
+    /// What these readings allow.
+    pub(crate) fn new(readings: &Readings) -> Self {
+        let mut scalars = Self::default();
+        for format in [Format::F32, Format::F64] {
+            let functions = plain::functions(format);
+            scalars.add(
+                ScalarId::new(format),
+                functions.map(|(function, name, call)| (function, name, Behind::Plain(call))),
+            );
+        }
+        for format in [Format::F16, Format::F32, Format::F64] {
+            let instructions: Vec<_> = mxcsr::instructions(format)
+                .into_iter()
+                .filter(|(_, _, extension, _)| extension.is_none_or(|extension| readings.extension(extension).is_ok()))
+                .collect();
+            for (words, mxcsr) in mxcsr::modes() {
+                let id = words.iter().fold(ScalarId::new(format), |id, word| id.with(word));
+                let functions = instructions
+                    .iter()
+                    .map(|(function, name, _, instruction)| (*function, *name, Behind::Mode(mxcsr, *instruction)));
+                scalars.add(id, functions);
+            }
+        }
+        scalars
+    }
+
+    fn add(&mut self, id: ScalarId, functions: impl IntoIterator<Item = (ScalarFunction, &'static str, Behind)>) {
+        let mut listed = BTreeMap::new();
+        for (function, name, behind) in functions {
+            listed.insert(function, Some(name.to_owned()));
+            self.behind.insert((id.clone(), function), behind);
+        }
+        if !listed.is_empty() {
+            self.listed.push(Scalar { id, functions: listed });
+        }
+    }
+
+    /// A member for each format and mode.
+    pub(crate) fn listed(&self) -> &[Scalar] {
+        &self.listed
+    }
+
+    /// Calls a function once for each group of operands.
+    pub(crate) fn compute(
+        &self,
+        scalar: &Scalar,
+        function: ScalarFunction,
+        operands: &Elements,
+    ) -> Result<Elements, Error> {
+        let behind = self
+            .behind
+            .get(&(scalar.id.clone(), function))
+            .ok_or_else(|| Error::invalid(format!("there is no {function} of {}", scalar.id)))?;
+        let arity = function.arity();
+        let mut results = Elements::zeros(function.result(scalar.id.format), operands.len() / arity);
+        let mut call = [0; 8];
+        for at in 0..results.len() {
+            for (place, operand) in call[..arity].iter_mut().enumerate() {
+                *operand = operands.get(at * arity + place);
+            }
+            let result = match behind {
+                Behind::Plain(plain) => plain(&call[..arity]),
+                // SAFETY: `behind` holds an instruction only if the readings of this CPU and this process say that its
+                // extension can be used.
+                Behind::Mode(mxcsr, instruction) => unsafe { instruction(*mxcsr, &call[..arity]) },
+            };
+            results.set(at, result);
+        }
+        Ok(results)
+    }
+}

@@ -1,0 +1,148 @@
+//! Operands that tell modes apart: every pair of special values, results at ties and at the ends of the range, and values
+//! drawn from everything.
+
+use mxprobe_api::{Decoded, Format, Overflow, Rounding, ScalarFunction, Subnormals};
+
+use crate::dots::Random;
+
+/// Calls that are drawn, beside the directed ones.
+const DRAWN: usize = 1_500;
+
+/// A number in a format, cut to what it holds.
+pub(super) fn number(format: Format, negative: bool, magnitude: u128, exponent: i32) -> u64 {
+    format.encode(negative, magnitude, exponent, Rounding::TowardZero, Overflow::Saturate, Subnormals::Keep).bits
+}
+
+/// The same value in a format that holds it; a NaN becomes that format's.
+pub(super) fn exactly(from: Format, bits: u64, to: Format) -> u64 {
+    match from.decode(bits) {
+        Decoded::Zero { negative } => {
+            if negative {
+                to.negative_zero().unwrap_or(0)
+            } else {
+                0
+            }
+        }
+        Decoded::Finite { negative, significand, exponent } => {
+            number(to, negative, significand.into(), exponent - from.fraction_bits().cast_signed())
+        }
+        Decoded::Infinity { negative } => to.infinity(negative).unwrap_or(0),
+        Decoded::Nan { .. } => to.nan().unwrap_or(0),
+    }
+}
+
+/// The smallest subnormal, about the border to the normal ones, about 1, the largest, infinities: of both signs.
+fn specials(format: Format) -> Vec<u64> {
+    let bits = format.fraction_bits();
+    let normal = 1u64 << bits;
+    let one = format.one();
+    let largest = format.largest(false);
+    let positive = [
+        0,
+        1,
+        2,
+        normal - 1,
+        normal,
+        normal + 1,
+        normal + normal,
+        one - 1,
+        one,
+        one + 1,
+        one + normal / 2,
+        one + normal,
+        largest - 1,
+        largest,
+    ];
+    let infinity = format.infinity(false);
+    let both = |bits: u64| [bits, bits | 1 << (format.bits() - 1)];
+    positive.into_iter().chain(infinity).flat_map(both).collect()
+}
+
+/// The operands of many calls, side by side.
+pub(super) fn calls(function: ScalarFunction, format: Format, seed: u64) -> Vec<Vec<u64>> {
+    let specials = specials(format);
+    let mut random = Random(seed);
+    let arity = function.arity();
+    let mut found: Vec<Vec<u64>> = Vec::new();
+    match arity {
+        1 => found.extend(specials.iter().map(|x| vec![*x])),
+        2 => found.extend(specials.iter().flat_map(|x| specials.iter().map(|y| vec![*x, *y]))),
+        _ => found.extend((0..800).map(|_| (0..arity).map(|_| specials[random.below(specials.len())]).collect())),
+    }
+    for turn in 0..DRAWN {
+        found.push(drawn(function, format, &mut random, turn));
+    }
+    found
+}
+
+/// One call whose result is ordinary, at a tie, tiny, huge, or whatever comes.
+fn drawn(function: ScalarFunction, format: Format, random: &mut Random, turn: usize) -> Vec<u64> {
+    let arity = function.arity();
+    let Some(float) = format.as_float() else { return vec![0; arity] };
+    let (least, most) = (float.min_exponent(), float.max_exponent());
+    let bits = format.fraction_bits().cast_signed();
+    let value = |random: &mut Random, exponent: i32| {
+        let fraction = match random.below(5) {
+            0 => 0,
+            1 => 1,
+            2 => (1 << bits) - 1,
+            _ => random.bits() & ((1 << bits) - 1),
+        };
+        number(format, random.flip(), u128::from(1 << bits | fraction), exponent - bits)
+    };
+    if turn % 5 == 0 {
+        return (0..arity).map(|_| random.bits() & format.mask()).collect();
+    }
+    if let ScalarFunction::Convert { to } = function {
+        return vec![about_the_range_of(format, to, random)];
+    }
+    match function {
+        ScalarFunction::Add | ScalarFunction::Subtract => {
+            let exponent = random.between(least, most);
+            let down = [0, 1, bits - 1, bits, bits + 1, bits + 2, random.between(0, 2 * bits)][random.below(7)];
+            vec![value(random, exponent), value(random, exponent - down)]
+        }
+        ScalarFunction::Multiply | ScalarFunction::Divide => {
+            // Results of ordinary size, or about an end of the range.
+            let wanted = [0, least - bits / 2, least, most, random.between(least, most)][random.below(5)];
+            let first = random.between(least.max(-most / 2), most / 2);
+            let second = if function == ScalarFunction::Multiply { wanted - first } else { first - wanted };
+            vec![value(random, first), value(random, second)]
+        }
+        ScalarFunction::SquareRoot => {
+            let exponent = random.between(least, most);
+            let positive = value(random, exponent) & !(1 << (format.bits() - 1));
+            vec![positive]
+        }
+        ScalarFunction::Fma | ScalarFunction::MultiplyAdd => {
+            let first = random.between(least / 2, most / 2);
+            let product = [0, least, most - 1, random.between(least, most)][random.below(4)];
+            let (a, b) = (value(random, first), value(random, product - first));
+            let down = [0, bits, bits + 1, 2 * bits, 2 * bits + 1, random.between(-bits, 3 * bits)][random.below(6)];
+            vec![a, b, value(random, product - down)]
+        }
+        _ => {
+            let exponents: Vec<i32> = (0..arity).map(|_| random.between(-3, 3)).collect();
+            exponents.into_iter().map(|exponent| value(random, exponent)).collect()
+        }
+    }
+}
+
+/// A value about the places where a conversion rounds, overflows, or becomes subnormal.
+fn about_the_range_of(from: Format, to: Format, random: &mut Random) -> u64 {
+    let (low, high) = match to.as_float() {
+        Some(float) => (float.min_exponent() - float.fraction_bits.cast_signed() - 2, float.max_exponent() + 2),
+        None => (-3, to.bits().cast_signed()),
+    };
+    let exponent = random.between(low, high);
+    let kept = if to.is_integer() { exponent.max(0) } else { to.fraction_bits().cast_signed() };
+    // Significands that end at, just above, or just below half a unit of what is kept.
+    let width = from.fraction_bits().cast_signed();
+    let mut fraction = random.bits() & ((1 << width) - 1);
+    let cut = width - kept;
+    if cut > 1 && random.flip() {
+        let half = 1u64 << (cut - 1);
+        fraction = fraction >> cut << cut | [half, half + 1, half - 1, 0, 1][random.below(5)];
+    }
+    number(from, random.flip(), u128::from(1u64 << width | fraction), exponent - width)
+}

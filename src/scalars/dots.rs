@@ -1,0 +1,67 @@
+//! How far are the three dot products of four terms from the exact value? (NVIDIA, Precision & Performance, section 3.)
+
+use mxprobe_api::{DotOrder, Error, Format, ScalarFunction};
+use rustc_apfloat::{
+    Float, FloatConvert,
+    ieee::{Double, Half, Quad, Single},
+};
+
+use super::{cases::number, subject::Subject};
+use crate::{dots::Random, report::Finding};
+
+const DOTS: usize = 2_000;
+
+pub(super) fn ask(subject: &Subject<'_>) -> Result<Vec<Finding>, Error> {
+    const PROBE: &str = "dot4.error";
+    let format = subject.format();
+    let orders = [("serial", DotOrder::Serial), ("fma", DotOrder::Fma), ("pairwise", DotOrder::Pairwise)];
+    let orders: Vec<_> = orders
+        .into_iter()
+        .map(|(name, order)| (name, ScalarFunction::Dot4 { order }))
+        .filter(|(_, function)| subject.has(*function))
+        .collect();
+    if orders.is_empty() {
+        return Ok(vec![Finding::unsupported(PROBE, "there is no dot product in this mode")]);
+    }
+    let mut random = Random(0xd07);
+    let bits = format.fraction_bits().cast_signed();
+    // Between −1 and 2, as in the paper.
+    let element = |random: &mut Random| {
+        let whole = random.bits() % (3 << bits);
+        let value = i128::from(whole) - (1 << bits);
+        number(format, value < 0, value.unsigned_abs(), -bits)
+    };
+    let calls: Vec<Vec<u64>> = (0..DOTS).map(|_| (0..8).map(|_| element(&mut random)).collect()).collect();
+    let mut means = Vec::new();
+    for (name, function) in orders {
+        let results = subject.ask(function, &calls)?;
+        let errors = calls.iter().zip(&results).map(|(call, d)| error(format, call, *d));
+        #[expect(clippy::cast_precision_loss, reason = "a count of some thousands")]
+        let mean = errors.sum::<f64>() / DOTS as f64;
+        means.push((name, mean));
+    }
+    let unit = 2.0f64.powi(-bits - 1);
+    let words: Vec<String> = means.iter().map(|(name, mean)| format!("{name} {:.3}", mean / unit)).collect();
+    let value: serde_json::Map<String, serde_json::Value> =
+        means.iter().map(|(name, mean)| ((*name).to_owned(), format!("{:.3}", mean / unit).into())).collect();
+    let statement =
+        format!("mean error of {DOTS} dots of elements in −1…2, in units of 2^-{}: {}", bits + 1, words.join(", "));
+    Ok(vec![Finding::measured(PROBE, value.into(), statement)])
+}
+
+/// |d − exact| of a dot, to many more bits than d has.
+fn error(format: Format, call: &[u64], d: u64) -> f64 {
+    match format.name() {
+        "f16" => in_quad::<Half>(call, d),
+        "f64" => in_quad::<Double>(call, d),
+        _ => in_quad::<Single>(call, d),
+    }
+}
+
+fn in_quad<F: Float + FloatConvert<Quad>>(call: &[u64], d: u64) -> f64 {
+    let wide = |bits: u64| F::from_bits(bits.into()).convert(&mut false).value;
+    let sum = (0..4).fold(Quad::from_bits(0), |sum, at| wide(call[at]).mul_add(wide(call[4 + at]), sum).value);
+    let off: Double = (wide(d) - sum).value.convert(&mut false).value;
+    let off = f64::from_bits(u64::try_from(off.to_bits()).unwrap_or(0));
+    off.abs()
+}

@@ -1,0 +1,374 @@
+//! What IEEE 754 says that a function gives, in each mode: what answers are held against.
+
+use mxprobe_api::{Decoded, DotOrder, FloatEncoding, Format, Overflow, Rounding, ScalarFunction, Subnormals};
+use rustc_apfloat::{
+    Float, Round,
+    ieee::{BFloat, Double, Half, Single},
+};
+
+/// The directions that IEEE 754-2019, 4.3, has for binary formats, and their names.
+pub(super) const ROUNDINGS: [(&str, Rounding); 4] =
+    [("RNE", Rounding::NearestEven), ("RZ", Rounding::TowardZero), ("RD", Rounding::Down), ("RU", Rounding::Up)];
+
+/// One reading of a mode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Mode {
+    pub(super) rounding: Rounding,
+    /// Subnormal inputs are taken as zero of their sign.
+    pub(super) daz: bool,
+    /// What becomes of subnormal results.
+    pub(super) results: Subnormals,
+}
+
+/// Why a function has no bits to hold an answer against.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Other {
+    /// It gives a NaN.
+    Nan,
+    /// The standard leaves it open, or this file cannot tell.
+    Open,
+}
+
+/// How a function that is made of several steps takes them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Steps {
+    /// As its name says: one rounding, or each operation that the expression has on its own.
+    AsNamed,
+    /// Each multiplication that is added is fused with its addition.
+    Contracted,
+    /// Each multiplication is rounded before it is added, although the name says that it is fused.
+    Separate,
+    /// In f64, then rounded.
+    ByWayOfF64,
+    /// In f32, then rounded again.
+    ByWayOfF32,
+    /// The four products of a dot product added in another order.
+    Reordered(Order),
+}
+
+/// How four products are added: one after another in some order, or in pairs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Order {
+    Chain([usize; 4]),
+    Pairs([usize; 4]),
+}
+
+impl Order {
+    /// Every order of four products that may give other bits.
+    fn all() -> Vec<Self> {
+        let mut found = Vec::new();
+        for first in 0..4 {
+            for second in first + 1..4 {
+                let rest: Vec<usize> = (0..4).filter(|at| *at != first && *at != second).collect();
+                found.push(Self::Chain([first, second, rest[0], rest[1]]));
+                found.push(Self::Chain([first, second, rest[1], rest[0]]));
+                if first == 0 {
+                    found.push(Self::Pairs([first, second, rest[0], rest[1]]));
+                }
+            }
+        }
+        found
+    }
+
+    /// Whether it is the order that a serial dot product is written in, but for the +0 that its sum begins with.
+    pub(super) fn is_as_written(self, function: ScalarFunction) -> bool {
+        let serial = ScalarFunction::Dot4 { order: DotOrder::Serial };
+        let chain = ScalarFunction::Dot4 { order: DotOrder::Fma };
+        self == Self::Chain([0, 1, 2, 3]) && [serial, chain].contains(&function)
+    }
+
+    pub(super) fn words(self) -> String {
+        match self {
+            Self::Chain([a, b, c, d]) => format!("((p{a} + p{b}) + p{c}) + p{d}"),
+            Self::Pairs([a, b, c, d]) => format!("(p{a} + p{b}) + (p{c} + p{d})"),
+        }
+    }
+}
+
+impl Steps {
+    /// The readings of a function, the one that its name says first.
+    pub(super) fn of(function: ScalarFunction, format: Format) -> Vec<Self> {
+        let narrow = format.bits() < 64;
+        let mut found = vec![Self::AsNamed];
+        match function {
+            ScalarFunction::MultiplyAdd | ScalarFunction::Dot4 { order: DotOrder::Serial | DotOrder::Pairwise } => {
+                found.push(Self::Contracted)
+            }
+            ScalarFunction::Fma | ScalarFunction::Dot4 { order: DotOrder::Fma } => found.push(Self::Separate),
+            ScalarFunction::Convert { to } => {
+                if format == Format::F64 && !to.is_integer() && to.bits() < 32 {
+                    found.push(Self::ByWayOfF32);
+                }
+                return found;
+            }
+            _ => return found,
+        }
+        if narrow {
+            found.push(Self::ByWayOfF64);
+        }
+        if let ScalarFunction::Dot4 { .. } = function {
+            found.extend(Order::all().into_iter().map(Self::Reordered));
+        }
+        found
+    }
+
+    /// Whether products are fused with the sums that they join; `None` for functions of one step.
+    pub(super) fn fuses(function: ScalarFunction, steps: Self) -> Option<bool> {
+        let named = match function {
+            ScalarFunction::Fma | ScalarFunction::Dot4 { order: DotOrder::Fma } => true,
+            ScalarFunction::MultiplyAdd | ScalarFunction::Dot4 { .. } => false,
+            _ => return None,
+        };
+        Some(match steps {
+            Self::AsNamed => named,
+            Self::Reordered(_) => false,
+            _ => !named,
+        })
+    }
+}
+
+fn direction(rounding: Rounding) -> Round {
+    match rounding {
+        Rounding::TowardZero => Round::TowardZero,
+        Rounding::Down => Round::TowardNegative,
+        Rounding::Up => Round::TowardPositive,
+        _ => Round::NearestTiesToEven,
+    }
+}
+
+/// One operation of one rounding.
+fn once(format: Format, function: ScalarFunction, x: &[u64], mode: Mode) -> Result<u64, Other> {
+    match function {
+        ScalarFunction::Multiply => return multiply(format, x[0], x[1], mode),
+        ScalarFunction::SquareRoot => return square_root(format, x[0], mode.rounding),
+        ScalarFunction::Convert { to } => return convert(format, x[0], to, mode.rounding, mode.results),
+        _ => {}
+    }
+    let bits = match format.name() {
+        "f16" => of::<Half>(function, x, mode.rounding),
+        "bf16" => of::<BFloat>(function, x, mode.rounding),
+        "f64" => of::<Double>(function, x, mode.rounding),
+        _ => of::<Single>(function, x, mode.rounding),
+    }?;
+    if mode.results == Subnormals::Keep {
+        return Ok(bits);
+    }
+    // A sum that is tiny is exact. Of others this tells no more than that the rounded result is the smallest normal value.
+    let rounded = matches!(function, ScalarFunction::Divide | ScalarFunction::Fma);
+    if rounded && bits & !sign_of(format) == 1 << format.fraction_bits() {
+        return Err(Other::Open);
+    }
+    Ok(if is_subnormal(format, bits) { flushed(format, bits, mode.results) } else { bits })
+}
+
+fn of<F: Float>(function: ScalarFunction, x: &[u64], rounding: Rounding) -> Result<u64, Other> {
+    let value = |at: usize| F::from_bits(x[at].into());
+    let round = direction(rounding);
+    let result = match function {
+        ScalarFunction::Add => value(0).add_r(value(1), round).value,
+        ScalarFunction::Subtract => value(0).sub_r(value(1), round).value,
+        ScalarFunction::Divide => value(0).div_r(value(1), round).value,
+        ScalarFunction::Fma => value(0).mul_add_r(value(1), value(2), round).value,
+        _ => return Err(Other::Open),
+    };
+    if result.is_nan() { Err(Other::Nan) } else { u64::try_from(result.to_bits()).map_err(|_| Other::Open) }
+}
+
+/// The product of the significands is exact, so that it is known whether it is tiny before and after it is rounded.
+fn multiply(format: Format, x: u64, y: u64, mode: Mode) -> Result<u64, Other> {
+    let negative = (x ^ y) & sign_of(format) != 0;
+    let zero = || Ok(if negative { format.negative_zero().unwrap_or(0) } else { 0 });
+    match (format.decode(x), format.decode(y)) {
+        (Decoded::Nan { .. }, _) | (_, Decoded::Nan { .. }) => Err(Other::Nan),
+        (Decoded::Infinity { .. }, Decoded::Zero { .. }) | (Decoded::Zero { .. }, Decoded::Infinity { .. }) => {
+            Err(Other::Nan)
+        }
+        (Decoded::Infinity { .. }, _) | (_, Decoded::Infinity { .. }) => format.infinity(negative).ok_or(Other::Open),
+        (Decoded::Zero { .. }, _) | (_, Decoded::Zero { .. }) => zero(),
+        (
+            Decoded::Finite { significand: left, exponent: of_left, .. },
+            Decoded::Finite { significand: right, exponent: of_right, .. },
+        ) => {
+            let lowest = of_left + of_right - 2 * format.fraction_bits().cast_signed();
+            let product = u128::from(left) * u128::from(right);
+            Ok(encode(format, negative, product, lowest, mode.rounding, mode.results))
+        }
+    }
+}
+
+fn sign_of(format: Format) -> u64 {
+    if format.as_float().is_some_and(FloatEncoding::is_signed) { 1 << (format.bits() - 1) } else { 0 }
+}
+
+fn flushed(format: Format, bits: u64, results: Subnormals) -> u64 {
+    if results == Subnormals::FlushToPositiveZero { 0 } else { bits & sign_of(format) }
+}
+
+/// The root of a significand of an even exponent, with so many bits that what is left over only has to be known to exist.
+fn square_root(format: Format, x: u64, rounding: Rounding) -> Result<u64, Other> {
+    match format.decode(x) {
+        Decoded::Zero { .. } | Decoded::Infinity { negative: false } => Ok(x),
+        Decoded::Finite { negative: false, significand, exponent } => {
+            let lowest = exponent - format.fraction_bits().cast_signed();
+            let wanted = 2 * (format.fraction_bits().cast_signed() + 4);
+            let length = 64 - significand.leading_zeros().cast_signed();
+            let shift = (wanted - length).max(0);
+            let shift = shift + (lowest - shift).rem_euclid(2);
+            let radicand = u128::from(significand) << shift;
+            let root = radicand.isqrt();
+            let sticky = u128::from(root * root != radicand);
+            Ok(encode(format, false, root << 1 | sticky, (lowest - shift) / 2 - 1, rounding, Subnormals::Keep))
+        }
+        _ => Err(Other::Nan),
+    }
+}
+
+fn convert(from: Format, x: u64, to: Format, rounding: Rounding, results: Subnormals) -> Result<u64, Other> {
+    match from.decode(x) {
+        Decoded::Finite { negative, significand, exponent } => {
+            let lowest = exponent - from.fraction_bits().cast_signed();
+            if to.is_integer() {
+                return to_integer(to, negative, u128::from(significand), lowest, rounding).ok_or(Other::Open);
+            }
+            Ok(encode(to, negative, u128::from(significand), lowest, rounding, results))
+        }
+        Decoded::Zero { negative } if negative && !to.is_integer() => Ok(to.negative_zero().unwrap_or(0)),
+        Decoded::Zero { .. } => Ok(0),
+        Decoded::Infinity { negative } => to.infinity(negative).ok_or(Other::Open),
+        Decoded::Nan { .. } if to.is_integer() => Err(Other::Open),
+        Decoded::Nan { .. } => Err(Other::Nan),
+    }
+}
+
+/// The whole number next to a value in a direction; `None` beyond the format's range, where IEEE 754 says nothing of the
+/// result.
+fn to_integer(to: Format, negative: bool, magnitude: u128, exponent: i32, rounding: Rounding) -> Option<u64> {
+    let whole = if exponent >= 0 {
+        if exponent > 64 {
+            return None;
+        }
+        i128::try_from(magnitude).ok()?.checked_shl(exponent.unsigned_abs())?
+    } else {
+        let shift = exponent.unsigned_abs().min(126);
+        let (cut, rest) = (magnitude >> shift, magnitude & ((1 << shift) - 1));
+        let half = 1u128 << (shift - 1);
+        let up = match rounding {
+            Rounding::NearestEven => rest > half || rest == half && cut & 1 == 1,
+            Rounding::Down => negative && rest != 0,
+            Rounding::Up => !negative && rest != 0,
+            _ => false,
+        };
+        i128::try_from(cut + u128::from(up)).ok()?
+    };
+    let whole = if negative { -whole } else { whole };
+    let bits = to.bits();
+    let (low, high) = (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1);
+    (low..=high).contains(&whole).then(|| u64::try_from(whole & i128::from(to.mask())).ok()).flatten()
+}
+
+fn encode(
+    format: Format,
+    negative: bool,
+    magnitude: u128,
+    exponent: i32,
+    rounding: Rounding,
+    results: Subnormals,
+) -> u64 {
+    format.encode(negative, magnitude, exponent, rounding, Overflow::Ieee, results).bits
+}
+
+/// Whether bits are a subnormal value.
+pub(super) fn is_subnormal(format: Format, bits: u64) -> bool {
+    match (format.decode(bits), format.as_float()) {
+        (Decoded::Finite { significand, .. }, Some(float)) => significand >> float.fraction_bits == 0,
+        _ => false,
+    }
+}
+
+/// What a function gives in a mode.
+pub(super) fn result(
+    function: ScalarFunction,
+    format: Format,
+    operands: &[u64],
+    mode: Mode,
+    steps: Steps,
+) -> Result<u64, Other> {
+    if steps == Steps::ByWayOfF64 {
+        return by_way_of_f64(function, format, operands, mode);
+    }
+    let call = |function: ScalarFunction, x: &[u64]| {
+        let x: Vec<u64> = x.iter().map(|x| read(format, *x, mode)).collect();
+        once(format, function, &x, mode)
+    };
+    let multiply = |a: u64, b: u64| call(ScalarFunction::Multiply, &[a, b]);
+    let add = |a: u64, b: u64| call(ScalarFunction::Add, &[a, b]);
+    let fma = |a: u64, b: u64, c: u64| call(ScalarFunction::Fma, &[a, b, c]);
+    let separate = |a: u64, b: u64, c: u64| add(multiply(a, b)?, c);
+    let x = operands;
+    let fused = Steps::fuses(function, steps) == Some(true);
+    match (function, steps) {
+        (ScalarFunction::Convert { .. }, Steps::ByWayOfF32) => {
+            let narrow = call(ScalarFunction::Convert { to: Format::F32 }, x)?;
+            result(function, Format::F32, &[narrow], mode, Steps::AsNamed)
+        }
+        (ScalarFunction::Dot4 { .. }, Steps::Reordered(order)) => {
+            let product = |at: usize| multiply(x[at], x[4 + at]);
+            match order {
+                Order::Chain([a, b, c, d]) => add(add(add(product(a)?, product(b)?)?, product(c)?)?, product(d)?),
+                Order::Pairs([a, b, c, d]) => add(add(product(a)?, product(b)?)?, add(product(c)?, product(d)?)?),
+            }
+        }
+        (ScalarFunction::Fma | ScalarFunction::MultiplyAdd, _) => {
+            if fused {
+                fma(x[0], x[1], x[2])
+            } else {
+                separate(x[0], x[1], x[2])
+            }
+        }
+        (ScalarFunction::Dot4 { order: DotOrder::Serial | DotOrder::Fma }, _) => {
+            let mut sum = 0;
+            for at in 0..4 {
+                sum = if fused { fma(x[at], x[4 + at], sum)? } else { separate(x[at], x[4 + at], sum)? };
+            }
+            Ok(sum)
+        }
+        (ScalarFunction::Dot4 { order: DotOrder::Pairwise }, _) => {
+            let half = |at: usize| {
+                let first = multiply(x[at], x[4 + at])?;
+                if fused { fma(x[at + 1], x[5 + at], first) } else { separate(x[at + 1], x[5 + at], first) }
+            };
+            add(half(0)?, half(2)?)
+        }
+        _ => call(function, x),
+    }
+}
+
+fn by_way_of_f64(function: ScalarFunction, format: Format, operands: &[u64], mode: Mode) -> Result<u64, Other> {
+    let wide = |x: &u64| convert(format, read(format, *x, mode), Format::F64, mode.rounding, Subnormals::Keep);
+    let operands = operands.iter().map(wide).collect::<Result<Vec<u64>, Other>>()?;
+    let plain = Mode { daz: false, results: Subnormals::Keep, ..mode };
+    let unfused = if function == ScalarFunction::Fma { ScalarFunction::MultiplyAdd } else { function };
+    let sum = result(unfused, Format::F64, &operands, plain, Steps::AsNamed)?;
+    convert(Format::F64, sum, format, mode.rounding, mode.results)
+}
+
+/// An operand as a mode reads it.
+fn read(format: Format, bits: u64, mode: Mode) -> u64 {
+    if mode.daz && is_subnormal(format, bits) { bits & sign_of(format) } else { bits }
+}
+
+/// How many values of a format lie between two results; `None` where one is no number.
+pub(super) fn distance(format: Format, a: u64, b: u64) -> Option<u64> {
+    let place = |bits: u64| -> Option<i128> {
+        let number =
+            matches!(format.decode(bits), Decoded::Finite { .. } | Decoded::Zero { .. } | Decoded::Infinity { .. });
+        if format.is_integer() {
+            let width = format.bits();
+            return Some((i128::from(bits) << (128 - width)) >> (128 - width));
+        }
+        let sign = 1u64 << (format.bits() - 1);
+        let magnitude = i128::from(bits & (sign - 1));
+        number.then_some(if bits & sign == 0 { magnitude } else { -magnitude })
+    };
+    u64::try_from((place(a)? - place(b)?).unsigned_abs()).ok()
+}

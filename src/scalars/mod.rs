@@ -1,0 +1,83 @@
+//! The IEEE 754 questions, asked of the scalar arithmetic beside the matrix unit: one file a question.
+//!
+//! In reports the scalar arithmetic of a format and mode stands as the operation `scalar.m1n1k1.F.F.F.F` with the words of
+//! its mode: a multiply-add of one element. Nothing here assumes that a device follows the standard.
+
+mod beside;
+mod cases;
+mod dots;
+mod exact;
+mod functions;
+mod mode;
+mod nan;
+mod subject;
+mod subnormals;
+
+use std::time::Instant;
+
+use mxprobe_api::{Device, Error, Operation, OperationId, Scalar, ScalarId};
+
+pub use beside::beside;
+
+use crate::report::{Finding, OperationReport, Outcome};
+use subject::Subject;
+
+/// The family under which scalar arithmetic stands in reports.
+pub const FAMILY: &str = "scalar";
+
+/// The name of scalar arithmetic in reports.
+#[must_use]
+pub fn operation_id(id: &ScalarId) -> OperationId {
+    let format = id.format;
+    let plain = OperationId::new(FAMILY, (1, 1, 1), format, format, format, format);
+    id.mode.iter().fold(plain, |id, word| id.with(word))
+}
+
+/// Scalar arithmetic as `list` and reports show it.
+#[must_use]
+pub fn operation(scalar: &Scalar) -> Operation {
+    let mut operation = Operation::new(operation_id(&scalar.id), "thread");
+    operation.aliases = vec![scalar.id.to_string()];
+    operation
+}
+
+/// The scalar arithmetic of a device that stands in reports under this id.
+#[must_use]
+pub fn named<'d>(device: &'d dyn Device, id: &OperationId) -> Option<&'d Scalar> {
+    if id.family != FAMILY {
+        return None;
+    }
+    device.scalars().iter().find(|scalar| operation_id(&scalar.id) == *id)
+}
+
+/// Asks the questions; `wanted` tells by its name which findings to keep (all, if `None`). Never fails: a device error
+/// becomes a finding whose outcome is `failed`.
+#[must_use]
+pub fn probe(device: &dyn Device, scalar: &Scalar, wanted: Option<&dyn Fn(&str) -> bool>) -> OperationReport {
+    let started = Instant::now();
+    let subject = Subject::new(device, scalar);
+    let mut findings = Vec::new();
+    if let Err(error) = ask(&subject, &mut findings) {
+        findings.push(Finding::failed("function", error.to_string()));
+    }
+    if let Some(wanted) = wanted {
+        findings.retain(|finding| wanted(&finding.probe) || finding.outcome == Outcome::Failed);
+    }
+    OperationReport {
+        operation: (&operation(scalar)).into(),
+        kernel_sha256: None,
+        findings,
+        dots: subject.asked(),
+        duration_ns: u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX),
+    }
+}
+
+fn ask(subject: &Subject<'_>, findings: &mut Vec<Finding>) -> Result<(), Error> {
+    let (of_functions, found) = functions::ask(subject)?;
+    findings.extend(of_functions);
+    findings.push(mode::ask(subject, &found));
+    findings.extend(subnormals::ask(subject, &found)?);
+    findings.extend(nan::ask(subject)?);
+    findings.extend(dots::ask(subject)?);
+    Ok(())
+}

@@ -1,0 +1,109 @@
+//! Which bits does a NaN result have: those of an operand, quieted, or always the same?
+
+use mxprobe_api::{Decoded, Error, Format, ScalarFunction};
+
+use super::subject::Subject;
+use crate::report::Finding;
+
+pub(super) fn ask(subject: &Subject<'_>) -> Result<Vec<Finding>, Error> {
+    let functions = [ScalarFunction::Add, ScalarFunction::Multiply, ScalarFunction::Divide, ScalarFunction::Fma];
+    let Some(function) = functions.into_iter().find(|function| subject.has(*function)) else {
+        let reason = "there is no addition, multiplication or division in this mode";
+        return Ok(vec![Finding::unsupported("nan.invalid", reason), Finding::unsupported("nan.operand", reason)]);
+    };
+    let format = subject.format();
+    Ok(vec![invalid(subject, format)?, operand(subject, function, format)?])
+}
+
+/// Inf − Inf, 0 · Inf, 0 / 0, the root of −1.
+fn invalid(subject: &Subject<'_>, format: Format) -> Result<Finding, Error> {
+    const PROBE: &str = "nan.invalid";
+    let (infinity, minus) = (format.infinity(false).unwrap_or(0), format.infinity(true).unwrap_or(0));
+    let one = format.one();
+    let minus_one = one | 1 << (format.bits() - 1);
+    let all = [
+        (ScalarFunction::Add, vec![infinity, minus]),
+        (ScalarFunction::Subtract, vec![infinity, infinity]),
+        (ScalarFunction::Multiply, vec![0, infinity]),
+        (ScalarFunction::Divide, vec![0, 0]),
+        (ScalarFunction::SquareRoot, vec![minus_one]),
+        (ScalarFunction::Fma, vec![0, infinity, one]),
+    ];
+    let mut shown = Vec::new();
+    let mut seen: Vec<u64> = Vec::new();
+    for (function, operands) in all.into_iter().filter(|(function, _)| subject.has(*function)) {
+        let d = subject.ask_one(function, &operands)?;
+        shown.push(subject.evidence("an invalid operation", function, &operands, d, &[]));
+        if !seen.contains(&d) {
+            seen.push(d);
+        }
+    }
+    let texts: Vec<String> = seen.iter().map(|bits| format.hex(*bits)).collect();
+    let is_nan = |bits: &u64| matches!(format.decode(*bits), Decoded::Nan { .. });
+    Ok(match &seen[..] {
+        [] => Finding::unsupported(PROBE, "no function of this mode has an invalid operation"),
+        [_] if seen.iter().all(is_nan) => {
+            Finding::measured(PROBE, texts[0].as_str().into(), format!("an invalid operation gives {}", texts[0]))
+        }
+        _ if seen.iter().all(is_nan) => {
+            Finding::measured(PROBE, "differs".into(), format!("invalid operations give {}", texts.join(", ")))
+        }
+        _ => Finding::measured(
+            PROBE,
+            "no NaN".into(),
+            format!("an invalid operation gives {}, which is no NaN", texts.join(", ")),
+        ),
+    }
+    .with(shown))
+}
+
+/// Two NaNs of other payloads, one of them signalling, at every operand.
+fn operand(subject: &Subject<'_>, function: ScalarFunction, format: Format) -> Result<Finding, Error> {
+    const PROBE: &str = "nan.operand";
+    let infinity = format.infinity(false).unwrap_or(0);
+    let quiet_bit = 1u64 << (format.fraction_bits() - 1);
+    let (quiet, signalling) = (infinity | quiet_bit | 5, infinity | 3);
+    let one = format.one();
+    let arity = function.arity();
+    let call = |at: &[(usize, u64)]| {
+        let mut operands = vec![one; arity];
+        at.iter().for_each(|(place, bits)| operands[*place] = *bits);
+        operands
+    };
+    let calls = [
+        ("a quiet NaN alone", call(&[(0, quiet)])),
+        ("a quiet NaN alone", call(&[(1, quiet)])),
+        ("a signalling NaN alone", call(&[(0, signalling)])),
+        ("two quiet NaNs", call(&[(0, quiet), (1, quiet | 8)])),
+        ("two quiet NaNs", call(&[(0, quiet | 8), (1, quiet)])),
+        ("a quiet and a signalling NaN", call(&[(0, quiet), (1, signalling)])),
+    ];
+    let operands: Vec<Vec<u64>> = calls.iter().map(|(_, operands)| operands.clone()).collect();
+    let results = subject.ask(function, &operands)?;
+    let shown = calls.iter().zip(&results).map(|((about, operands), d)| {
+        let rivals = [("the first, quieted".to_owned(), operands[0] | quiet_bit)];
+        let rivals: &[(String, u64)] = if *d == rivals[0].1 || operands[0] == one { &[] } else { &rivals };
+        subject.evidence(*about, function, operands, *d, rivals)
+    });
+    let shown = shown.collect();
+    let quieted = signalling | quiet_bit;
+    let (value, words) = match results[..] {
+        [a, b, c, d, e, f] if [a, b, c, d, e, f].iter().all(|other| *other == a) && a != quiet => {
+            ("canonical".to_owned(), format!("every NaN result of {function} is {}", format.hex(a)))
+        }
+        [a, b, c, ..] if a != quiet || b != quiet || c != quieted => {
+            ("other".to_owned(), format!("payloads pass {function} neither unchanged nor replaced by one"))
+        }
+        [.., d, e, _] if d == quiet && e == quiet | 8 => {
+            ("first operand".to_owned(), format!("{function} returns the first NaN operand, quieted"))
+        }
+        [.., d, e, _] if d == quiet | 8 && e == quiet => {
+            ("last operand".to_owned(), format!("{function} returns the last NaN operand, quieted"))
+        }
+        [.., d, e, _] if d == e && d == quiet | 8 => {
+            ("larger payload".to_owned(), format!("{function} returns the NaN operand of the larger payload"))
+        }
+        _ => ("some operand".to_owned(), format!("{function} returns one of the NaN operands, quieted")),
+    };
+    Ok(Finding::measured(PROBE, value.into(), words).with(shown))
+}

@@ -1,0 +1,70 @@
+//! The scalar arithmetic under question, and calls that are asked in batches.
+
+use std::cell::Cell;
+
+use mxprobe_api::{Device, Elements, Error, Format, Scalar, ScalarFunction, compute};
+
+use crate::report::{Evidence, Rival};
+
+/// The scalar arithmetic of a device in one mode, and how often it was asked.
+pub(super) struct Subject<'a> {
+    device: &'a dyn Device,
+    pub(super) scalar: &'a Scalar,
+    asked: Cell<u64>,
+}
+
+impl<'a> Subject<'a> {
+    pub(super) fn new(device: &'a dyn Device, scalar: &'a Scalar) -> Self {
+        Self { device, scalar, asked: Cell::new(0) }
+    }
+
+    pub(super) fn format(&self) -> Format {
+        self.scalar.id.format
+    }
+
+    pub(super) fn has(&self, function: ScalarFunction) -> bool {
+        self.scalar.functions.contains_key(&function)
+    }
+
+    /// How many calls were asked so far.
+    pub(super) fn asked(&self) -> u64 {
+        self.asked.get()
+    }
+
+    /// The results of calls, in their order.
+    pub(super) fn ask(&self, function: ScalarFunction, calls: &[Vec<u64>]) -> Result<Vec<u64>, Error> {
+        let operands = Elements::from_bits(self.format(), calls.iter().flatten().copied());
+        let results = compute(self.device, self.scalar, function, &operands)?;
+        self.asked.set(self.asked.get() + calls.len() as u64);
+        Ok((0..results.len()).map(|at| results.get(at)).collect())
+    }
+
+    /// The result of one call.
+    pub(super) fn ask_one(&self, function: ScalarFunction, operands: &[u64]) -> Result<u64, Error> {
+        Ok(self.ask(function, &[operands.to_vec()])?[0])
+    }
+
+    /// One call as evidence; rivals that predict the same as others are not rivals.
+    pub(super) fn evidence(
+        &self,
+        about: impl Into<String>,
+        function: ScalarFunction,
+        operands: &[u64],
+        d: u64,
+        rivals: &[(String, u64)],
+    ) -> Evidence {
+        let to = function.result(self.format());
+        let rivals = rivals.iter().map(|(answer, d)| Rival { answer: answer.clone(), d: to.hex(*d) });
+        Evidence {
+            about: about.into(),
+            function: Some(function.to_string()),
+            a: operands.iter().map(|bits| self.format().hex(*bits)).collect(),
+            b: Vec::new(),
+            c: String::new(),
+            scale_a: None,
+            scale_b: None,
+            d: to.hex(d),
+            rivals: rivals.collect(),
+        }
+    }
+}

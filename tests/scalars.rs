@@ -1,0 +1,295 @@
+//! The questions about scalar arithmetic find what a unit does, and blame nothing else: units of IEEE 754 with one thing
+//! changed.
+#![allow(missing_docs)]
+
+use std::collections::BTreeMap;
+
+use mxprobe::scalars;
+use mxprobe_api::{
+    Device, DeviceInfo, DeviceKind, DotOrder, Elements, Error, Format, Operation, OperationSet, Scalar, ScalarFunction,
+    ScalarId, TileBatch,
+};
+
+/// What differs from IEEE 754 with rounding to nearest.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Change {
+    Nothing,
+    TowardZero,
+    FlushResults,
+    FlushInputs,
+    DivisionOff,
+    FmaNotFused,
+    Contracted,
+    FmaInF64,
+    CanonicalNan,
+    PairwiseReordered,
+}
+
+struct Unit {
+    info: DeviceInfo,
+    operations: OperationSet,
+    scalars: Vec<Scalar>,
+    change: Change,
+}
+
+impl Unit {
+    fn new(change: Change, mode: &[&str]) -> Self {
+        use ScalarFunction as F;
+        let dots = [DotOrder::Serial, DotOrder::Fma, DotOrder::Pairwise].map(|order| F::Dot4 { order });
+        let functions = [
+            F::Add,
+            F::Subtract,
+            F::Multiply,
+            F::Divide,
+            F::SquareRoot,
+            F::Fma,
+            F::MultiplyAdd,
+            F::Convert { to: Format::F64 },
+            F::Convert { to: Format::S32 },
+        ];
+        let functions: BTreeMap<_, _> = functions.into_iter().chain(dots).map(|function| (function, None)).collect();
+        let id = mode.iter().fold(ScalarId::new(Format::F32), |id, word| id.with(word));
+        let info = DeviceInfo {
+            backend: "test".into(),
+            selector: "test:0".into(),
+            name: "a unit for a test".into(),
+            fingerprint: "test".into(),
+            kind: DeviceKind::Software,
+            emulated: false,
+            aliases: Vec::new(),
+            driver: None,
+            properties: BTreeMap::new(),
+        };
+        Self { info, operations: OperationSet::new(), scalars: vec![Scalar { id, functions }], change }
+    }
+
+    /// A result as this unit writes it: `near` is the nearest value, `exact` has the sign of what is lost.
+    fn written(&self, value: f32) -> f32 {
+        match self.change {
+            Change::FlushResults if value.is_subnormal() => 0f32.copysign(value),
+            Change::CanonicalNan if value.is_nan() => f32::from_bits(0x7fff_ffff),
+            _ => value,
+        }
+    }
+
+    /// Toward zero, from a value that f64 holds to more bits than f32 does.
+    fn rounded(&self, wide: f64) -> f32 {
+        #[allow(clippy::cast_possible_truncation, reason = "the conversion rounds to nearest")]
+        let near = wide as f32;
+        if self.change == Change::TowardZero && f64::from(near).abs() > wide.abs() {
+            return f32::from_bits(near.to_bits() - 1);
+        }
+        near
+    }
+
+    fn binary(&self, x: f32, y: f32, near: fn(f32, f32) -> f32, wide: fn(f64, f64) -> f64) -> f32 {
+        if self.change == Change::FlushResults && x.is_finite() && y.is_finite() {
+            // Tiny is what is below the normal range once it is rounded as if there were no smallest exponent.
+            let shift = 2f64.powi(64);
+            #[allow(clippy::cast_possible_truncation, reason = "the conversion rounds to nearest")]
+            let unbounded = f64::from((wide(x.into(), y.into()) * shift) as f32) / shift;
+            if unbounded != 0.0 && unbounded.abs() < f64::from(f32::MIN_POSITIVE) {
+                return 0f32.copysign(near(x, y));
+            }
+        }
+        if self.change != Change::TowardZero || !(x.is_finite() && y.is_finite()) {
+            return self.written(near(x, y));
+        }
+        let sum = wide(x.into(), y.into());
+        self.written(if sum == 0.0 || !sum.is_finite() { near(x, y) } else { self.rounded(to_odd(sum, x, y, near)) })
+    }
+
+    fn multiply(&self, x: f32, y: f32) -> f32 {
+        self.binary(x, y, |x, y| x * y, |x, y| x * y)
+    }
+
+    fn add(&self, x: f32, y: f32) -> f32 {
+        self.binary(x, y, |x, y| x + y, |x, y| x + y)
+    }
+
+    fn fma(&self, x: f32, y: f32, z: f32) -> f32 {
+        match self.change {
+            Change::FmaNotFused => self.add(self.multiply(x, y), z),
+            #[allow(clippy::cast_possible_truncation, reason = "rounded twice: that is the change")]
+            Change::FmaInF64 => (f64::from(x) * f64::from(y) + f64::from(z)) as f32,
+            _ => self.written(x.mul_add(y, z)),
+        }
+    }
+
+    fn multiply_add(&self, x: f32, y: f32, z: f32) -> f32 {
+        if self.change == Change::Contracted { self.fma(x, y, z) } else { self.add(self.multiply(x, y), z) }
+    }
+
+    fn call(&self, function: ScalarFunction, x: &[f32]) -> u64 {
+        let products = |at: usize| self.multiply(x[at], x[4 + at]);
+        let value = match function {
+            ScalarFunction::Add => self.add(x[0], x[1]),
+            ScalarFunction::Subtract => self.binary(x[0], x[1], |x, y| x - y, |x, y| x - y),
+            ScalarFunction::Multiply => self.multiply(x[0], x[1]),
+            ScalarFunction::Divide => {
+                let quotient = self.binary(x[0], x[1], |x, y| x / y, |x, y| x / y);
+                let off = self.change == Change::DivisionOff && quotient.is_normal() && x[1].to_bits() & 7 == 5;
+                if off { f32::from_bits(quotient.to_bits() ^ 1) } else { quotient }
+            }
+            ScalarFunction::SquareRoot => self.binary(x[0], x[0], |x, _| x.sqrt(), |x, _| x.sqrt()),
+            ScalarFunction::Fma => self.fma(x[0], x[1], x[2]),
+            ScalarFunction::MultiplyAdd => self.multiply_add(x[0], x[1], x[2]),
+            ScalarFunction::Convert { to: Format::F64 } => return f64::from(x[0]).to_bits(),
+            #[allow(clippy::cast_possible_truncation, reason = "as the language converts")]
+            ScalarFunction::Convert { .. } => return u64::from((x[0] as i32).cast_unsigned()),
+            ScalarFunction::Dot4 { order: DotOrder::Serial } => {
+                (0..4).fold(0.0, |sum, at| self.multiply_add(x[at], x[4 + at], sum))
+            }
+            ScalarFunction::Dot4 { order: DotOrder::Fma } => {
+                (0..4).fold(0.0, |sum, at| self.fma(x[at], x[4 + at], sum))
+            }
+            ScalarFunction::Dot4 { order: DotOrder::Pairwise } if self.change == Change::PairwiseReordered => {
+                self.add(self.add(self.add(products(2), products(3)), products(0)), products(1))
+            }
+            ScalarFunction::Dot4 { order: DotOrder::Pairwise } => {
+                let half = |at: usize| self.multiply_add(x[at + 1], x[5 + at], products(at));
+                self.add(half(0), half(2))
+            }
+        };
+        u64::from(value.to_bits())
+    }
+}
+
+/// A value of f64 that lies on the same side of every value of f32 as the exact result does, where f64 itself rounds.
+fn to_odd(wide: f64, x: f32, y: f32, near: fn(f32, f32) -> f32) -> f64 {
+    // Only sums of far exponents are inexact in f64; there the larger term decides, and the smaller the side.
+    let sum = near(1.0, 1.0) != 1.0 && f64::from(x).abs().max(f64::from(y).abs()) == wide.abs();
+    let (large, small) = if x.abs() >= y.abs() { (x, y) } else { (y, x) };
+    let is_sum = sum && near(1.0, 0.0).abs() == 1.0 && near(0.0, 1.0).abs() == 1.0;
+    if !is_sum || small == 0.0 {
+        return wide;
+    }
+    let small_sign = if near(0.0, 1.0) < 0.0 && small == y { -small } else { small };
+    let same = (large > 0.0) == (small_sign > 0.0) || large == y && near(0.0, 1.0) < 0.0;
+    f64::from_bits(if same { wide.to_bits() + 1 } else { wide.to_bits() - 1 })
+}
+
+impl Device for Unit {
+    fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    fn operations(&self) -> &OperationSet {
+        &self.operations
+    }
+
+    fn execute(&self, operation: &Operation, _: &TileBatch) -> Result<Elements, Error> {
+        Err(Error::unsupported(format!("there is no matrix unit here, and no {}", operation.id)))
+    }
+
+    fn scalars(&self) -> &[Scalar] {
+        &self.scalars
+    }
+
+    fn compute(&self, _: &Scalar, function: ScalarFunction, operands: &Elements) -> Result<Elements, Error> {
+        #[allow(clippy::cast_possible_truncation, reason = "32 bits")]
+        let read = |bits: u64| {
+            let value = f32::from_bits(bits as u32);
+            if self.change == Change::FlushInputs && value.is_subnormal() { 0f32.copysign(value) } else { value }
+        };
+        let values: Vec<f32> = (0..operands.len()).map(|at| read(operands.get(at))).collect();
+        let results = values.chunks(function.arity()).map(|x| self.call(function, x));
+        Ok(Elements::from_bits(function.result(Format::F32), results))
+    }
+}
+
+/// The answer to every question, as text.
+fn answers(change: Change, mode: &[&str]) -> BTreeMap<String, String> {
+    let unit = Unit::new(change, mode);
+    let report = scalars::probe(&unit, &unit.scalars()[0], None);
+    let answer = |finding: &mxprobe::report::Finding| {
+        finding
+            .value
+            .as_ref()
+            .map_or_else(|| "none".to_owned(), |value| value.as_str().map_or(value.to_string(), str::to_owned))
+    };
+    report.findings.iter().map(|finding| (finding.probe.clone(), answer(finding))).collect()
+}
+
+/// What a unit answers otherwise than one that follows IEEE 754, but for the mean errors of dots.
+fn differences(change: Change) -> Vec<(String, String)> {
+    let plain = answers(Change::Nothing, &[]);
+    let changed = answers(change, &[]);
+    let differs = changed.into_iter().filter(|(probe, value)| probe != "dot4.error" && plain[probe] != *value);
+    differs.collect()
+}
+
+fn told(changes: &[(&str, &str)]) -> Vec<(String, String)> {
+    changes.iter().map(|(probe, value)| ((*probe).to_owned(), (*value).to_owned())).collect()
+}
+
+#[test]
+fn arithmetic_as_the_standard_has_it_is_found_to_be_so() {
+    let found = answers(Change::Nothing, &[]);
+    for (probe, value) in [
+        ("function.add", "RNE"),
+        ("function.divide", "RNE"),
+        ("function.square_root", "RNE"),
+        ("function.fma", "RNE, fused"),
+        ("function.multiply_add", "RNE, separate"),
+        ("function.convert.f64", "exact"),
+        ("function.convert.s32", "RZ"),
+        ("function.dot4.serial", "RNE, separate"),
+        ("function.dot4.fma", "RNE, fused"),
+        ("function.dot4.pairwise", "RNE, separate"),
+        ("subnormals.inputs", "read"),
+        ("subnormals.results", "kept"),
+        ("nan.operand", "first operand"),
+    ] {
+        assert_eq!(found[probe], value, "{probe}");
+    }
+}
+
+#[test]
+fn each_change_is_named_and_nothing_else_is_blamed() {
+    assert_eq!(differences(Change::DivisionOff), told(&[("function.divide", "within 1 ulp")]));
+    assert_eq!(
+        differences(Change::FmaNotFused),
+        told(&[("function.dot4.fma", "RNE, separate"), ("function.fma", "RNE, separate")])
+    );
+    assert_eq!(
+        differences(Change::Contracted),
+        told(&[
+            ("function.dot4.pairwise", "RNE, fused"),
+            ("function.dot4.serial", "RNE, fused"),
+            ("function.multiply_add", "RNE, fused"),
+        ])
+    );
+    assert_eq!(differences(Change::PairwiseReordered), told(&[("function.dot4.pairwise", "RNE, reordered")]));
+    let in_f64 = differences(Change::FmaInF64);
+    assert_eq!(in_f64.iter().find(|(probe, _)| probe == "function.fma").unwrap().1, "RNE, by way of f64");
+    let canonical = differences(Change::CanonicalNan);
+    assert_eq!(canonical, told(&[("nan.invalid", "0x7fffffff"), ("nan.operand", "canonical")]));
+}
+
+#[test]
+fn flushed_subnormals_are_told_apart_by_where_they_are_flushed() {
+    let results = differences(Change::FlushResults);
+    let of = |found: &[(String, String)], probe: &str| {
+        found.iter().find(|(other, _)| other == probe).map(|(_, value)| value.clone())
+    };
+    assert_eq!(of(&results, "subnormals.results").as_deref(), Some("zero"));
+    assert_eq!(of(&results, "subnormals.inputs"), None);
+    assert_eq!(of(&results, "function.multiply"), None);
+    let inputs = differences(Change::FlushInputs);
+    assert_eq!(of(&inputs, "subnormals.inputs").as_deref(), Some("zero"));
+    assert_eq!(of(&inputs, "subnormals.results"), None);
+}
+
+#[test]
+fn another_direction_is_found_and_a_mode_that_is_not_kept_is_named() {
+    let found = answers(Change::TowardZero, &["rne", "ftz"]);
+    for probe in ["function.multiply", "function.divide", "function.square_root"] {
+        assert_eq!(found[probe], "RZ", "{probe}");
+    }
+    assert_eq!(found["mode"], "false");
+    assert_eq!(answers(Change::Nothing, &["preserve"])["mode"], "true");
+    // Conversions to integers go toward zero in every mode here.
+    assert_eq!(answers(Change::Nothing, &["rne"])["mode"], "false");
+    assert_eq!(answers(Change::FlushResults, &["preserve"])["mode"], "false");
+}
