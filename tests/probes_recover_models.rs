@@ -9,7 +9,7 @@ use mxprobe_api::{Device, Format, OperationId};
 use mxprobe_sim::{Model, ModelDevice, shipped};
 
 use recovery::{Check, differences};
-use units::operations;
+use units::{invented, operations};
 
 fn probe_all(models: &[Model]) -> Vec<String> {
     let jobs: Vec<(&Model, ModelDevice, OperationId)> = models
@@ -78,30 +78,6 @@ fn the_main_findings_are_measured_on_the_main_units() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-fn invented(name: &str, adder: &str, tree: &str, operation: &str) -> Model {
-    let text = format!(
-        r#"
-schema = "mxprobe-model/1"
-name = "{name}"
-title = "a unit that nobody has"
-vendor = "nobody"
-fingerprint = "{name}"
-[sources]
-here = "made up for this test"
-[adder.sum]
-{adder}
-basis = "assumed"
-source = "here"
-[[unit]]
-tree = "{tree}"
-operations = ["{operation}"]
-basis = "assumed"
-source = "here"
-"#
-    );
-    Model::parse(name, &text, None).unwrap()
-}
-
 #[test]
 fn probing_units_that_nobody_has_finds_their_parameters() {
     let f32_adder = |bits: u32, below: &str, rounding: &str| {
@@ -112,31 +88,21 @@ fn probing_units_that_nobody_has_finds_their_parameters() {
     let bf16 = |k: u32| format!("dot.m4n4k{k}.f32.bf16.bf16.f32");
     let f16 = |k: u32| format!("dot.m4n4k{k}.f32.f16.f16.f32");
     let models = [
-        invented(
-            "nearest-19",
-            &f32_adder(19, "nearest", "nearest-even"),
-            "fold(c, reverse/12, sum(all, acc))",
-            &f16(36),
-        ),
-        invented("wide-48", &f32_adder(27, "truncate", "toward-zero"), "fold(c, all/48, sum(all, acc))", &bf16(96)),
-        invented("floor-31", &f32_adder(31, "floor", "nearest-even"), "fold(c, all/8, sum(all, acc))", &bf16(16)),
-        invented("deep-40", &f32_adder(40, "truncate", "down"), "fold(c, all/8, sum(all, acc))", &bf16(8)),
-        invented("sticky-26", &f32_adder(26, "sticky", "nearest-even"), "fold(c, all/4, sum(all, acc))", &bf16(8)),
-        invented(
-            "up",
-            &f32_adder(25, "truncate", "up"),
-            "fold(c, every(8,0,4,1,5,2,6,3,7)/4, sum(all, acc))",
-            &f16(16),
-        ),
-        invented("c-last", &f32_adder(24, "truncate", "nearest-even"), "sum(c, sum(all))", &f16(8)),
+        invented("nearest-19", &f32_adder(19, "nearest", "nearest-even"), "fold(c, reverse/12, s(all, acc))", &f16(36)),
+        invented("wide-48", &f32_adder(27, "truncate", "toward-zero"), "fold(c, all/48, s(all, acc))", &bf16(96)),
+        invented("floor-31", &f32_adder(31, "floor", "nearest-even"), "fold(c, all/8, s(all, acc))", &bf16(16)),
+        invented("deep-40", &f32_adder(40, "truncate", "down"), "fold(c, all/8, s(all, acc))", &bf16(8)),
+        invented("sticky-26", &f32_adder(26, "sticky", "nearest-even"), "fold(c, all/4, s(all, acc))", &bf16(8)),
+        invented("up", &f32_adder(25, "truncate", "up"), "fold(c, every(8,0,4,1,5,2,6,3,7)/4, s(all, acc))", &f16(16)),
+        invented("c-last", &f32_adder(24, "truncate", "nearest-even"), "s(c, s(all))", &f16(8)),
         invented(
             "carry-3",
             &format!("{}\ncarry_bits = 3", f32_adder(24, "truncate", "toward-zero")),
-            "fold(c, all/8, sum(all, acc))",
+            "fold(c, all/8, s(all, acc))",
             &f16(8),
         ),
-        invented("k-128", &f32_adder(25, "truncate", "toward-zero"), "fold(c, all/128, sum(all, acc))", &bf16(128)),
-        invented("chain-100", &f32_adder(30, "truncate", "toward-zero"), "fold(c, all/20, sum(all, acc))", &bf16(100)),
+        invented("k-128", &f32_adder(25, "truncate", "toward-zero"), "fold(c, all/128, s(all, acc))", &bf16(128)),
+        invented("chain-100", &f32_adder(30, "truncate", "toward-zero"), "fold(c, all/20, s(all, acc))", &bf16(100)),
     ];
     let wrong = probe_all(&models);
     assert!(wrong.is_empty(), "{} differences:\n{}", wrong.len(), wrong.join("\n"));

@@ -2,6 +2,8 @@
 
 use mxprobe_sim::{Plan, PlanNode, Term, plan_of};
 
+use crate::probes::Leaf;
+
 /// A tree over adders that are numbered.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Expression {
@@ -69,6 +71,64 @@ impl Expression {
             }
         }
         Self::Add(*own, arguments)
+    }
+
+    /// Products that meet one other term in their addition: each may be rounded alone before it does.
+    pub(super) fn joining_one(&self) -> Vec<usize> {
+        let Self::Add(_, arguments) = self else { return Vec::new() };
+        let here = arguments.iter().filter(|_| arguments.len() == 2).filter_map(|argument| match argument {
+            Self::Product(k) => Some(*k),
+            _ => None,
+        });
+        here.chain(arguments.iter().flat_map(Self::joining_one)).collect()
+    }
+
+    /// The same tree with this product rounded alone, by the adder that takes it, before it meets anything.
+    pub(super) fn alone(&self, product: usize) -> Self {
+        let Self::Add(adder, arguments) = self else { return self.clone() };
+        let arguments = arguments.iter().map(|argument| match argument {
+            Self::Product(k) if *k == product && arguments.len() > 1 => Self::Add(*adder, vec![Self::Product(*k)]),
+            other => other.alone(product),
+        });
+        Self::Add(*adder, arguments.collect())
+    }
+
+    /// The leaves below; adds, for every addition of two terms or more, the leaves below each of its arguments.
+    pub(super) fn nodes(&self, found: &mut Vec<Vec<Vec<Leaf>>>) -> Vec<Leaf> {
+        match self {
+            Self::C => vec![Leaf::C],
+            Self::Zero => Vec::new(),
+            Self::Product(k) => vec![Leaf::Product(*k)],
+            Self::Add(_, arguments) => {
+                let below: Vec<Vec<Leaf>> = arguments.iter().map(|argument| argument.nodes(found)).collect();
+                let leaves = below.concat();
+                if below.len() > 1 {
+                    found.push(below);
+                }
+                leaves
+            }
+        }
+    }
+
+    /// Products that are rounded alone.
+    pub(super) fn rounded_alone(&self) -> Vec<usize> {
+        match self {
+            Self::Add(_, arguments) => match &arguments[..] {
+                [Self::Product(k)] => vec![*k],
+                arguments => arguments.iter().flat_map(Self::rounded_alone).collect(),
+            },
+            _ => Vec::new(),
+        }
+    }
+
+    /// The same tree with this product no longer rounded alone.
+    pub(super) fn together(&self, product: usize) -> Self {
+        let Self::Add(adder, arguments) = self else { return self.clone() };
+        let arguments = arguments.iter().map(|argument| match argument {
+            Self::Add(_, inner) if *inner == [Self::Product(product)] => Self::Product(product),
+            other => other.together(product),
+        });
+        Self::Add(*adder, arguments.collect())
     }
 
     /// As a model file has it, over adders of these names, for dots of `k` products.

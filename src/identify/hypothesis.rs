@@ -8,7 +8,10 @@ use mxprobe_sim::{
     Provenance, Scale, ZeroSign,
 };
 
-use super::skeleton::{Role, Skeleton};
+use super::{
+    nan,
+    skeleton::{Role, Skeleton},
+};
 
 /// An executable model of one operation.
 #[derive(Clone, Debug)]
@@ -138,6 +141,12 @@ pub(super) fn cores(role: Role, base: &Adder, id: &OperationId, fraction_bits: u
     };
     let mut found = Vec::with_capacity(grids.len() * outputs.len());
     for output in outputs {
+        let base = match (base.output, output) {
+            (Output::Float { format: from, .. }, Output::Float { format: to, .. }) if from != to => {
+                Adder { nan: nan::in_format(&base.nan, from, to), ..base.clone() }
+            }
+            _ => base.clone(),
+        };
         for scale in scales {
             for (grid, below) in &grids {
                 found.push(Adder { grid: grid.clone(), below: *below, output, scale: *scale, ..base.clone() });

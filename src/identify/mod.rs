@@ -11,6 +11,7 @@ mod hypothesis;
 mod known;
 mod moves;
 mod nan;
+mod rivals;
 mod search;
 mod simplify;
 mod skeleton;
@@ -152,9 +153,20 @@ pub fn identify(
     search.run()
 }
 
+/// Per cent of the ordinary dots that a reading has to explain to be bent before others are tried; the first one, which
+/// is the tree as it was seen, fewer.
+const NEARLY: usize = 94;
+const NEARLY_AT_FIRST: usize = 80;
+/// Per cent of all dots from which on two values are changed at once before other readings are tried.
+const ALMOST: usize = 98;
+
 /// Readings that are bent a little, and those that are bent as far as it goes.
 const BENT: usize = 8;
 const BENT_FAR: [(usize, usize); 2] = [(4, 1), (2, 8)];
+
+/// Attacks with drawn dots that have to find nothing in a row, and attacks with rivals' dots after them at the most.
+const DRAWN: usize = 2;
+const AGAINST_RIVALS: usize = 3;
 
 struct Search<'a, 's> {
     experiments: Experiments<'a, 's>,
@@ -283,12 +295,24 @@ impl Search<'_, '_> {
             let Some(top) = beam.first().map(|scored| scored.explained) else { continue };
             let tree = skeleton.text(self.subject().k());
             (self.progress)(&format!("{tree}: explains {top} of {of} ordinary dots"));
-            if top == of {
-                let scored = search::refine(&mut self.experiments, beam, 3, 0);
+            // What nearly fits is bent at once, if nothing before came as near: sums on the way may leave the ordinary.
+            let nearly = if beams.is_empty() { NEARLY_AT_FIRST } else { NEARLY };
+            let near = top * 100 >= of * nearly && beams.iter().all(|(other, _)| top > *other);
+            if top == of || near {
+                let width = if top == of { 3 } else { 1 };
+                let scored = search::refine(&mut self.experiments, beam.clone(), width, 0);
                 if let Some(found) = self.settle(scored, &mut tried)? {
                     return Ok(found);
                 }
-            } else {
+                let all = self.experiments.dots.len();
+                if let Some(scored) = tried.last().filter(|scored| scored.explained * 100 >= all * ALMOST).cloned() {
+                    let scored = search::refine(&mut self.experiments, vec![scored], 1, 2);
+                    if let Some(found) = self.settle(scored, &mut tried)? {
+                        return Ok(found);
+                    }
+                }
+            }
+            if top < of {
                 beams.push((top, beam));
             }
         }
@@ -353,31 +377,41 @@ impl Search<'_, '_> {
         best
     }
 
-    /// New inputs until two attacks in a row find nothing; what they find is learnt from.
+    /// New inputs until two attacks in a row find nothing, then those on which what is found differs from its nearest
+    /// rivals; what an attack finds is learnt from.
     fn attack(&mut self, scored: Scored) -> Result<Result<Arithmetic, Scored>, Error> {
         let mut now = scored;
         let mut quiet = 0;
         while now.explained == self.experiments.dots.len() {
-            if quiet == 2 || self.experiments.rounds >= self.effort.rounds {
-                let simplest = simplify::simplify(&mut self.experiments, &now.hypothesis);
-                return Ok(Ok(arithmetic(self.subject().id(), &simplest)));
+            let over = self.experiments.rounds >= self.effort.rounds || quiet == DRAWN + AGAINST_RIVALS;
+            if over || quiet >= DRAWN {
+                now.hypothesis = simplify::simplify(&mut self.experiments, &now.hypothesis);
             }
-            let part = 100 + self.experiments.rounds as u64;
-            let dots = draw(self.subject().id(), seed_of(self.effort.seed, part), self.effort.attack);
+            let seed = seed_of(self.effort.seed, 100 + self.experiments.rounds as u64);
+            let dots = match quiet {
+                _ if over => Vec::new(),
+                0..DRAWN => draw(self.subject().id(), seed, self.effort.attack),
+                _ => rivals::splitting(&mut self.experiments, &now.hypothesis, seed),
+            };
+            if dots.is_empty() {
+                return Ok(Ok(arithmetic(self.subject().id(), &now.hypothesis)));
+            }
             let answers = self.experiments.only_ask(&dots)?;
             let wrong = self.compare(&now.hypothesis, &dots, &answers)?;
+            let kept_in = if quiet < DRAWN { 24 } else { 1 };
+            if !wrong.is_empty() {
+                (self.progress)(&format!("  an attack finds {} of {} dots that differ", wrong.len(), dots.len()));
+                let at = wrong[0];
+                let evidence = self.subject().evidence("not explained so far", &dots[at], answers[at], &[]);
+                self.counterexamples.push(evidence);
+            }
+            self.keep_some(dots, answers, &wrong, kept_in);
             if wrong.is_empty() {
                 quiet += 1;
-                self.keep_some(dots, answers, &[]);
                 now.explained = self.experiments.dots.len();
                 continue;
             }
             quiet = 0;
-            (self.progress)(&format!("  an attack finds {} of {} dots that differ", wrong.len(), dots.len()));
-            let at = wrong[0];
-            let evidence = self.subject().evidence("not explained so far", &dots[at], answers[at], &[]);
-            self.counterexamples.push(evidence);
-            self.keep_some(dots, answers, &wrong);
             let Some(better) = search::refine(&mut self.experiments, vec![now.clone()], 1, 2) else { break };
             now = better;
         }
@@ -397,15 +431,15 @@ impl Search<'_, '_> {
         Ok(wrong)
     }
 
-    /// Keeps what differs, and some of the rest, so that the search goes on with both.
-    fn keep_some(&mut self, dots: Vec<Dot>, answers: Vec<u64>, wrong: &[usize]) {
+    /// Keeps what differs, and one in so many of the rest, so that the search goes on with both.
+    fn keep_some(&mut self, dots: Vec<Dot>, answers: Vec<u64>, wrong: &[usize], one_in: usize) {
         self.tested += dots.len();
         let wrong: std::collections::HashSet<usize> = wrong.iter().copied().take(600).collect();
         let kept: Vec<(Dot, u64)> = dots
             .into_iter()
             .zip(answers)
             .enumerate()
-            .filter(|(at, _)| wrong.contains(at) || at.is_multiple_of(24))
+            .filter(|(at, _)| wrong.contains(at) || at.is_multiple_of(one_in))
             .map(|(_, pair)| pair)
             .collect();
         let (dots, answers) = kept.into_iter().unzip();

@@ -23,6 +23,10 @@ pub(super) enum Move {
     Flush(Flush),
     /// Of the order of an adder's arguments.
     Turned(usize, Order),
+    /// Of whether products are rounded alone before they meet one other term.
+    Alone(Vec<usize>),
+    /// The same undone for one product.
+    Together(usize),
 }
 
 /// A change of one adder.
@@ -54,6 +58,14 @@ impl Move {
             Self::Flush(flush) => changed.flush = *flush,
             Self::Turned(adder, order) => {
                 changed.skeleton = Rc::new(changed.skeleton.turned(*adder, *order)?);
+                return Some(changed);
+            }
+            Self::Alone(products) => {
+                changed.skeleton = Rc::new(changed.skeleton.alone(products));
+                return Some(changed);
+            }
+            Self::Together(product) => {
+                changed.skeleton = Rc::new(changed.skeleton.together(*product));
                 return Some(changed);
             }
             Self::Adder(at, Change::As(other)) => {
@@ -113,6 +125,12 @@ pub(super) fn all(experiments: &Experiments<'_, '_>, hypothesis: &Hypothesis) ->
         let orders = [Order::ProductsFirst, Order::ProductsLast, Order::Reversed];
         moves.extend(orders.map(|order| Move::Turned(at, order)));
     }
+    let products = hypothesis.skeleton.joining_one();
+    moves.extend(products.iter().map(|product| Move::Alone(vec![*product])));
+    if products.len() > 1 {
+        moves.push(Move::Alone(products));
+    }
+    moves.extend(hypothesis.skeleton.rounded_alone().into_iter().map(Move::Together));
     moves
 }
 
@@ -129,6 +147,15 @@ fn flushes(now: Flush) -> Vec<Flush> {
     found
 }
 
+pub(super) const OVERFLOWS: [Overflow; 4] = [Overflow::Ieee, Overflow::Infinity, Overflow::Nan, Overflow::Saturate];
+
+pub(super) const SUBNORMALS: [Subnormals; 4] = [
+    Subnormals::Keep,
+    Subnormals::FlushAfterRounding,
+    Subnormals::FlushBeforeRounding,
+    Subnormals::FlushToPositiveZero,
+];
+
 fn of_output(adder: &Adder, changes: &mut Vec<Change>) {
     changes.extend([ZeroSign::Ieee, ZeroSign::Positive].map(Change::Zero));
     changes.extend([true, false].map(Change::ProductOverflow));
@@ -139,19 +166,20 @@ fn of_output(adder: &Adder, changes: &mut Vec<Change>) {
     for other in ROUNDINGS {
         changes.push(output(fraction_bits, other, overflow, subnormals));
     }
-    for other in [Overflow::Ieee, Overflow::Infinity, Overflow::Nan, Overflow::Saturate] {
+    for other in OVERFLOWS {
         changes.push(output(fraction_bits, rounding, other, subnormals));
     }
-    for other in [
-        Subnormals::Keep,
-        Subnormals::FlushAfterRounding,
-        Subnormals::FlushBeforeRounding,
-        Subnormals::FlushToPositiveZero,
-    ] {
+    for other in SUBNORMALS {
         changes.push(output(fraction_bits, rounding, overflow, other));
     }
     for bits in (1..=format.fraction_bits()).rev() {
         changes.push(output(bits, rounding, overflow, subnormals));
+    }
+    // Where a grid leaves no more bits than that, the direction shows at the end of the range alone.
+    if fraction_bits < format.fraction_bits() {
+        for other in ROUNDINGS {
+            changes.push(output(format.fraction_bits(), other, overflow, subnormals));
+        }
     }
 }
 

@@ -37,7 +37,21 @@ fn widened(bits: u64, from: Format, to: Format) -> Option<u64> {
     } else {
         payload >> (of.fraction_bits - into.fraction_bits)
     };
+    if payload == 0 {
+        return None;
+    }
     Some(infinity | payload << into.unread_bits)
+}
+
+/// The rules of an adder that now gives another format.
+pub(super) fn in_format(rules: &NanRules, from: Format, to: Format) -> NanRules {
+    let bits = |bits: u64| widened(bits, from, to).or(to.nan()).unwrap_or(0);
+    NanRules {
+        order: rules.order.clone(),
+        operand: rules.operand.map(bits),
+        value: rules.value.map(bits),
+        invalid: bits(rules.invalid),
+    }
 }
 
 /// The rules that the simplest dots show: what an invalid operation gives, and whether payloads pass.

@@ -68,6 +68,8 @@ fn steps(now: &Hypothesis) -> Vec<Hypothesis> {
         with(Adder { zero: ZeroSign::Ieee, ..adder.clone() });
         if let Output::Float { format, fraction_bits, rounding, overflow, subnormals } = adder.output {
             let output = |overflow, subnormals| Output::Float { format, fraction_bits, rounding, overflow, subnormals };
+            let all = Output::Float { format, fraction_bits: format.fraction_bits(), rounding, overflow, subnormals };
+            with(Adder { output: all, ..adder.clone() });
             with(Adder { output: output(Overflow::Ieee, subnormals), ..adder.clone() });
             with(Adder { output: output(overflow, Subnormals::Keep), ..adder.clone() });
         }

@@ -44,6 +44,35 @@ impl Skeleton {
         self.expression.text(&self.names, k)
     }
 
+    /// Products that meet one other term: each may be rounded alone before it does.
+    pub(super) fn joining_one(&self) -> Vec<usize> {
+        self.expression.joining_one()
+    }
+
+    /// The same tree with these products rounded alone before they meet anything.
+    pub(super) fn alone(&self, products: &[usize]) -> Self {
+        let expression = products.iter().fold(self.expression.clone(), |tree, product| tree.alone(*product));
+        Self { plan: expression.plan(), expression, ..self.clone() }
+    }
+
+    /// For every addition of two terms or more, the leaves below each of its arguments.
+    pub(super) fn nodes(&self) -> Vec<Vec<Vec<Leaf>>> {
+        let mut found = Vec::new();
+        self.expression.nodes(&mut found);
+        found
+    }
+
+    /// Products that are rounded alone.
+    pub(super) fn rounded_alone(&self) -> Vec<usize> {
+        self.expression.rounded_alone()
+    }
+
+    /// The same tree with this product no longer rounded alone.
+    pub(super) fn together(&self, product: usize) -> Self {
+        let expression = self.expression.together(product);
+        Self { plan: expression.plan(), expression, ..self.clone() }
+    }
+
     /// The same sums with the arguments of one adder in another order, which decides what NaN comes first.
     pub(super) fn turned(&self, adder: usize, order: Order) -> Option<Self> {
         let expression = self.expression.turned(adder, order);

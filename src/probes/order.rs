@@ -79,8 +79,8 @@ struct Scale {
     large: i32,
     small: i32,
     gap: i32,
-    /// The widest gap that the formats allow, up to [`WIDEST_GAP_BITS`].
-    widest: i32,
+    /// The exponents that every leaf can hold.
+    range: (i32, i32),
     /// How many values of s one dot tells apart.
     at_once: usize,
 }
@@ -92,7 +92,6 @@ impl Scale {
         let (low, high) = (product_low.max(c_low), product_high.min(c_high));
         let wanted = GAP_BITS.max(subject.id().d.fraction_bits().cast_signed() + 22);
         let gap = wanted.min(high - low);
-        let widest = WIDEST_GAP_BITS.min(high - low);
         if gap <= 0 {
             return None;
         }
@@ -100,22 +99,18 @@ impl Scale {
         let safe = SAFE_GAP_BITS.max(subject.id().d.fraction_bits().cast_signed() + 4);
         let precision = subject.id().d.fraction_bits().cast_signed();
         let at_once = (gap - safe + 1).clamp(1, precision.min(8));
-        Some(Self { large: small + gap, small, gap, widest, at_once: at_once.unsigned_abs() as usize })
+        Some(Self { large: small + gap, small, gap, range: (low, high), at_once: at_once.unsigned_abs() as usize })
     }
 }
 
 impl Scale {
     /// One small value at a time, as far below M as the formats allow.
     fn deepest(self) -> Self {
-        let more = self.widest - self.gap;
+        let (low, high) = self.range;
+        let gap = WIDEST_GAP_BITS.min(high - low);
         // Half of the room above M, half below s: M stays clear of the ends of its range.
-        Self {
-            large: self.large + more / 2,
-            small: self.small - (more - more / 2),
-            gap: self.widest,
-            at_once: 1,
-            ..self
-        }
+        let small = (self.small - (gap - self.gap) / 2).clamp(low, high - gap);
+        Self { large: small + gap, small, gap, at_once: 1, ..self }
     }
 
     /// Where M − M leaves a remnant (a one's complement does), s has to be seen beside it: not so far below M.
@@ -152,6 +147,12 @@ enum Asked {
     Unbuildable,
 }
 
+impl Asked {
+    fn odd(subject: &Subject<'_>, dot: &Dot, d: u64) -> Self {
+        Self::Odd(Box::new(subject.evidence("M, −M and small values: neither kept nor lost", dot, d, &[])))
+    }
+}
+
 /// Asks all triples.
 fn fill(
     subject: &Subject<'_>,
@@ -181,6 +182,7 @@ fn fill(
     }
     let answers = subject.ask(&dots)?;
     let mut bare = None;
+    let mut single = Vec::new();
     for ((dot, (i, j, chunk)), d) in dots.iter().zip(&keys).zip(&answers) {
         let value = subject.d_value(*d);
         if chunk.is_empty() {
@@ -189,12 +191,15 @@ fn fill(
         }
         let survivors =
             value.zip(bare).and_then(|(value, bare)| value - bare).and_then(|sum| subset(sum, scale, chunk.len()));
-        let Some(survivors) = survivors else {
-            let shown = subject.evidence("M, −M and small values: neither kept nor lost", dot, *d, &[]);
-            return Ok(Asked::Odd(Box::new(shown)));
-        };
-        for (place, x) in chunk.iter().enumerate() {
-            losses.set(*i, *j, *x, survivors >> place & 1 == 0);
+        match survivors {
+            Some(Survivors { places, remnant }) if chunk.len() == 1 || !remnant => {
+                for (place, x) in chunk.iter().enumerate() {
+                    losses.set(*i, *j, *x, places >> place & 1 == 0);
+                }
+            }
+            // What M leaves of one value (a sticky bit) may change what becomes of the others.
+            _ if chunk.len() > 1 => single.extend(chunk.iter().map(|x| (*i, *j, *x, bare))),
+            _ => return Ok(Asked::odd(subject, dot, *d)),
         }
         // The first and the last pair show what the method sees.
         if evidence.is_empty() || (*i, *j) == (n - 2, n - 1) && evidence.len() < 3 {
@@ -213,6 +218,17 @@ fn fill(
             });
             evidence.push(subject.evidence(about, dot, *d, &rivals));
         }
+    }
+    let alone = |(i, j, x, _): &(usize, usize, usize, Option<Number>)| {
+        triple(subject, scale, leaves[*i], leaves[*j], &[(leaves[*x], 0)])
+    };
+    let Some(dots) = single.iter().map(alone).collect::<Option<Vec<Dot>>>() else { return Ok(Asked::Unbuildable) };
+    let answers = subject.ask(&dots)?;
+    for ((dot, (i, j, x, bare)), d) in dots.iter().zip(&single).zip(&answers) {
+        let value = subject.d_value(*d);
+        let survivors = value.zip(*bare).and_then(|(value, bare)| value - bare).and_then(|sum| subset(sum, scale, 1));
+        let Some(survivors) = survivors else { return Ok(Asked::odd(subject, dot, *d)) };
+        losses.set(*i, *j, *x, survivors.places == 0);
     }
     Ok(Asked::All)
 }
@@ -283,11 +299,17 @@ fn show(leaf: Leaf) -> String {
     }
 }
 
-/// Which of the values s, 2s, 4s, … are in a difference. What lies above them is what M left behind: a result that is
-/// rounded to odd, or a one's complement.
-fn subset(difference: Number, scale: Scale, count: usize) -> Option<u64> {
+/// Which of the values s, 2s, 4s, … are in a sum, and whether something else is.
+struct Survivors {
+    /// Bit by bit.
+    places: u64,
+    /// Something lies above them, which M left behind: a sticky bit, a result rounded to odd, a one's complement.
+    remnant: bool,
+}
+
+fn subset(difference: Number, scale: Scale, count: usize) -> Option<Survivors> {
     if difference.is_zero() {
-        return Some(0);
+        return Some(Survivors { places: 0, remnant: false });
     }
     let scaled = difference.scaled(-scale.small);
     let (negative, magnitude, exponent) = scaled.parts();
@@ -295,8 +317,9 @@ fn subset(difference: Number, scale: Scale, count: usize) -> Option<u64> {
         return None;
     }
     let low = if exponent >= 64 { 0 } else { (magnitude << exponent.min(63)) & ((1 << count) - 1) };
+    let remnant = negative || exponent >= 64 || (magnitude << exponent) >> count != 0;
     let low = if negative && low != 0 { (1 << count) - low } else { low };
-    u64::try_from(low).ok()
+    Some(Survivors { places: u64::try_from(low).ok()?, remnant })
 }
 
 fn findings(subject: &Subject<'_>, facts: &mut Facts, tree: Tree, evidence: Vec<Evidence>) -> Vec<Finding> {

@@ -1,4 +1,4 @@
-//! Which operations of a model stand for all of them.
+//! Which operations of a model stand for all of them, and units that nobody has.
 
 use std::collections::BTreeSet;
 
@@ -18,4 +18,29 @@ pub(crate) fn operations(model: &Model) -> Vec<OperationId> {
         }
     }
     chosen
+}
+
+/// A unit that nobody has: the lines of its adder `s`, its tree over that adder, and its one operation.
+pub(crate) fn invented(name: &str, adder: &str, tree: &str, operation: &str) -> Model {
+    let text = format!(
+        r#"
+schema = "mxprobe-model/1"
+name = "{name}"
+title = "a unit that nobody has"
+vendor = "nobody"
+fingerprint = "{name}"
+[sources]
+here = "made up for this test"
+[adder.s]
+{adder}
+basis = "assumed"
+source = "here"
+[[unit]]
+tree = "{tree}"
+operations = ["{operation}"]
+basis = "assumed"
+source = "here"
+"#
+    );
+    Model::parse(name, &text, None).unwrap()
 }

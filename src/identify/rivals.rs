@@ -1,0 +1,328 @@
+//! Rivals: neighbours of what was found that explain everything asked so far, and inputs on which they differ from it.
+
+use std::collections::HashSet;
+
+use mxprobe_api::{FloatEncoding, Format, Overflow, Rounding, Subnormals};
+use mxprobe_sim::{Adder, Class, Exponent, Flush, Output, Sample, ZeroSign};
+
+use super::{
+    experiments::{Experiments, sample_of},
+    hypothesis::{BELOWS, Hypothesis, ROUNDINGS},
+    moves::{Change, Move},
+    search::explained,
+};
+use crate::{
+    dots::{Dot, Random, draw, seed_of},
+    probes::{Leaf, Subject},
+};
+
+/// Dots in which rivals are looked for: some for all of them, then more for each; and how many of those on which a rival
+/// differs are asked.
+const POOL: usize = 9_000;
+const AIMED: usize = 4_000;
+const ASKED: usize = 3;
+
+/// A neighbour, and what inputs may tell it apart.
+struct Rival {
+    hypothesis: Hypothesis,
+    /// Exponents about which it differs, if any.
+    floor: Option<i32>,
+    /// A product that it treats otherwise.
+    product: Option<usize>,
+}
+
+/// Inputs on which some neighbour that explains everything so far differs from the hypothesis, a few for each such
+/// neighbour.
+pub(super) fn splitting(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypothesis, seed: u64) -> Vec<Dot> {
+    let subject = experiments.subject;
+    if subject.id().is_integer() {
+        return Vec::new();
+    }
+    let all: Vec<usize> = (0..experiments.dots.len()).collect();
+    let mut random = Random(seed_of(seed, 3));
+    let aim = Aim::of(subject, hypothesis);
+    let mut shared = aim.dots(subject, &mut random, POOL * 2 / 3);
+    shared.extend(draw(subject.id(), seed_of(seed, 4), POOL / 3));
+    let shared = Pool::new(subject, shared, hypothesis);
+    let mut found = Vec::new();
+    for rival in neighbours(experiments, hypothesis) {
+        if explained(experiments, &rival.hypothesis, &all, 0).is_none() {
+            continue;
+        }
+        let mut split = shared.split(subject, &rival.hypothesis);
+        if split.is_empty() {
+            let aimed = aim.at(&rival).dots(subject, &mut random, AIMED);
+            split = Pool::new(subject, aimed, hypothesis).split(subject, &rival.hypothesis);
+        }
+        found.extend(split);
+    }
+    let mut seen = HashSet::new();
+    found.retain(|dot| seen.insert(dot.clone()));
+    found
+}
+
+/// Dots, and what the hypothesis makes of them.
+struct Pool {
+    dots: Vec<Dot>,
+    flush: Flush,
+    sample: Sample,
+    own: Vec<u64>,
+}
+
+impl Pool {
+    fn new(subject: &Subject<'_>, dots: Vec<Dot>, hypothesis: &Hypothesis) -> Self {
+        let sample = sample_of(subject, &dots, hypothesis.flush);
+        let mut own = Vec::with_capacity(dots.len());
+        if let Ok(evaluator) = hypothesis.evaluator(subject.id()) {
+            evaluator.visit(&sample, 0..dots.len(), |_, d| {
+                own.push(d);
+                true
+            });
+        }
+        Self { dots, flush: hypothesis.flush, sample, own }
+    }
+
+    /// The first dots on which another hypothesis differs.
+    fn split(&self, subject: &Subject<'_>, other: &Hypothesis) -> Vec<Dot> {
+        let mut found = Vec::new();
+        let Ok(evaluator) = other.evaluator(subject.id()) else { return found };
+        let read_otherwise = (other.flush != self.flush).then(|| sample_of(subject, &self.dots, other.flush));
+        evaluator.visit(read_otherwise.as_ref().unwrap_or(&self.sample), 0..self.own.len(), |at, d| {
+            if d != self.own[at] {
+                found.push(self.dots[at].clone());
+            }
+            found.len() < ASKED
+        });
+        found
+    }
+}
+
+/// The nearest other choice of every value, both ways where it is a number.
+fn neighbours(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypothesis) -> Vec<Rival> {
+    let mut moves: Vec<Move> = Vec::new();
+    let Flush { a, b, c, .. } = hypothesis.flush;
+    for flush in [
+        Flush { a: !a, ..hypothesis.flush },
+        Flush { b: !b, ..hypothesis.flush },
+        Flush { c: !c, ..hypothesis.flush },
+        Flush { to_positive: !hypothesis.flush.to_positive, ..hypothesis.flush },
+    ] {
+        moves.push(Move::Flush(flush));
+    }
+    let products = hypothesis.skeleton.joining_one();
+    moves.extend(products.into_iter().map(|product| Move::Alone(vec![product])));
+    moves.extend(hypothesis.skeleton.rounded_alone().into_iter().map(Move::Together));
+    for (at, adder) in hypothesis.adders.iter().enumerate() {
+        let mut changes = Vec::new();
+        of_output(adder, &mut changes);
+        of_grid(adder, &mut changes);
+        moves.extend(changes.into_iter().map(|change| Move::Adder(at, change)));
+    }
+    let of_moves = moves.iter().filter_map(|change| {
+        let product = match change {
+            Move::Alone(products) => products.first().copied(),
+            Move::Together(product) => Some(*product),
+            _ => None,
+        };
+        Some(Rival { hypothesis: change.apply(hypothesis)?, floor: None, product })
+    });
+    of_moves.chain(floors(experiments, hypothesis)).collect()
+}
+
+fn of_output(adder: &Adder, changes: &mut Vec<Change>) {
+    changes.extend([ZeroSign::Ieee, ZeroSign::Positive].map(Change::Zero));
+    changes.push(Change::ProductOverflow(!adder.product_overflow));
+    let Output::Float { format, fraction_bits, rounding, overflow, subnormals } = adder.output else { return };
+    for other in ROUNDINGS {
+        let rounding = other;
+        changes.push(Change::Output(Output::Float { format, fraction_bits, rounding, overflow, subnormals }));
+    }
+    for overflow in super::moves::OVERFLOWS {
+        changes.push(Change::Output(Output::Float { format, fraction_bits, rounding, overflow, subnormals }));
+    }
+    for subnormals in super::moves::SUBNORMALS {
+        changes.push(Change::Output(Output::Float { format, fraction_bits, rounding, overflow, subnormals }));
+    }
+    for fraction_bits in [fraction_bits.saturating_sub(1).max(1), (fraction_bits + 1).min(format.fraction_bits())] {
+        changes.push(Change::Output(Output::Float { format, fraction_bits, rounding, overflow, subnormals }));
+    }
+}
+
+fn of_grid(adder: &Adder, changes: &mut Vec<Change>) {
+    if adder.grid.is_empty() {
+        return;
+    }
+    changes.extend(BELOWS.map(Change::Below));
+    for at in 0..adder.grid.len() {
+        let mut with = |change: &dyn Fn(&mut mxprobe_sim::GridRule)| {
+            let mut grid = adder.grid.clone();
+            change(&mut grid[at]);
+            changes.push(Change::Grid(grid));
+        };
+        for by in [-1, 1] {
+            with(&|rule| rule.fraction_bits += by);
+        }
+        for terms in [Class::All, Class::Products, Class::Values, Class::Sums] {
+            with(&|rule| rule.terms = terms);
+        }
+        for exponent in [Exponent::Operands, Exponent::Leading] {
+            with(&|rule| rule.exponent = exponent);
+        }
+    }
+    changes.extend([1, 2].map(|more| Change::ValueCut(adder.value_cut_bits + more)));
+    changes.push(Change::ValueCut(adder.value_cut_bits.saturating_sub(1)));
+    changes.push(Change::Carry(None));
+    match adder.carry_bits {
+        Some(bits) => changes.extend([bits + 1, bits.saturating_sub(1)].map(|bits| Change::Carry(Some(bits)))),
+        None => changes.extend((1..=6).map(|bits| Change::Carry(Some(bits)))),
+    }
+}
+
+/// Each rule with no floor, with the next lower one, and with the highest ones that nothing asked so far speaks against.
+fn floors(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypothesis) -> Vec<Rival> {
+    let id = experiments.subject.id();
+    let Some(least) = id.d.as_float().map(FloatEncoding::min_exponent) else { return Vec::new() };
+    let all: Vec<usize> = (0..experiments.dots.len()).collect();
+    let mut found = Vec::new();
+    for (at, adder) in hypothesis.adders.iter().enumerate() {
+        for (rule, now) in adder.grid.iter().map(|rule| rule.exponent_floor).enumerate() {
+            let with = |floor: Option<i32>| {
+                let mut changed = hypothesis.clone();
+                changed.adders[at].grid[rule].exponent_floor = floor;
+                Rival { hypothesis: changed, floor: floor.or(now), product: None }
+            };
+            // Floors that are low enough change nothing that was asked; from some floor on everything changes.
+            let (mut good, mut bad) = (now.unwrap_or(least - 80), least + 40);
+            while bad - good > 1 {
+                let middle = i32::midpoint(good, bad);
+                let fits = explained(experiments, &with(Some(middle)).hypothesis, &all, 0).is_some();
+                if fits { good = middle } else { bad = middle }
+            }
+            let highest = (0..4).map(|lower| good - lower).filter(|floor| Some(*floor) != now);
+            found.extend(highest.map(|floor| with(Some(floor))));
+            if let Some(floor) = now {
+                found.extend([with(Some(floor - 1)), with(None)]);
+            }
+        }
+    }
+    found
+}
+
+/// Where a hypothesis decides something.
+#[derive(Clone)]
+struct Aim {
+    /// Exponents of the largest term.
+    centres: Vec<i32>,
+    /// How far below it the others lie.
+    depths: Vec<i32>,
+    /// Leaves that meet: for each node those below each of its arguments.
+    nodes: Vec<Vec<Vec<Leaf>>>,
+    /// Now and then leaves are taken wherever they are.
+    anywhere: bool,
+}
+
+impl Aim {
+    fn of(subject: &Subject<'_>, hypothesis: &Hypothesis) -> Self {
+        Self {
+            centres: centres(subject, hypothesis),
+            depths: depths(hypothesis),
+            nodes: hypothesis.skeleton.nodes(),
+            anywhere: true,
+        }
+    }
+
+    /// The same, aimed at what makes a rival.
+    fn at(&self, rival: &Rival) -> Self {
+        let mut aim = self.clone();
+        if let Some(floor) = rival.floor {
+            let bits = rival.hypothesis.adders.iter().flat_map(|adder| &adder.grid).map(|rule| rule.fraction_bits);
+            aim.centres = bits.flat_map(|bits| [floor, floor - bits, floor - bits + 3, floor - bits / 2]).collect();
+        }
+        if let Some(product) = rival.product {
+            let has = |node: &Vec<Vec<Leaf>>| node.iter().any(|part| *part == [Leaf::Product(product)]);
+            aim.nodes.retain(has);
+            aim.anywhere = aim.nodes.is_empty();
+        }
+        aim
+    }
+
+    /// Dots of one to four terms there.
+    fn dots(&self, subject: &Subject<'_>, random: &mut Random, count: usize) -> Vec<Dot> {
+        let leaves: Vec<Vec<Leaf>> = subject.leaves().into_iter().map(|leaf| vec![leaf]).collect();
+        (0..count).map(|_| self.dot(subject, random, &leaves)).collect()
+    }
+
+    fn dot(&self, subject: &Subject<'_>, random: &mut Random, leaves: &[Vec<Leaf>]) -> Dot {
+        let id = subject.id();
+        let top = self.centres[random.below(self.centres.len())] + random.between(-3, 3);
+        let any = self.nodes.is_empty() || self.anywhere && random.flip();
+        let mut parts = if any { leaves } else { &self.nodes[random.below(self.nodes.len())] }.to_vec();
+        let mut dot = subject.zeros();
+        for term in 0..1 + random.below(4) {
+            if parts.is_empty() {
+                break;
+            }
+            let part = parts.swap_remove(random.below(parts.len()));
+            let down = match (term, random.below(2)) {
+                (0, _) => 0,
+                (_, 0) => [0, 0, 0, 1][random.below(4)],
+                _ => self.depths[random.below(self.depths.len())] + random.between(-2, 2),
+            };
+            let exponent = top - down;
+            match part.get(random.below(part.len().max(1))) {
+                Some(Leaf::C) => dot.c = value(random, id.c, exponent),
+                Some(Leaf::Product(k)) => {
+                    let of_b = exponent / 2 + random.between(-2, 2);
+                    dot.a[*k] = value(random, id.a, exponent - of_b);
+                    dot.b[*k] = value(random, id.b, of_b);
+                }
+                None => {}
+            }
+        }
+        dot
+    }
+}
+
+/// A value of about this exponent, of few bits or of many, as near as the format comes.
+fn value(random: &mut Random, format: Format, exponent: i32) -> u64 {
+    let bits = format.fraction_bits();
+    let fraction = match random.below(4) {
+        0 => 0,
+        1 => (1 << bits) - 1,
+        2 => 1,
+        _ => random.bits() & ((1 << bits) - 1),
+    };
+    let magnitude = 1u128 << bits | u128::from(fraction);
+    let lowest = exponent - bits.cast_signed();
+    format.encode(random.flip(), magnitude, lowest, Rounding::TowardZero, Overflow::Saturate, Subnormals::Keep).bits
+}
+
+/// Exponents about which something is decided, as far as products reach: the middle, the ends of the ranges, the floors.
+fn centres(subject: &Subject<'_>, hypothesis: &Hypothesis) -> Vec<i32> {
+    let (low, high) = subject.exponents(Leaf::Product(0));
+    let mut found = vec![0, i32::midpoint(low, 0), i32::midpoint(high, 0), high - 4];
+    if let Some(d) = subject.id().d.as_float() {
+        let (least, bits) = (d.min_exponent(), d.fraction_bits.cast_signed());
+        found.extend([least, least - bits / 2, least - bits, least - bits - 8, d.max_exponent()]);
+    }
+    for rule in hypothesis.adders.iter().flat_map(|adder| &adder.grid) {
+        if let Some(floor) = rule.exponent_floor {
+            let lowest = floor - rule.fraction_bits;
+            found.extend([floor, lowest, lowest + 2, i32::midpoint(floor, lowest)]);
+        }
+    }
+    found.retain(|centre| (low - 3..=high + 3).contains(centre));
+    found
+}
+
+/// How far below the largest term something is decided.
+fn depths(hypothesis: &Hypothesis) -> Vec<i32> {
+    let mut found = vec![11, 24];
+    for adder in &hypothesis.adders {
+        found.extend(adder.grid.iter().map(|rule| rule.fraction_bits));
+        if let Output::Float { fraction_bits, .. } = adder.output {
+            found.push(fraction_bits.cast_signed());
+        }
+    }
+    found
+}
