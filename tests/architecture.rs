@@ -82,6 +82,23 @@ fn the_test_double_of_the_driver_is_in_no_program() {
 }
 
 #[test]
+fn who_does_not_want_wgpu_has_one_feature_flag_less_and_nothing_else() {
+    let manifest: toml::Table = read("Cargo.toml").parse().unwrap();
+    let default = manifest["features"]["default"].as_array().unwrap();
+    assert!(default.iter().all(|feature| feature.as_str() != Some("wgpu")), "{default:?}");
+    assert_eq!(manifest["features"]["wgpu"].as_array().unwrap().len(), 1);
+    assert_eq!(manifest["dependencies"]["mxprobe-wgpu"]["optional"].as_bool(), Some(true));
+    let with_it = |manifest: &str| {
+        let manifest: toml::Table = read(manifest).parse().unwrap();
+        let dependencies = manifest.get("dependencies").and_then(toml::Value::as_table).cloned().unwrap_or_default();
+        ["wgpu", "naga", "pollster"].into_iter().any(|name| dependencies.contains_key(name))
+    };
+    let manifests = backends().into_iter().map(|name| format!("backends/{name}/Cargo.toml"));
+    let found: Vec<String> = manifests.chain(["Cargo.toml".to_owned()]).filter(|manifest| with_it(manifest)).collect();
+    assert_eq!(found, ["backends/wgpu/Cargo.toml"]);
+}
+
+#[test]
 fn every_backend_is_a_member_of_the_workspace() {
     let manifest: toml::Table = read("Cargo.toml").parse().unwrap();
     let members = manifest["workspace"]["members"].as_array().unwrap();

@@ -80,7 +80,12 @@ fn unquoted(name: &str) -> &str {
 }
 
 fn no_backend(name: &str) -> Failure {
-    if registry::LEFT_OUT.contains(&name) {
+    not_among(name, registry::LEFT_OUT)
+}
+
+/// The same in a program that was built without some backends.
+fn not_among(name: &str, left_out: &[&str]) -> Failure {
+    if left_out.contains(&name) {
         return Failure::usage(format!("this program was built without the backend `{name}`"))
             .help(format!("its cargo feature adds it: `cargo build --release --features {name}`"));
     }
@@ -350,6 +355,14 @@ mod tests {
             driver: None,
             properties: BTreeMap::new(),
         }
+    }
+
+    #[test]
+    fn a_backend_that_was_left_out_is_refused_with_its_feature() {
+        let left_out = format!("{:?}", not_among("wgpu", &["cpu", "wgpu"]));
+        assert!(left_out.contains("this program was built without the backend `wgpu`"), "{left_out}");
+        assert!(left_out.contains("`cargo build --release --features wgpu`"), "{left_out}");
+        assert_eq!(not_among("nope", &["wgpu"]).to_string().find("there is no backend `nope`; "), Some(0));
     }
 
     #[test]

@@ -207,7 +207,9 @@ fn no_scalars() {
         for function in scalar.functions.keys() {
             let x = Elements::zeros(scalar.id.format, 3 * function.arity());
             let error = compute(&device, scalar, *function, &x).unwrap_err();
-            assert!(error.is_nothing_written(), "{function} of {}: {error}", scalar.id);
+            // The shim's fences lie, and wgpu may notice it.
+            let told = error.is_nothing_written() || error.is_device_lost() && error.to_string().contains("gave up");
+            assert!(told, "{function} of {}: {error}", scalar.id);
         }
     }
 }

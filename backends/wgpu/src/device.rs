@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 use crate::adapter::Found;
 use crate::matrix::Kernel;
 use crate::scalar::{self, CALLS};
-use crate::session::Session;
+use crate::session::{Session, Work};
 
 /// An adapter of wgpu, opened when it is first asked to compute.
 pub struct WgpuDevice {
@@ -58,7 +58,9 @@ impl WgpuDevice {
     ) -> Result<Elements, Error> {
         let inputs = [batch.a.bytes(), batch.b.bytes(), batch.c.bytes()];
         let session = self.session(opened)?;
-        let bytes = session.run(&kernel.shader(), &inputs, &kernel.tile_bytes(), batch.tiles);
+        let work =
+            Work { source: &kernel.shader(), inputs: &inputs, tile_bytes: &kernel.tile_bytes(), tiles: batch.tiles };
+        let bytes = session.run(&work);
         Elements::from_bytes(id.d, bytes.map_err(|error| error.context(id))?)
     }
 }
@@ -103,7 +105,9 @@ impl Device for WgpuDevice {
         padded.resize(workgroups * tile_bytes[0], 0);
         let mut opened = self.opened();
         let session = self.session(&mut opened)?;
-        let bytes = session.run(&scalar::shader(format, function), &[&padded], &tile_bytes, workgroups);
+        let source = scalar::shader(format, function);
+        let work = Work { source: &source, inputs: &[&padded], tile_bytes: &tile_bytes, tiles: workgroups };
+        let bytes = session.run(&work);
         let mut bytes = bytes.map_err(|error| error.context(format!("{function} of {}", scalar.id)))?;
         bytes.truncate(calls * result.storage_bytes());
         Elements::from_bytes(result, bytes)

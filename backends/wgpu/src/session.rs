@@ -29,6 +29,18 @@ struct Reports {
     lost: Option<String>,
 }
 
+/// What a shader is run on.
+pub(crate) struct Work<'a> {
+    /// The shader.
+    pub(crate) source: &'a str,
+    /// The bytes of its first bindings.
+    pub(crate) inputs: &'a [&'a [u8]],
+    /// Bytes of one tile in each binding, the output's last; multiples of 4.
+    pub(crate) tile_bytes: &'a [usize],
+    /// How many there are.
+    pub(crate) tiles: usize,
+}
+
 pub(crate) struct Session {
     device: wgpu::Device,
     queue: wgpu::Queue,
@@ -111,24 +123,17 @@ impl Session {
         Ok(session)
     }
 
-    /// Computes every tile, one workgroup each: `inputs` are the bytes of the first bindings, `tile_bytes` those of one
-    /// tile in each binding, the output's last. All are multiples of 4.
+    /// Computes every tile, one workgroup each.
     ///
     /// # Errors
     /// Also if the output of a tile still holds what was there before. After [`Error::is_device_lost`], and after a time
     /// limit, every call fails.
-    pub(crate) fn run(
-        &mut self,
-        source: &str,
-        inputs: &[&[u8]],
-        tile_bytes: &[usize],
-        tiles: usize,
-    ) -> Result<Vec<u8>, Error> {
+    pub(crate) fn run(&mut self, work: &Work<'_>) -> Result<Vec<u8>, Error> {
         if let Some(error) = &self.dead {
             return Err(error.clone());
         }
         // wgpu panics where a caller errs, and a driver's surprise may look to it like that.
-        let ran = catch_unwind(AssertUnwindSafe(|| self.run_chunks(source, inputs, tile_bytes, tiles)));
+        let ran = catch_unwind(AssertUnwindSafe(|| self.run_chunks(work)));
         let result =
             ran.unwrap_or_else(|payload| Err(Error::device_lost(format!("wgpu gave up: {}", crate::said(&*payload)))));
         if let Err(error) = &result
@@ -139,13 +144,8 @@ impl Session {
         result
     }
 
-    fn run_chunks(
-        &mut self,
-        source: &str,
-        inputs: &[&[u8]],
-        tile_bytes: &[usize],
-        tiles: usize,
-    ) -> Result<Vec<u8>, Error> {
+    fn run_chunks(&mut self, work: &Work<'_>) -> Result<Vec<u8>, Error> {
+        let &Work { source, inputs, tile_bytes, tiles } = work;
         let largest = *tile_bytes.iter().max().expect("an output at least");
         let output_bytes = *tile_bytes.last().expect("an output at least");
         if largest as u64 > self.max_buffer_bytes {

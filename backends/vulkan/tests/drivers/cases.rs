@@ -67,6 +67,11 @@ pub(crate) fn all() -> Vec<Case> {
             LAVAPIPE,
             Box::new(|| scalars::agrees_with_the_host(&device())),
         ),
+        case(
+            "lavapipe_scalars_keep_what_its_float_controls_promise",
+            LAVAPIPE,
+            Box::new(|| scalars::keeps_its_float_controls(&device())),
+        ),
         case("no_loader_is_a_refusal", "none", Box::new(no_loader)),
         case("no_driver_is_a_refusal_that_says_where_was_searched", "none", Box::new(no_driver)),
         Case {

@@ -1,7 +1,7 @@
 //! Scalar arithmetic on lavapipe against the host's, which is that of IEEE 754 in f64.
 
 use half::f16;
-use mxprobe_api::{Device, DotOrder, Elements, Format, ScalarFunction, ScalarId, compute};
+use mxprobe_api::{Decoded, Device, DotOrder, Elements, Format, ScalarFunction, ScalarId, compute};
 use mxprobe_vulkan::VulkanDevice;
 
 use crate::model::Random;
@@ -103,4 +103,65 @@ pub(crate) fn agrees_with_the_host(device: &VulkanDevice) {
         }
     }
     assert_eq!(compared, 9 * 12 * CALLS);
+}
+
+/// Whether subnormals of a format are flushed on lavapipe, *measured*: its threads run with DAZ and FTZ set, and f16 is
+/// computed in f32, where its subnormals are normal. Its driver offers neither `DenormPreserve` nor `DenormFlushToZero`.
+fn flushes(format: Format) -> bool {
+    format != Format::F16
+}
+
+fn flushed(format: Format, bits: u64) -> u64 {
+    let sign = bits & 1 << (format.bits() - 1);
+    if flushes(format) && bits ^ sign < 1 << format.fraction_bits() { sign } else { bits }
+}
+
+/// Where the driver breaks what its float controls promise, *measured*: with rounding to nearest even asked for, an f64
+/// above the range of f32 becomes NaN as an f16, not infinity.
+fn breaks(id: &ScalarId, function: ScalarFunction, x: u64) -> bool {
+    let beyond = value(id.format, x).abs() > f64::from(f32::MAX) && value(id.format, x).is_finite();
+    id.format == Format::F64 && id.has("rne") && function == ScalarFunction::Convert { to: Format::F16 } && beyond
+}
+
+/// Operands of any bits: what the driver's float controls promise is kept, and where they promise nothing, subnormals
+/// are what was measured.
+pub(crate) fn keeps_its_float_controls(device: &VulkanDevice) {
+    use ScalarFunction as F;
+    let properties = &device.info().properties;
+    assert_eq!(properties["rounding_mode_rte_bits"], "16 32 64");
+    assert_eq!(properties["signed_zero_inf_nan_preserve_bits"], "16 32 64");
+    for none in ["denorm_preserve_bits", "denorm_flush_to_zero_bits", "rounding_mode_rtz_bits"] {
+        assert_eq!(properties[none], "none");
+    }
+    let mut random = Random(3);
+    let mut broken = 0;
+    for scalar in device.scalars() {
+        let format = scalar.id.format;
+        let single = |function: &&F| !matches!(function, F::Fma | F::MultiplyAdd | F::Dot4 { .. });
+        for function in scalar.functions.keys().filter(single) {
+            let (arity, to) = (function.arity(), function.result(format));
+            let x = Elements::from_bits(format, (0..CALLS * arity).map(|_| random.next() & format.mask()));
+            let got = compute(device, scalar, *function, &x).unwrap();
+            for (at, found) in got.iter().enumerate() {
+                let call: Vec<u64> = (0..arity).map(|operand| flushed(format, x.get(at * arity + operand))).collect();
+                let ieee = host(&scalar.id, *function, &call)[0];
+                // Tiny is what is tiny after rounding, as if exponents had no end: a result that becomes the smallest
+                // normal may be flushed.
+                let at_the_edge = ieee & (format.mask() >> 1) == 1 << to.fraction_bits();
+                let wanted = flushed(to, ieee);
+                if breaks(&scalar.id, *function, call[0]) {
+                    assert!(matches!(to.decode(found), Decoded::Nan { .. }), "the driver keeps its word: {call:x?}");
+                    broken += 1;
+                    continue;
+                }
+                let both_nan = [found, wanted].iter().all(|bits| matches!(to.decode(*bits), Decoded::Nan { .. }));
+                assert!(
+                    found == wanted || both_nan || at_the_edge,
+                    "{function} of {}: {call:x?}: {found:x}, not {wanted:x}",
+                    scalar.id
+                );
+            }
+        }
+    }
+    assert!(broken > CALLS / 4, "{broken}");
 }
