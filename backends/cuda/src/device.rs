@@ -4,7 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use cudarc::driver::{DriverError, result, sys};
 use mxprobe_api::{
     Device, DeviceInfo, DeviceKind, Driver as DriverInfo, Elements, Error, Issued, Operation, OperationId,
-    OperationSet, Refusal, TileBatch, self_test,
+    OperationSet, Refusal, Scalar, ScalarFunction, ScalarId, TileBatch, self_test,
 };
 
 use crate::capability::{Capability, Target};
@@ -13,6 +13,7 @@ use crate::instruction::{Instruction, Kind, table};
 use crate::layout::Layouts;
 use crate::opcodes::sha256;
 use crate::ptx::{Kernel, kernel};
+use crate::scalar::{self, ScalarKernel};
 use crate::session::Session;
 
 /// A CUDA device, opened when it is first asked to compute or compile.
@@ -24,6 +25,8 @@ pub struct CudaDevice {
     operations: OperationSet,
     refusals: Vec<Refusal>,
     instructions: BTreeMap<OperationId, (Instruction, Target)>,
+    scalars: Vec<Scalar>,
+    scalar_kernels: BTreeMap<(ScalarId, ScalarFunction), ScalarKernel>,
     opened: Mutex<Opened>,
 }
 
@@ -89,6 +92,8 @@ impl CudaDevice {
             operations: OperationSet::new(),
             refusals: Vec::new(),
             instructions: BTreeMap::new(),
+            scalars: Vec::new(),
+            scalar_kernels: BTreeMap::new(),
             opened: Mutex::default(),
         };
         if capability < Capability::new(7, 0) {
@@ -103,23 +108,32 @@ impl CudaDevice {
         for instruction in table() {
             let Some(target) = instruction.availability.target(capability) else { continue };
             if target.version > driver.ptx() {
-                device.refusals.push(Refusal {
-                    what: instruction.id.to_string(),
-                    reason: Error::unsupported(format!(
-                        "it needs PTX {}, and the driver's CUDA {} accepts up to {}",
-                        target.version,
-                        driver.release(),
-                        driver.ptx()
-                    )),
-                    help: Some("a later driver brings it".into()),
-                });
+                device.refusals.push(too_late(instruction.id.to_string(), target, driver));
                 continue;
             }
             let operation = operation(&instruction);
             device.operations.insert(instruction.id.clone(), operation);
             device.instructions.insert(instruction.id.clone(), (instruction, target));
         }
+        device.add_scalars(driver);
         Ok(device)
+    }
+
+    fn add_scalars(&mut self, driver: Driver) {
+        let mut scalars: BTreeMap<ScalarId, Scalar> = BTreeMap::new();
+        for kernel in scalar::table(self.capability) {
+            if kernel.target.version > driver.ptx() {
+                let what = format!("{} of {}", kernel.function, kernel.id);
+                self.refusals.push(too_late(what, kernel.target, driver));
+                continue;
+            }
+            let (id, function) = (kernel.id.clone(), kernel.function);
+            let empty = || Scalar { id: id.clone(), functions: BTreeMap::new() };
+            let functions = &mut scalars.entry(id.clone()).or_insert_with(empty).functions;
+            functions.insert(function, Some(kernel.instruction.clone()));
+            self.scalar_kernels.insert((id, function), kernel);
+        }
+        self.scalars = scalars.into_values().collect();
     }
 
     /// The PTX of an operation's kernel.
@@ -146,6 +160,17 @@ impl CudaDevice {
         }
         Ok(opened.session.as_mut().expect("just opened"))
     }
+}
+
+/// A refusal of what needs a later version of PTX than the driver's.
+fn too_late(what: String, target: Target, driver: Driver) -> Refusal {
+    let reason = format!(
+        "it needs PTX {}, and the driver's CUDA {} accepts up to {}",
+        target.version,
+        driver.release(),
+        driver.ptx()
+    );
+    Refusal { what, reason: Error::unsupported(reason), help: Some("a later driver brings it".into()) }
 }
 
 fn made(instruction: &Instruction, target: Target) -> (Layouts, Kernel) {
@@ -225,6 +250,17 @@ impl Device for CudaDevice {
         let d = session.run(&operation.id, batch)?;
         opened.tested.insert(operation.id.clone());
         Ok(d)
+    }
+
+    fn scalars(&self) -> &[Scalar] {
+        &self.scalars
+    }
+
+    fn compute(&self, scalar: &Scalar, function: ScalarFunction, operands: &Elements) -> Result<Elements, Error> {
+        let kernel = self.scalar_kernels.get(&(scalar.id.clone(), function));
+        let kernel = kernel
+            .ok_or_else(|| Error::invalid(format!("{} has no {function} of {}", self.info.selector, scalar.id)))?;
+        self.session(&mut self.opened())?.compute(kernel, operands)
     }
 
     fn issued(&self, operation: &Operation) -> Result<Option<Issued>, Error> {
