@@ -45,6 +45,8 @@ struct Description {
     multiprocessors: u32,
     clock_khz: i32,
     pci: [i32; 3],
+    /// The one that Vulkan gives too, as 32 digits; empty where the driver does not tell.
+    uuid: String,
 }
 
 fn describe(ordinal: i32) -> Result<Description, Error> {
@@ -72,7 +74,13 @@ fn describe(ordinal: i32) -> Result<Description, Error> {
             Attribute::CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID,
         ]
         .map(|which| number(which).unwrap_or(0)),
+        uuid: result::device::get_uuid(device).map_or_else(|_| String::new(), hex),
     })
+}
+
+/// The 16 bytes of a UUID, high digits first.
+fn hex(uuid: sys::CUuuid) -> String {
+    uuid.bytes.iter().map(|byte| format!("{:02x}", byte.cast_unsigned())).collect()
 }
 
 impl CudaDevice {
@@ -194,14 +202,20 @@ fn operation(instruction: &Instruction) -> Operation {
 fn info(driver: Driver, ordinal: i32, description: &Description) -> DeviceInfo {
     let capability = description.capability;
     let [domain, bus, slot] = description.pci;
-    let properties = [
+    let mut properties: BTreeMap<String, String> = [
         ("compute_capability", capability.to_string()),
         ("clock_khz", description.clock_khz.to_string()),
         ("memory_bytes", description.memory_bytes.to_string()),
         ("multiprocessors", description.multiprocessors.to_string()),
-        ("pci", format!("{domain:04x}:{bus:02x}:{slot:02x}")),
+        // A GPU is function 0 of its slot.
+        ("pci_bus_id", format!("{domain:04x}:{bus:02x}:{slot:02x}.0")),
         ("ptx_accepted", driver.ptx().to_string()),
-    ];
+    ]
+    .map(|(key, value)| (key.to_owned(), value))
+    .into();
+    if !description.uuid.is_empty() {
+        properties.insert("device_uuid".to_owned(), description.uuid.clone());
+    }
     DeviceInfo {
         backend: "cuda".into(),
         selector: format!("cuda:{ordinal}"),
@@ -215,7 +229,7 @@ fn info(driver: Driver, ordinal: i32, description: &Description) -> DeviceInfo {
             version: kernel_module_version().unwrap_or_else(|| format!("of CUDA {}", driver.release())),
             api_version: driver.release(),
         }),
-        properties: properties.map(|(key, value)| (key.to_owned(), value)).into(),
+        properties,
     }
 }
 

@@ -98,7 +98,8 @@ fn rounds() {
     let mut random = Random(3);
     let bits32: Vec<u64> = (0..3000).map(|_| (random.bits() & 0x80ff_ffff) | 0x3f00_0000).collect();
     let of = |bits: u64| f32::from_bits(u32::try_from(bits).unwrap());
-    let binary: [(ScalarFunction, fn(f32, f32) -> f32); 4] = [
+    type Binary = (ScalarFunction, fn(f32, f32) -> f32);
+    let binary: [Binary; 4] = [
         (ScalarFunction::Add, |a, b| a + b),
         (ScalarFunction::Subtract, |a, b| a - b),
         (ScalarFunction::Multiply, |a, b| a * b),
@@ -124,7 +125,12 @@ fn rounds() {
             for (at, pair) in bits32.chunks(2).enumerate() {
                 let exact = wide(f64::from(of(pair[0])), f64::from(of(pair[1])));
                 let [down, up, toward] = [down[at], up[at], toward[at]].map(|bits| f64::from(of(bits)));
-                assert!(down <= exact && exact <= up && (down == up) == (down == exact), "{function} {pair:x?}");
+                assert!(
+                    down <= exact
+                        && exact <= up
+                        && (down.to_bits() == up.to_bits()) == (down.to_bits() == exact.to_bits()),
+                    "{function} {pair:x?}"
+                );
                 assert_eq!(toward.to_bits(), if exact < 0.0 { up } else { down }.to_bits(), "{function} {pair:x?}");
             }
         }
