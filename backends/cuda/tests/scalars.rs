@@ -4,21 +4,28 @@
 
 use std::process::Command;
 
-use mxprobe_api::{Device, DotOrder, Elements, Format, Scalar, ScalarFunction, compute};
+use mxprobe_api::{Device, DotOrder, Elements, Error, Format, Scalar, ScalarFunction, compute};
 use mxprobe_cuda::{CudaBackend, CudaDevice};
 
 /// Runs one of the ignored tests in a process that finds the double as its driver: which library that is, is decided once
 /// a process.
 #[track_caller]
 fn on_double(test: &str) {
+    on_faulty(test, "");
+}
+
+/// As [`on_double`], with a fault where it is not empty.
+#[track_caller]
+fn on_faulty(test: &str, fault: &str) {
     let folder = tempfile::tempdir().unwrap();
     mxprobe_cuda_double::install(folder.path()).unwrap();
-    let said = Command::new(std::env::current_exe().unwrap())
-        .args(["--ignored", "--exact", test])
-        .env("LD_LIBRARY_PATH", folder.path())
-        .env("MXPROBE_DOUBLE_MODEL", "a100")
-        .output()
-        .unwrap();
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--ignored", "--exact", test]).env("LD_LIBRARY_PATH", folder.path());
+    command.env("MXPROBE_DOUBLE_MODEL", "a100").env_remove("MXPROBE_DOUBLE_FAULT");
+    if !fault.is_empty() {
+        command.env("MXPROBE_DOUBLE_FAULT", fault);
+    }
+    let said = command.output().unwrap();
     let out = String::from_utf8_lossy(&said.stdout);
     assert!(said.status.success() && out.contains("1 passed"), "{out}{}", String::from_utf8_lossy(&said.stderr));
 }
@@ -38,11 +45,54 @@ fn what_has_no_direction_is_contracted() {
     on_double("contracts");
 }
 
+#[test]
+fn memory_that_no_launch_wrote_is_no_result() {
+    on_faulty("writes_nothing", "silent");
+}
+
+#[test]
+fn what_the_compiler_refuses_is_told_with_the_name_of_the_function() {
+    on_faulty("is_refused", "invalid-ptx");
+}
+
+#[test]
+fn a_launch_that_fails_for_good_loses_the_device() {
+    on_faulty("loses_the_device", "launch-async");
+}
+
+/// What an addition ends with.
+fn failed() -> Error {
+    let device = device();
+    let operands = Elements::from_bits(Format::F32, [0x3f80_0000; 6]);
+    compute(&device, member(&device, "scalar.f32.rz"), ScalarFunction::Add, &operands).unwrap_err()
+}
+
+#[test]
+#[ignore = "another test runs it on the double"]
+fn writes_nothing() {
+    let error = failed();
+    assert!(error.is_nothing_written() && error.to_string().contains("call 0 of 3"), "{error}");
+}
+
+#[test]
+#[ignore = "another test runs it on the double"]
+fn is_refused() {
+    let error = failed().to_string();
+    assert!(error.contains("add of scalar.f32.rz") && error.contains("CUDA_ERROR_INVALID_PTX"), "{error}");
+}
+
+#[test]
+#[ignore = "another test runs it on the double"]
+fn loses_the_device() {
+    let error = failed();
+    assert!(error.is_device_lost(), "{error}");
+}
+
 fn device() -> CudaDevice {
     let (mut devices, refusals) = CudaBackend::new().devices();
     assert_eq!(devices.len(), 1, "{refusals:?}");
     let device = devices.remove(0);
-    assert!(device.info().emulated);
+    assert!(device.info().emulated && device.info().properties["device_uuid"].len() == 32);
     device
 }
 
