@@ -143,3 +143,79 @@ fn reports_with_nothing_in_common_differ() {
     assert!(comparison.differ && comparison.matches.is_empty());
     assert_eq!(comparison.alone.len(), 2);
 }
+
+/// The report as another backend of the same machine would make it, with one property.
+fn reached(report: &Report, backend: &str, property: (&str, &str)) -> Report {
+    let mut report = report.clone();
+    report.device.backend = backend.into();
+    report.device.kind = mxprobe::report::Kind::Hardware;
+    report.device.emulated = false;
+    report.device.properties.insert(property.0.into(), property.1.into());
+    report
+}
+
+fn same_device(left: &Report, right: &Report) -> Option<String> {
+    sides(&[left, right]).notes.into_iter().find(|note| note.contains("A and B are the same device"))
+}
+
+#[test]
+fn a_device_that_two_backends_reach_is_recognised_and_its_unit_is_compared() {
+    let uuid = ("device_uuid", "00112233445566778899aabbccddeeff");
+    let base = report("a100.json");
+    let (cuda, vulkan) = (reached(&base, "cuda", uuid), reached(&base, "vulkan", uuid));
+    let note = same_device(&cuda, &vulkan).expect("the UUID is the same");
+    assert!(note.contains("reached through cuda and vulkan: the same unit answers, as far as 3 operations"), "{note}");
+    let other = changed(&vulkan, "rounding.result", |finding| finding.value = Some(json!("RNE")));
+    let note = same_device(&cuda, &other).expect("the UUID is the same");
+    assert!(note.contains("not the same unit answers") && note.contains("1 of 3 operations in common"), "{note}");
+    let place = ("pci_bus_id", "0000:01:00.0");
+    let note = same_device(&reached(&base, "cuda", place), &reached(&base, "vulkan", place));
+    assert!(note.is_some_and(|note| note.contains("pci_bus_id 0000:01:00.0")));
+    let mut without = reached(&base, "wgpu", uuid);
+    without.operations.clear();
+    let note = same_device(&cuda, &without).expect("the UUID is the same");
+    assert!(note.contains("it is open whether the same unit answers"), "{note}");
+}
+
+#[test]
+fn devices_that_only_look_alike_are_not_taken_for_one() {
+    let uuid = ("device_uuid", "00112233445566778899aabbccddeeff");
+    let base = report("a100.json");
+    let cuda = reached(&base, "cuda", uuid);
+    let vulkan = |change: &dyn Fn(&mut Report)| {
+        let mut other = reached(&base, "vulkan", uuid);
+        change(&mut other);
+        other
+    };
+    type Change = (&'static str, fn(&mut Report));
+    let changes: [Change; 6] = [
+        ("another UUID", |report| drop(report.device.properties.insert("device_uuid".into(), "01".repeat(16)))),
+        ("the same backend", |report| report.device.backend = "cuda".into()),
+        ("a double", |report| report.device.emulated = true),
+        ("a model", |report| report.device.kind = mxprobe::report::Kind::Model),
+        ("another machine", |report| report.host.cpu = Some("another CPU".into())),
+        ("no UUID", |report| drop(report.device.properties.remove("device_uuid"))),
+    ];
+    for (what, change) in changes {
+        assert_eq!(same_device(&cuda, &vulkan(&change)), None, "{what}");
+    }
+    let makes = |id: &str| {
+        let mut report = vulkan(&|_| ());
+        report.device.properties.insert("device_id".into(), id.into());
+        report
+    };
+    let mut wgpu = makes("0x2684");
+    wgpu.device.backend = "wgpu".into();
+    assert_eq!(same_device(&makes("0x73bf"), &wgpu), None);
+    assert!(same_device(&makes("0x2684"), &wgpu).is_some());
+    let zeros = ("device_uuid", "00000000000000000000000000000000");
+    assert_eq!(same_device(&reached(&base, "cuda", zeros), &reached(&base, "vulkan", zeros)), None);
+    // The UUID decides where both have one, whatever the place.
+    let elsewhere = vulkan(&|report| {
+        report.device.properties.insert(uuid.0.into(), "01".repeat(16));
+        report.device.properties.insert("pci_bus_id".into(), "0000:01:00.0".into());
+    });
+    let mut placed = cuda.clone();
+    placed.device.properties.insert("pci_bus_id".into(), "0000:01:00.0".into());
+    assert_eq!(same_device(&placed, &elsewhere), None);
+}

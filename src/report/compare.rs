@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{DriverRecord, Evidence, Finding, Kind, OperationReport, Outcome, Report, matching, words};
+use super::{DriverRecord, Evidence, Finding, Kind, OperationReport, Outcome, Report, matching, same_device, words};
 
 /// The schema version of a comparison.
 pub const COMPARISON_SCHEMA: &str = "mxprobe-comparison/1.0";
@@ -178,7 +178,7 @@ pub fn compare(reports: &[(String, Report)]) -> Comparison {
     Comparison {
         schema: COMPARISON_SCHEMA.into(),
         differ,
-        notes: notes(&sides, &matches),
+        notes: notes(&reports, &sides, &matches),
         reports: sides,
         matches,
         alone,
@@ -306,7 +306,7 @@ fn answer(finding: &Finding, id: &OperationId) -> Answer {
 }
 
 /// The measured answers of a report; empty if any is missing.
-fn keys(probe: &str, answers: &[Answer]) -> BTreeSet<String> {
+pub(super) fn keys(probe: &str, answers: &[Answer]) -> BTreeSet<String> {
     let keys: Option<BTreeSet<String>> =
         answers.iter().map(|answer| answer.value.as_ref().map(|value| key(probe, value))).collect();
     keys.unwrap_or_default()
@@ -405,7 +405,7 @@ fn join(found: &mut Match, other: Match) {
 }
 
 /// Which sides are the same device, and how operations with other ids were matched.
-fn notes(sides: &[Side], matches: &[Match]) -> Vec<String> {
+fn notes(reports: &[&Report], sides: &[Side], matches: &[Match]) -> Vec<String> {
     let mut devices: BTreeMap<(&str, &str), Vec<&Side>> = BTreeMap::new();
     for side in sides {
         devices.entry((&side.backend, &side.fingerprint)).or_default().push(side);
@@ -422,6 +422,7 @@ fn notes(sides: &[Side], matches: &[Match]) -> Vec<String> {
         };
         notes.push(format!("{labels} are the same device, {backend} {fingerprint}, {words}"));
     }
+    notes.extend(same_device::notes(reports, sides, matches));
     let has = |by: MatchedBy| matches.iter().any(|found| found.by == by);
     if has(MatchedBy::Formats) {
         notes.push("operations with different names are compared where formats, k and qualifiers are equal".into());

@@ -15,6 +15,7 @@ mod pages;
 pub mod plain;
 mod plot;
 mod provenance;
+mod same_device;
 mod screen;
 mod table;
 mod unfinished;

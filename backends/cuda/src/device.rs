@@ -4,7 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use cudarc::driver::{DriverError, result, sys};
 use mxprobe_api::{
     Device, DeviceInfo, DeviceKind, Driver as DriverInfo, Elements, Error, Issued, Operation, OperationId,
-    OperationSet, Refusal, TileBatch, self_test,
+    OperationSet, Refusal, Scalar, ScalarFunction, ScalarId, TileBatch, self_test,
 };
 
 use crate::capability::{Capability, Target};
@@ -13,6 +13,7 @@ use crate::instruction::{Instruction, Kind, table};
 use crate::layout::Layouts;
 use crate::opcodes::sha256;
 use crate::ptx::{Kernel, kernel};
+use crate::scalar::{self, ScalarKernel};
 use crate::session::Session;
 
 /// A CUDA device, opened when it is first asked to compute or compile.
@@ -24,6 +25,8 @@ pub struct CudaDevice {
     operations: OperationSet,
     refusals: Vec<Refusal>,
     instructions: BTreeMap<OperationId, (Instruction, Target)>,
+    scalars: Vec<Scalar>,
+    scalar_kernels: BTreeMap<(ScalarId, ScalarFunction), ScalarKernel>,
     opened: Mutex<Opened>,
 }
 
@@ -42,6 +45,8 @@ struct Description {
     multiprocessors: u32,
     clock_khz: i32,
     pci: [i32; 3],
+    /// The one that Vulkan gives too, as 32 digits; empty where the driver does not tell.
+    uuid: String,
 }
 
 fn describe(ordinal: i32) -> Result<Description, Error> {
@@ -69,7 +74,13 @@ fn describe(ordinal: i32) -> Result<Description, Error> {
             Attribute::CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID,
         ]
         .map(|which| number(which).unwrap_or(0)),
+        uuid: result::device::get_uuid(device).map_or_else(|_| String::new(), hex),
     })
+}
+
+/// The 16 bytes of a UUID, high digits first.
+fn hex(uuid: sys::CUuuid) -> String {
+    uuid.bytes.iter().map(|byte| format!("{:02x}", byte.cast_unsigned())).collect()
 }
 
 impl CudaDevice {
@@ -89,6 +100,8 @@ impl CudaDevice {
             operations: OperationSet::new(),
             refusals: Vec::new(),
             instructions: BTreeMap::new(),
+            scalars: Vec::new(),
+            scalar_kernels: BTreeMap::new(),
             opened: Mutex::default(),
         };
         if capability < Capability::new(7, 0) {
@@ -103,23 +116,32 @@ impl CudaDevice {
         for instruction in table() {
             let Some(target) = instruction.availability.target(capability) else { continue };
             if target.version > driver.ptx() {
-                device.refusals.push(Refusal {
-                    what: instruction.id.to_string(),
-                    reason: Error::unsupported(format!(
-                        "it needs PTX {}, and the driver's CUDA {} accepts up to {}",
-                        target.version,
-                        driver.release(),
-                        driver.ptx()
-                    )),
-                    help: Some("a later driver brings it".into()),
-                });
+                device.refusals.push(too_late(instruction.id.to_string(), target, driver));
                 continue;
             }
             let operation = operation(&instruction);
             device.operations.insert(instruction.id.clone(), operation);
             device.instructions.insert(instruction.id.clone(), (instruction, target));
         }
+        device.add_scalars(driver);
         Ok(device)
+    }
+
+    fn add_scalars(&mut self, driver: Driver) {
+        let mut scalars: BTreeMap<ScalarId, Scalar> = BTreeMap::new();
+        for kernel in scalar::table(self.capability) {
+            if kernel.target.version > driver.ptx() {
+                let what = format!("{} of {}", kernel.function, kernel.id);
+                self.refusals.push(too_late(what, kernel.target, driver));
+                continue;
+            }
+            let (id, function) = (kernel.id.clone(), kernel.function);
+            let empty = || Scalar { id: id.clone(), functions: BTreeMap::new() };
+            let functions = &mut scalars.entry(id.clone()).or_insert_with(empty).functions;
+            functions.insert(function, Some(kernel.instruction.clone()));
+            self.scalar_kernels.insert((id, function), kernel);
+        }
+        self.scalars = scalars.into_values().collect();
     }
 
     /// The PTX of an operation's kernel.
@@ -148,6 +170,17 @@ impl CudaDevice {
     }
 }
 
+/// A refusal of what needs a later version of PTX than the driver's.
+fn too_late(what: String, target: Target, driver: Driver) -> Refusal {
+    let reason = format!(
+        "it needs PTX {}, and the driver's CUDA {} accepts up to {}",
+        target.version,
+        driver.release(),
+        driver.ptx()
+    );
+    Refusal { what, reason: Error::unsupported(reason), help: Some("a later driver brings it".into()) }
+}
+
 fn made(instruction: &Instruction, target: Target) -> (Layouts, Kernel) {
     let layouts = Layouts::of(instruction);
     let kernel = kernel(instruction, &layouts, target);
@@ -169,14 +202,20 @@ fn operation(instruction: &Instruction) -> Operation {
 fn info(driver: Driver, ordinal: i32, description: &Description) -> DeviceInfo {
     let capability = description.capability;
     let [domain, bus, slot] = description.pci;
-    let properties = [
+    let mut properties: BTreeMap<String, String> = [
         ("compute_capability", capability.to_string()),
         ("clock_khz", description.clock_khz.to_string()),
         ("memory_bytes", description.memory_bytes.to_string()),
         ("multiprocessors", description.multiprocessors.to_string()),
-        ("pci", format!("{domain:04x}:{bus:02x}:{slot:02x}")),
+        // A GPU is function 0 of its slot.
+        ("pci_bus_id", format!("{domain:04x}:{bus:02x}:{slot:02x}.0")),
         ("ptx_accepted", driver.ptx().to_string()),
-    ];
+    ]
+    .map(|(key, value)| (key.to_owned(), value))
+    .into();
+    if !description.uuid.is_empty() {
+        properties.insert("device_uuid".to_owned(), description.uuid.clone());
+    }
     DeviceInfo {
         backend: "cuda".into(),
         selector: format!("cuda:{ordinal}"),
@@ -190,7 +229,7 @@ fn info(driver: Driver, ordinal: i32, description: &Description) -> DeviceInfo {
             version: kernel_module_version().unwrap_or_else(|| format!("of CUDA {}", driver.release())),
             api_version: driver.release(),
         }),
-        properties: properties.map(|(key, value)| (key.to_owned(), value)).into(),
+        properties,
     }
 }
 
@@ -225,6 +264,17 @@ impl Device for CudaDevice {
         let d = session.run(&operation.id, batch)?;
         opened.tested.insert(operation.id.clone());
         Ok(d)
+    }
+
+    fn scalars(&self) -> &[Scalar] {
+        &self.scalars
+    }
+
+    fn compute(&self, scalar: &Scalar, function: ScalarFunction, operands: &Elements) -> Result<Elements, Error> {
+        let kernel = self.scalar_kernels.get(&(scalar.id.clone(), function));
+        let kernel = kernel
+            .ok_or_else(|| Error::invalid(format!("{} has no {function} of {}", self.info.selector, scalar.id)))?;
+        self.session(&mut self.opened())?.compute(kernel, operands)
     }
 
     fn issued(&self, operation: &Operation) -> Result<Option<Issued>, Error> {

@@ -1,12 +1,15 @@
 //! Every kernel of a capability as text, for those who assemble them without a device.
 
-use mxprobe_api::{Error, Issued, OperationId};
+use std::collections::BTreeMap;
+
+use mxprobe_api::{Error, Issued, OperationId, ScalarFunction, ScalarId};
 
 use crate::capability::{Capability, Target};
 use crate::instruction::{Instruction, table};
 use crate::layout::Layouts;
-use crate::opcodes::Code;
-use crate::ptx::kernel;
+use crate::opcodes::{Code, scalar_counts};
+use crate::ptx::{header, kernel};
+use crate::scalar;
 
 /// A kernel's text, for one operation on one capability.
 #[derive(Clone, Debug)]
@@ -48,4 +51,40 @@ impl KernelText {
 /// If this is no cubin.
 pub fn issued(unit: &str, cubin: &[u8], capability: Capability) -> Result<Issued, Error> {
     Code::of(cubin, capability).map(|code| code.issued(unit, cubin))
+}
+
+/// Every scalar kernel of a capability in one text, an entry each: assembled at once, since there are hundreds.
+#[derive(Clone, Debug)]
+pub struct ScalarText {
+    /// The PTX.
+    pub ptx: String,
+    /// The function behind each entry.
+    pub entries: BTreeMap<String, (ScalarId, ScalarFunction)>,
+    capability: Capability,
+}
+
+impl ScalarText {
+    /// The text for a capability, whatever its driver's version.
+    #[must_use]
+    pub fn all(capability: Capability) -> Self {
+        let kernels = scalar::table(capability);
+        let latest = kernels.iter().map(|kernel| kernel.target).max_by_key(|target| target.version);
+        let mut ptx = latest.map_or_else(String::new, header);
+        let mut entries = BTreeMap::new();
+        for (at, kernel) in kernels.into_iter().enumerate() {
+            let name = format!("scalar{at}");
+            ptx.push_str(&kernel.entry(&name));
+            entries.insert(name, (kernel.id, kernel.function));
+        }
+        Self { ptx, entries, capability }
+    }
+
+    /// The arithmetic instructions that the machine code of each entry consists of, and how many; integer arithmetic,
+    /// which addresses take too, is left out.
+    ///
+    /// # Errors
+    /// If this is no cubin.
+    pub fn counts(&self, cubin: &[u8]) -> Result<BTreeMap<String, BTreeMap<&'static str, usize>>, Error> {
+        scalar_counts(cubin, self.capability)
+    }
 }

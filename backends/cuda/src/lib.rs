@@ -5,6 +5,9 @@
 //! scales; `wgmma.…` on compute capability 9.0; `tcgen05.…` on 10.x and 11.0. A device offers what its capability has and
 //! its driver's version of PTX can say.
 //!
+//! Beside them stand the scalar units: `add`, `mul`, `div`, `sqrt`, `fma` and `cvt` in each direction and with `.ftz`, the
+//! approximations, and what the driver's compiler makes of `mul` and `add` where it may contract them.
+//!
 //! Operands are laid out on the host, so that every register is loaded as it lies. Before an operation's first batch its
 //! layout is checked with sums of small integers, output memory is filled before every launch, so that memory which
 //! the device never wrote is not taken for a result, and the machine code that the driver made is read for the instructions
@@ -19,6 +22,7 @@ mod layout;
 mod link;
 mod opcodes;
 mod ptx;
+mod scalar;
 mod session;
 mod tensor;
 
@@ -26,7 +30,7 @@ use mxprobe_api::{Backend, Device, Discovery, Refusal};
 
 pub use capability::{Capability, PtxVersion, Target};
 pub use device::CudaDevice;
-pub use kernels::{KernelText, issued};
+pub use kernels::{KernelText, ScalarText, issued};
 
 /// The backend `cuda`.
 ///

@@ -45,6 +45,60 @@ const HMMA_884: (u16, &str) = (0x236, "HMMA.884");
 /// A call, which no kernel of ours contains: the compiler put a routine in the place of an instruction.
 const CALL: (u16, &str) = (0x944, "CALL");
 
+/// Opcodes of scalar arithmetic without the three bits that say where operands come from.
+const SCALAR_OPCODES: &[(u16, &str)] = &[
+    (0x020, "FMUL"),
+    (0x021, "FADD"),
+    (0x023, "FFMA"),
+    (0x028, "DMUL"),
+    (0x029, "DADD"),
+    (0x02b, "DFMA"),
+    (0x030, "HADD2"),
+    (0x031, "HFMA2"),
+    (0x032, "HMUL2"),
+    (0x03e, "F2FP"),
+    (0x045, "I2FP"),
+    (0x102, "FCHK"),
+    (0x104, "F2F"),
+    (0x110, "F2F"),
+    (0x105, "F2I"),
+    (0x111, "F2I"),
+    (0x106, "I2F"),
+    (0x112, "I2F"),
+    (0x108, "MUFU"),
+    (0x144, "CALL"),
+];
+
+/// Of capabilities before 10.0; the opcode means something else later.
+const HFMA2_MMA: (u16, &str) = (0x035, "HFMA2.MMA");
+
+/// The scalar instructions in each section of code, by the name of its entry.
+///
+/// # Errors
+/// If it is no ELF file.
+pub(crate) fn scalar_counts(
+    cubin: &[u8],
+    capability: Capability,
+) -> Result<BTreeMap<String, BTreeMap<&'static str, usize>>, Error> {
+    let has_both = capability < Capability::new(10, 0);
+    let known = SCALAR_OPCODES.iter().chain(has_both.then_some(&HFMA2_MMA));
+    let known: BTreeMap<u16, &'static str> = known.copied().collect();
+    let file = object::File::parse(cubin).map_err(|error| Error::driver(format!("this is no ELF file: {error}")))?;
+    let mut counts: BTreeMap<String, BTreeMap<&'static str, usize>> = BTreeMap::new();
+    for section in file.sections() {
+        let Some(entry) = section.name().ok().and_then(|name| name.strip_prefix(".text.")) else { continue };
+        let bytes = section.data().map_err(|error| Error::driver(format!("a section cannot be read: {error}")))?;
+        let found = counts.entry(entry.to_owned()).or_default();
+        for instruction in bytes.chunks_exact(16) {
+            let opcode = u16::from_le_bytes([instruction[0], instruction[1]]) & 0x1ff;
+            if let Some(name) = known.get(&opcode) {
+                *found.entry(name).or_insert(0) += 1;
+            }
+        }
+    }
+    Ok(counts)
+}
+
 /// What the code of a kernel consists of.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Code {

@@ -36,7 +36,7 @@ pub(crate) fn kernel(instruction: &Instruction, layouts: &Layouts, target: Targe
 }
 
 /// Lines of text, four spaces in.
-#[derive(Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Body(String);
 
 impl Body {
@@ -55,12 +55,18 @@ impl Body {
 
 /// The text of a module with the one entry.
 pub(crate) fn module(target: Target, parameters: &[&str], threads: u32, body: &Body) -> String {
+    header(target) + &entry(ENTRY, parameters, threads, body)
+}
+
+/// What a module begins with.
+pub(crate) fn header(target: Target) -> String {
+    format!(".version {}\n.target {}\n.address_size 64\n\n", target.version, target.name)
+}
+
+/// An entry: pointers, then a count.
+pub(crate) fn entry(name: &str, parameters: &[&str], threads: u32, body: &Body) -> String {
     let pointers = parameters.iter().map(|name| format!("    .param .u64 {name},\n")).collect::<String>();
-    format!(
-        ".version {}\n.target {}\n.address_size 64\n\n.visible .entry {ENTRY}(\n{pointers}    .param .u32 count\n)\n\
-         .maxntid {threads}, 1, 1\n{{\n{}}}\n",
-        target.version, target.name, body.0
-    )
+    format!(".visible .entry {name}(\n{pointers}    .param .u32 count\n)\n.maxntid {threads}, 1, 1\n{{\n{}}}\n", body.0)
 }
 
 /// `{%a0, %a1}`.

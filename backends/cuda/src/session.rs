@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use cudarc::driver::{CudaContext, CudaFunction, CudaStream, DriverError, LaunchConfig, PushKernelArg};
 use cudarc::nvrtc::Ptx;
-use mxprobe_api::{Elements, Error, Issued, OperationId, TileBatch};
+use mxprobe_api::{Elements, Error, Issued, OperationId, ScalarFunction, ScalarId, TileBatch};
 
 use crate::capability::Capability;
 use crate::driver::failure;
@@ -14,6 +14,7 @@ use crate::layout::{Layout, Layouts};
 use crate::link::link;
 use crate::opcodes::Code;
 use crate::ptx::{ENTRY, Kernel};
+use crate::scalar::{self, ScalarKernel};
 
 /// The most bytes of one operand that a launch takes.
 const BYTES_PER_LAUNCH: usize = 64 << 20;
@@ -37,6 +38,7 @@ pub(crate) struct Session {
     multiprocessors: u32,
     capability: Capability,
     compiled: HashMap<OperationId, Compiled>,
+    scalars: HashMap<(ScalarId, ScalarFunction), CudaFunction>,
 }
 
 fn called(call: &'static str) -> impl Fn(DriverError) -> Error {
@@ -50,7 +52,7 @@ impl Session {
         // SAFETY: everything here is on one stream, and no buffer outlives the call that made it.
         unsafe { context.disable_event_tracking() };
         let stream = context.default_stream();
-        Ok(Self { context, stream, multiprocessors, capability, compiled: HashMap::new() })
+        Ok(Self { context, stream, multiprocessors, capability, compiled: HashMap::new(), scalars: HashMap::new() })
     }
 
     /// The kernel of an instruction, compiled at its first use.
@@ -70,9 +72,76 @@ impl Session {
         self.context.bind_to_thread().map_err(called("cuCtxSetCurrent"))?;
         let cubin = link(&kernel.text)?;
         let issued = Code::of(&cubin, self.capability)?.issued(unit, &cubin);
-        let module = self.context.load_module(Ptx::from_binary(cubin)).map_err(called("cuModuleLoadData"))?;
-        let function = module.load_function(ENTRY).map_err(called("cuModuleGetFunction"))?;
+        let function = self.load(cubin)?;
         Ok(Compiled { function, kernel, layouts, issued })
+    }
+
+    fn load(&self, cubin: Vec<u8>) -> Result<CudaFunction, Error> {
+        let module = self.context.load_module(Ptx::from_binary(cubin)).map_err(called("cuModuleLoadData"))?;
+        module.load_function(ENTRY).map_err(called("cuModuleGetFunction"))
+    }
+
+    /// Calls a scalar function once for each of its operands' whole calls; its kernel is compiled at its first use.
+    ///
+    /// # Errors
+    /// What the driver reports; [`Error::is_nothing_written`] with the first call whose result no launch wrote.
+    pub(crate) fn compute(&mut self, kernel: &ScalarKernel, operands: &Elements) -> Result<Elements, Error> {
+        let (key, name) = ((kernel.id.clone(), kernel.function), format!("{} of {}", kernel.function, kernel.id));
+        if !self.scalars.contains_key(&key) {
+            self.context.bind_to_thread().map_err(called("cuCtxSetCurrent"))?;
+            let function = link(&kernel.text(ENTRY)).and_then(|cubin| self.load(cubin));
+            self.scalars.insert(key.clone(), function.map_err(|error| error.context(&name))?);
+        }
+        let function = &self.scalars[&key];
+        let to = kernel.function.result(kernel.id.format);
+        let bytes_of_call = operands.format().storage_bytes() * kernel.function.arity();
+        let mut results = Vec::new();
+        for part in operands.bytes().chunks((BYTES_PER_LAUNCH / bytes_of_call).max(1) * bytes_of_call) {
+            let calls = part.len() / bytes_of_call;
+            let launch = |filling| self.launch_scalar(function, part, calls, to.storage_bytes(), filling);
+            let unwritten = |results: &[u8], filling: u8| -> Vec<usize> {
+                let elements = results.chunks_exact(to.storage_bytes()).enumerate();
+                elements.filter(|(_, one)| one.iter().all(|byte| *byte == filling)).map(|(at, _)| at).collect()
+            };
+            let mut found = launch(FILLINGS[0])?;
+            let suspects = unwritten(&found, FILLINGS[0]);
+            if !suspects.is_empty() {
+                found = launch(FILLINGS[1])?;
+                let still = unwritten(&found, FILLINGS[1]);
+                if let Some(call) = suspects.iter().find(|call| still.contains(call)) {
+                    return Err(Error::nothing_written(format!(
+                        "{name}: the launch succeeded and the result of call {call} of {calls} was never written"
+                    )));
+                }
+            }
+            results.extend_from_slice(&found);
+        }
+        Elements::from_bytes(to, results)
+    }
+
+    fn launch_scalar(
+        &self,
+        function: &CudaFunction,
+        operands: &[u8],
+        calls: usize,
+        result_bytes: usize,
+        filling: u8,
+    ) -> Result<Vec<u8>, Error> {
+        let a = self.stream.clone_htod(operands).map_err(called("cuMemcpyHtoDAsync"))?;
+        let mut d = vec![filling; calls * result_bytes];
+        let mut d_device = self.stream.clone_htod(&d).map_err(called("cuMemcpyHtoDAsync"))?;
+        let count = u32::try_from(calls).expect("a launch has few calls");
+        let grid = count.div_ceil(scalar::THREADS);
+        let configuration =
+            LaunchConfig { grid_dim: (grid, 1, 1), block_dim: (scalar::THREADS, 1, 1), shared_mem_bytes: 0 };
+        let mut builder = self.stream.launch_builder(function);
+        builder.arg(&a).arg(&mut d_device).arg(&count);
+        // SAFETY: the parameters are those of the kernel's text, two pointers then a count; the buffers hold the operands
+        // and the results of `count` calls, and both outlive the synchronisation below.
+        unsafe { builder.launch(configuration) }.map_err(called("cuLaunchKernel"))?;
+        self.stream.memcpy_dtoh(&d_device, &mut d).map_err(called("cuMemcpyDtoHAsync"))?;
+        self.stream.synchronize().map_err(called("cuStreamSynchronize"))?;
+        Ok(d)
     }
 
     /// Computes every tile of a batch with a kernel that [`compiled`](Self::compiled) made.

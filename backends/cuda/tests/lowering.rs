@@ -16,6 +16,9 @@ use std::{
     },
 };
 
+#[path = "lowering/scalars.rs"]
+mod scalars;
+
 use mxprobe_api::Issued;
 use mxprobe_cuda::{Capability, KernelText};
 
@@ -105,7 +108,12 @@ fn every_lowering() -> BTreeMap<String, Vec<(Capability, String)>> {
 
 /// A line for each operation and set of architectures that lower it alike.
 fn table(lowered: &BTreeMap<String, Vec<(Capability, String)>>) -> String {
-    let mut text = String::from("# operation\tarchitectures\twhat the assembler makes of its kernel\n");
+    lines("# operation\tarchitectures\twhat the assembler makes of its kernel\n", lowered)
+}
+
+/// A heading, and a line for each name and set of architectures with the same words.
+fn lines(heading: &str, lowered: &BTreeMap<String, Vec<(Capability, String)>>) -> String {
+    let mut text = String::from(heading);
     for (id, on) in lowered {
         let mut alike: Vec<(&str, Vec<String>)> = Vec::new();
         for (capability, words) in on {
@@ -218,9 +226,14 @@ fn every_kernel_lowers_as_the_table_says() {
     let mut now = table(&every_lowering());
     now += "# forms that are no operations here\n";
     now += table(&other_lowerings()).split_once('\n').expect("a heading").1;
-    let path = manifest().join("lowering.tsv");
+    is_stored("lowering.tsv", &now);
+}
+
+/// A table is the one that is stored; `MXPROBE_BLESS=1` stores it.
+fn is_stored(name: &str, now: &str) {
+    let path = manifest().join(name);
     if std::env::var_os("MXPROBE_BLESS").is_some() {
-        fs::write(&path, &now).unwrap();
+        fs::write(&path, now).unwrap();
     }
     let stored = fs::read_to_string(&path).unwrap_or_default();
     let differing: Vec<&str> = now.lines().filter(|line| !stored.lines().any(|known| known == *line)).take(5).collect();

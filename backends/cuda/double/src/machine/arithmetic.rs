@@ -4,7 +4,10 @@ use std::cmp::Ordering;
 
 use mxprobe_api::{Format, Rounding};
 
-use super::float::{self, Value};
+use super::{
+    float::{self, Value},
+    quotient,
+};
 use crate::ptx::{Alu, Comparison, Conversion, Kind, Rounded, Type};
 
 fn format(kind: Type) -> Format {
@@ -91,6 +94,10 @@ pub(super) fn compute(alu: Alu, kind: Type, [a, b, c]: [u64; 3]) -> u64 {
         Alu::FusedMultiplyAdd(how) => {
             halves(kind, [a, b, c], |format, values| float::fused_multiply_add(format, values, how))
         }
+        Alu::FloatDivide(how) => quotient::divide(format(kind), a, b, how),
+        Alu::SquareRoot(how) => quotient::square_root(format(kind), a, how),
+        Alu::ApproximateDivide(how) => quotient::approximate_divide(format(kind), a, b, how),
+        Alu::ApproximateSquareRoot(how) => quotient::approximate_square_root(format(kind), a, how),
     }
 }
 

@@ -8,6 +8,7 @@ mod float;
 mod fragments;
 mod group;
 mod memory;
+mod quotient;
 mod tensor;
 mod tensor_multiply;
 mod unit;

@@ -6,6 +6,7 @@ use mxprobe_api::Rounding;
 
 use super::{
     Fault,
+    contract::contract,
     kernel::{
         Address, Alu, Comparison, Conversion, Guard, Instruction, Kernel, Kind, Rounded, Source, Space, Special, Step,
         Type,
@@ -56,14 +57,20 @@ pub(super) fn kernel(entry: &EntryText, target: Target, version: u32) -> Result<
         steps: Vec::new(),
     };
     limits(entry, &mut kernel)?;
+    let mut free = Vec::new();
     for item in &entry.body {
         if let Item::Statement(statement) = item {
             let decoder = Decoder { names: &names, statement, target, version };
             let guard = decoder.guard()?;
             let instruction = decoder.instruction()?;
+            free.push(
+                matches!(statement.opcode[0].as_str(), "mul" | "add")
+                    && !statement.opcode.iter().any(|word| rounding(word).is_some()),
+            );
             kernel.steps.push(Step { line: statement.line, guard, instruction });
         }
     }
+    contract(&mut kernel.steps, &free);
     Ok(kernel)
 }
 
@@ -280,6 +287,7 @@ impl Decoder<'_> {
                 self.compute(Alu::Move, 1)
             }
             "add" | "sub" | "mul" | "fma" if !self.kind()?.is_integer() => self.float(),
+            "div" | "sqrt" if !self.kind()?.is_integer() => self.quotient(),
             "add" => self.integer(Alu::Add, 2),
             "sub" => self.integer(Alu::Subtract, 2),
             "mul" | "mad" => self.product(),
@@ -436,6 +444,30 @@ impl Decoder<'_> {
             _ => Alu::FusedMultiplyAdd(rounded),
         };
         self.compute(alu, if fused { 3 } else { 2 })
+    }
+
+    /// `div` and `sqrt` of f32 and f64: rounded in a direction, or approximated, which is of f32 alone.
+    fn quotient(&self) -> Result<Instruction, Fault> {
+        self.only(&["rn", "rz", "rm", "rp", "ftz", "approx", "full"])?;
+        let (kind, divides) = (self.kind()?, self.statement.opcode[0] == "div");
+        let approximates = self.statement.has("approx") || (divides && self.statement.has("full"));
+        let single = kind == Type { kind: Kind::Float, bits: 32 };
+        let flush = self.statement.has("ftz");
+        if kind.kind != Kind::Float || kind.bits == 16 || (!single && (flush || approximates)) {
+            return Err(self.unknown());
+        }
+        let rounding = self.statement.opcode.iter().find_map(|word| rounding(word));
+        if rounding.is_some() == approximates {
+            let name = &self.statement.opcode[0];
+            return Err(self.fault(format!("Rounding modifier required for instruction '{name}'")));
+        }
+        let rounded = Rounded { rounding: rounding.unwrap_or(Rounding::NearestEven), flush };
+        match (divides, approximates) {
+            (true, false) => self.compute(Alu::FloatDivide(rounded), 2),
+            (true, true) => self.compute(Alu::ApproximateDivide(rounded), 2),
+            (false, false) => self.compute(Alu::SquareRoot(rounded), 1),
+            (false, true) => self.compute(Alu::ApproximateSquareRoot(rounded), 1),
+        }
     }
 
     fn compare(&self) -> Result<Instruction, Fault> {

@@ -178,6 +178,11 @@ pub(crate) enum Alu {
     FloatSubtract(Rounded),
     FloatMultiply(Rounded),
     FusedMultiplyAdd(Rounded),
+    FloatDivide(Rounded),
+    SquareRoot(Rounded),
+    /// `div.approx` and `div.full`.
+    ApproximateDivide(Rounded),
+    ApproximateSquareRoot(Rounded),
 }
 
 /// How a float operation ends.

@@ -1,5 +1,6 @@
 //! PTX text as instructions that can be run, and every reason why it cannot.
 
+mod contract;
 mod decode;
 mod kernel;
 mod matrix;

@@ -1,0 +1,87 @@
+//! Every scalar function assembles for every architecture, and lowers to the instructions that
+//! `backends/cuda/scalars.tsv` says: where `mul` and `add` became one `FFMA`, the assembler contracted them.
+
+use std::{collections::BTreeMap, fs, process::Command};
+
+use mxprobe_api::Format;
+use mxprobe_cuda::{Capability, ScalarText};
+
+use super::{CAPABILITIES, assemble_text, is_stored, lines, tool};
+
+/// `FMUL*1 FADD*1` for each function, by `ID FUNCTION`.
+fn lowered(text: &ScalarText, cubin: &[u8]) -> BTreeMap<String, String> {
+    let counts = text.counts(cubin).unwrap();
+    let words = |(entry, (id, function)): (&String, &(mxprobe_api::ScalarId, mxprobe_api::ScalarFunction))| {
+        // Elsewhere the assembler loads constants with it.
+        let has_halves = [id.format, function.result(id.format)].contains(&Format::F16);
+        let found = counts[entry].iter().filter(|(name, _)| has_halves || !name.starts_with("HFMA2"));
+        let words: Vec<String> = found.map(|(name, count)| format!("{name}*{count}")).collect();
+        let words = if words.is_empty() { "integer arithmetic".to_owned() } else { words.join(" ") };
+        (format!("{id} {function}"), words)
+    };
+    text.entries.iter().map(words).collect()
+}
+
+#[test]
+fn every_scalar_function_lowers_as_the_table_says() {
+    if tool("ptxas").is_none() || tool("ptxas-12").is_none() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let mut by_name: BTreeMap<String, Vec<(Capability, String)>> = BTreeMap::new();
+    for (major, minor) in CAPABILITIES {
+        let capability = Capability::new(major, minor);
+        let text = ScalarText::all(capability);
+        let cubin = assemble_text(&text.ptx, &capability.architecture(), "scalars", folder.path());
+        let cubin = cubin.unwrap_or_else(|said| panic!("{capability}: {said}"));
+        for (name, words) in lowered(&text, &cubin) {
+            by_name.entry(name).or_default().push((capability, words));
+        }
+    }
+    let heading = "# scalar arithmetic and function\tarchitectures\twhat the assembler makes of its kernel\n";
+    is_stored("scalars.tsv", &lines(heading, &by_name));
+}
+
+#[test]
+fn what_is_written_without_a_direction_is_contracted_and_what_has_one_is_not() {
+    let Some(_) = tool("ptxas") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let capability = Capability::new(9, 0);
+    let text = ScalarText::all(capability);
+    let cubin = assemble_text(&text.ptx, "sm_90", "contracted", folder.path()).unwrap();
+    let lowered = lowered(&text, &cubin);
+    for (name, words) in [
+        ("scalar.f32 multiply_add", "FFMA*1"),
+        ("scalar.f64 multiply_add", "DFMA*1"),
+        ("scalar.f32 fma", "FFMA*1"),
+        ("scalar.f32 dot4.fma", "FFMA*4"),
+    ] {
+        assert_eq!(lowered[name], words, "{name}");
+    }
+}
+
+#[test]
+fn scalar_opcodes_are_read_as_the_disassembler_reads_them() {
+    let (Some(disassembler), Some(_)) = (tool("nvdisasm"), tool("ptxas")) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    for architecture in ["sm_75", "sm_90", "sm_120"] {
+        let digits = architecture.strip_prefix("sm_").unwrap();
+        let (major, minor) = digits.split_at(digits.len() - 1);
+        let text = ScalarText::all(Capability::new(major.parse().unwrap(), minor.parse().unwrap()));
+        let cubin = assemble_text(&text.ptx, architecture, "read", folder.path()).unwrap();
+        let file = folder.path().join("scalars.cubin");
+        fs::write(&file, &cubin).unwrap();
+        let said = Command::new(&disassembler).arg("-c").arg(&file).output().unwrap();
+        assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+        let mut theirs = super::mnemonics(&String::from_utf8_lossy(&said.stdout));
+        let mut ours: BTreeMap<String, usize> = BTreeMap::new();
+        for (name, count) in text.counts(&cubin).unwrap().values().flatten() {
+            *ours.entry((*name).to_owned()).or_default() += count;
+        }
+        let second = ours.remove("HFMA2.MMA").unwrap_or(0);
+        *ours.entry("HFMA2".to_owned()).or_default() += second;
+        theirs.retain(|name, _| ours.contains_key(name));
+        assert_eq!(ours, theirs, "{architecture}");
+        assert!(ours.len() > 10, "{ours:?}");
+    }
+}
