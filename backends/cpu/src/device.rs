@@ -3,14 +3,16 @@
 use std::collections::BTreeMap;
 
 use mxprobe_api::{
-    Device, DeviceInfo, DeviceKind, Discovery, Elements, Error, Operation, OperationId, OperationSet, Refusal,
-    TileBatch,
+    Device, DeviceInfo, DeviceKind, Discovery, Elements, Error, Load, Operation, OperationId, OperationSet, Refusal,
+    TileBatch, Timed, Timing,
 };
 
 use crate::{
     amx,
     detect::{Extension, Leaf, Readings, hypervisor},
     dot,
+    resident::{self, Loop, Registers, TMM, YMM, ZMM},
+    timing::{self, Resident},
 };
 
 /// Runs one instruction over a batch.
@@ -24,6 +26,7 @@ struct Encoded {
     extension: Extension,
     operands: &'static str,
     kernel: Kernel,
+    resident: Resident,
 }
 
 /// An instruction, the operation it computes, and its encodings, the preferred one first.
@@ -33,16 +36,26 @@ struct Instruction {
     encodings: &'static [Encoded],
 }
 
-const fn tiles(extension: Extension, kernel: Kernel) -> Encoded {
-    Encoded { extension, operands: "tmm, tmm, tmm", kernel }
+const fn encoded(
+    extension: Extension,
+    operands: &'static str,
+    kernel: Kernel,
+    registers: Registers,
+    run: Loop,
+) -> Encoded {
+    Encoded { extension, operands, kernel, resident: Resident { registers, run } }
 }
 
-const fn zmm(extension: Extension, kernel: Kernel) -> Encoded {
-    Encoded { extension, operands: "zmm, zmm, zmm", kernel }
+const fn tiles(extension: Extension, kernel: Kernel, run: Loop) -> Encoded {
+    encoded(extension, "tmm, tmm, tmm", kernel, TMM, run)
 }
 
-const fn ymm(extension: Extension, kernel: Kernel) -> Encoded {
-    Encoded { extension, operands: "ymm, ymm, ymm (VEX)", kernel }
+const fn zmm(extension: Extension, kernel: Kernel, run: Loop) -> Encoded {
+    encoded(extension, "zmm, zmm, zmm", kernel, ZMM, run)
+}
+
+const fn ymm(extension: Extension, kernel: Kernel, run: Loop) -> Encoded {
+    encoded(extension, "ymm, ymm, ymm (VEX)", kernel, YMM, run)
 }
 
 /// Every instruction known here (*specified*: Intel SDM volume 2, an entry each; A is the second operand, B the third).
@@ -50,52 +63,52 @@ const INSTRUCTIONS: [Instruction; 10] = [
     Instruction {
         mnemonic: "TDPBF16PS",
         id: "amx.m16n16k32.f32.bf16.bf16.f32",
-        encodings: &[tiles(Extension::AmxBf16, amx::tdpbf16ps)],
+        encodings: &[tiles(Extension::AmxBf16, amx::tdpbf16ps, resident::tdpbf16ps)],
     },
     Instruction {
         mnemonic: "TDPBSSD",
         id: "amx.m16n16k64.s32.s8.s8.s32",
-        encodings: &[tiles(Extension::AmxInt8, amx::tdpbssd)],
+        encodings: &[tiles(Extension::AmxInt8, amx::tdpbssd, resident::tdpbssd)],
     },
     Instruction {
         mnemonic: "TDPBSUD",
         id: "amx.m16n16k64.s32.s8.u8.s32",
-        encodings: &[tiles(Extension::AmxInt8, amx::tdpbsud)],
+        encodings: &[tiles(Extension::AmxInt8, amx::tdpbsud, resident::tdpbsud)],
     },
     Instruction {
         mnemonic: "TDPBUSD",
         id: "amx.m16n16k64.s32.u8.s8.s32",
-        encodings: &[tiles(Extension::AmxInt8, amx::tdpbusd)],
+        encodings: &[tiles(Extension::AmxInt8, amx::tdpbusd, resident::tdpbusd)],
     },
     Instruction {
         mnemonic: "TDPBUUD",
         id: "amx.m16n16k64.s32.u8.u8.s32",
-        encodings: &[tiles(Extension::AmxInt8, amx::tdpbuud)],
+        encodings: &[tiles(Extension::AmxInt8, amx::tdpbuud, resident::tdpbuud)],
     },
     Instruction {
         mnemonic: "VDPBF16PS",
         id: "dot.m1n1k2.f32.bf16.bf16.f32",
-        encodings: &[zmm(Extension::Avx512Bf16, dot::vdpbf16ps)],
+        encodings: &[zmm(Extension::Avx512Bf16, dot::vdpbf16ps, resident::vdpbf16ps)],
     },
     Instruction {
         mnemonic: "VPDPBUSD",
         id: "dot.m1n1k4.s32.u8.s8.s32",
-        encodings: &[zmm(Extension::Avx512Vnni, dot::vpdpbusd), ymm(Extension::AvxVnni, dot::vex_vpdpbusd)],
+        encodings: &[zmm(Extension::Avx512Vnni, dot::vpdpbusd, resident::vpdpbusd), ymm(Extension::AvxVnni, dot::vex_vpdpbusd, resident::vex_vpdpbusd)],
     },
     Instruction {
         mnemonic: "VPDPBUSDS",
         id: "dot.m1n1k4.s32.u8.s8.s32.satfinite",
-        encodings: &[zmm(Extension::Avx512Vnni, dot::vpdpbusds), ymm(Extension::AvxVnni, dot::vex_vpdpbusds)],
+        encodings: &[zmm(Extension::Avx512Vnni, dot::vpdpbusds, resident::vpdpbusds), ymm(Extension::AvxVnni, dot::vex_vpdpbusds, resident::vex_vpdpbusds)],
     },
     Instruction {
         mnemonic: "VPDPWSSD",
         id: "dot.m1n1k2.s32.s16.s16.s32",
-        encodings: &[zmm(Extension::Avx512Vnni, dot::vpdpwssd), ymm(Extension::AvxVnni, dot::vex_vpdpwssd)],
+        encodings: &[zmm(Extension::Avx512Vnni, dot::vpdpwssd, resident::vpdpwssd), ymm(Extension::AvxVnni, dot::vex_vpdpwssd, resident::vex_vpdpwssd)],
     },
     Instruction {
         mnemonic: "VPDPWSSDS",
         id: "dot.m1n1k2.s32.s16.s16.s32.satfinite",
-        encodings: &[zmm(Extension::Avx512Vnni, dot::vpdpwssds), ymm(Extension::AvxVnni, dot::vex_vpdpwssds)],
+        encodings: &[zmm(Extension::Avx512Vnni, dot::vpdpwssds, resident::vpdpwssds), ymm(Extension::AvxVnni, dot::vex_vpdpwssds, resident::vex_vpdpwssds)],
     },
 ];
 
@@ -106,6 +119,27 @@ struct CpuDevice {
     refusals: Vec<Refusal>,
     /// Of usable instructions only.
     kernels: BTreeMap<OperationId, Kernel>,
+    yardsticks: Vec<Operation>,
+    /// Of usable instructions only, the yardsticks' among them.
+    residents: BTreeMap<OperationId, Resident>,
+}
+
+impl CpuDevice {
+    fn missing(&self, id: &OperationId) -> Error {
+        Error::invalid(format!("{} has no operation {id}", self.info.selector))
+    }
+}
+
+impl Timing for CpuDevice {
+    fn yardsticks(&self) -> &[Operation] {
+        &self.yardsticks
+    }
+
+    fn time(&self, operation: &Operation, load: &Load<'_>) -> Result<Timed, Error> {
+        let resident = self.residents.get(&operation.id).ok_or_else(|| self.missing(&operation.id))?;
+        // SAFETY: `residents` holds an instruction only if this CPU and this process can use it.
+        unsafe { timing::time(*resident, operation, load) }
+    }
 }
 
 impl Device for CpuDevice {
@@ -122,16 +156,17 @@ impl Device for CpuDevice {
     }
 
     fn execute(&self, operation: &Operation, batch: &TileBatch) -> Result<Elements, Error> {
-        let kernel = self
-            .kernels
-            .get(&operation.id)
-            .ok_or_else(|| Error::invalid(format!("{} has no operation {}", self.info.selector, operation.id)))?;
+        let kernel = self.kernels.get(&operation.id).ok_or_else(|| self.missing(&operation.id))?;
         let (m, n, _) = operation.id.shape.sizes();
         let mut d = Elements::zeros(operation.id.d, batch.tiles * m * n);
         // SAFETY: `kernels` holds an instruction only if the readings of this CPU and this process say that its
         // extension can be used.
         unsafe { kernel(batch, &mut d) };
         Ok(d)
+    }
+
+    fn timing(&self) -> Option<&dyn Timing> {
+        Some(self)
     }
 }
 
@@ -141,6 +176,7 @@ impl Device for CpuDevice {
 pub(crate) fn discover(readings: &Readings) -> Discovery {
     let mut operations = OperationSet::new();
     let mut kernels = BTreeMap::new();
+    let (yardsticks, mut residents) = timing::yardsticks();
     let mut refusals = Vec::new();
     let mut used = Vec::new();
     for instruction in &INSTRUCTIONS {
@@ -151,7 +187,8 @@ pub(crate) fn discover(readings: &Readings) -> Discovery {
                 operation.instruction = Some(format!("{} {}", instruction.mnemonic, encoded.operands));
                 operation.aliases = vec![instruction.mnemonic.to_lowercase()];
                 operations.insert(id.clone(), operation);
-                kernels.insert(id, encoded.kernel);
+                kernels.insert(id.clone(), encoded.kernel);
+                residents.insert(id, encoded.resident);
                 used.push(encoded.extension);
             }
             Err(refusal) => refusals.push(refusal),
@@ -163,7 +200,8 @@ pub(crate) fn discover(readings: &Readings) -> Discovery {
     used.sort_unstable();
     used.dedup();
     let info = info(readings, &used);
-    Discovery { devices: vec![Box::new(CpuDevice { info, operations, refusals, kernels })], refusals: Vec::new() }
+    let device = CpuDevice { info, operations, refusals, kernels, yardsticks, residents };
+    Discovery { devices: vec![Box::new(device)], refusals: Vec::new() }
 }
 
 /// The first encoding that can be used, or why none can.

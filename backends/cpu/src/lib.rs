@@ -33,6 +33,12 @@ mod device;
 #[cfg(target_arch = "x86_64")]
 mod dot;
 #[cfg(target_arch = "x86_64")]
+mod cores;
+#[cfg(target_arch = "x86_64")]
 mod pack;
+#[cfg(target_arch = "x86_64")]
+mod resident;
+#[cfg(target_arch = "x86_64")]
+mod timing;
 
 pub use backend::CpuBackend;
