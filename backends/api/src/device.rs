@@ -1,8 +1,6 @@
 use std::collections::BTreeMap;
 
-use crate::{
-    Elements, Error, Issued, Operation, OperationSet, Product, Scalar, ScalarFunction, TileBatch, Timing,
-};
+use crate::{Elements, Error, Issued, Operation, OperationSet, Product, Scalar, ScalarFunction, TileBatch, Timing};
 
 /// A way to reach matrix units: CUDA, Vulkan, the CPU's own instructions, models.
 pub trait Backend: Send + Sync {

@@ -44,7 +44,8 @@ pub struct Timed {
     pub unit: &'static str,
     /// Cycles a second of a unit while it worked, where they can be measured.
     pub frequency_hz: Option<f64>,
-    /// The tiles of A, B and C that chain `i` computes with: entry `i` modulo the length.
+    /// The tiles of A, B and C that chain `i` computes with: entry `i` modulo the length, which is at
+    /// most the number of chains.
     pub pattern: Vec<[usize; 3]>,
     /// The last D of every chain, `m·n` elements each, row-major: a whole number of chains.
     pub d: Elements,
@@ -107,6 +108,9 @@ pub fn time(device: &dyn Device, operation: &Operation, load: &Load<'_>) -> Resu
     let wrong = |what: String| Error::driver(format!("{selector} timed {} and {what}", operation.id));
     if timed.d.format() != operation.id.d || timed.d.is_empty() || !timed.d.len().is_multiple_of(m * n) {
         return Err(wrong(format!("returned {} elements of {}", timed.d.len(), timed.d.format())));
+    }
+    if timed.pattern.len() > timed.chains(&operation.id) {
+        return Err(wrong(format!("has {} chains of {} kinds", timed.chains(&operation.id), timed.pattern.len())));
     }
     if timed.pattern.is_empty() || timed.pattern.iter().flatten().any(|tile| *tile >= load.operands.tiles) {
         return Err(wrong(format!("named a tile that is none of {}", load.operands.tiles)));
@@ -199,6 +203,7 @@ mod tests {
         for wrong in [
             Timed { pattern: vec![[0, 1, 0]], ..answer() },
             Timed { pattern: Vec::new(), ..answer() },
+            Timed { pattern: vec![[0, 0, 0]; 3], ..answer() },
             Timed { elapsed_ns: f64::NAN, ..answer() },
             Timed { d: Elements::zeros(Format::F32, 7), ..answer() },
             Timed { d: Elements::zeros(Format::F16, 8), ..answer() },

@@ -93,22 +93,34 @@ const INSTRUCTIONS: [Instruction; 10] = [
     Instruction {
         mnemonic: "VPDPBUSD",
         id: "dot.m1n1k4.s32.u8.s8.s32",
-        encodings: &[zmm(Extension::Avx512Vnni, dot::vpdpbusd, resident::vpdpbusd), ymm(Extension::AvxVnni, dot::vex_vpdpbusd, resident::vex_vpdpbusd)],
+        encodings: &[
+            zmm(Extension::Avx512Vnni, dot::vpdpbusd, resident::vpdpbusd),
+            ymm(Extension::AvxVnni, dot::vex_vpdpbusd, resident::vex_vpdpbusd),
+        ],
     },
     Instruction {
         mnemonic: "VPDPBUSDS",
         id: "dot.m1n1k4.s32.u8.s8.s32.satfinite",
-        encodings: &[zmm(Extension::Avx512Vnni, dot::vpdpbusds, resident::vpdpbusds), ymm(Extension::AvxVnni, dot::vex_vpdpbusds, resident::vex_vpdpbusds)],
+        encodings: &[
+            zmm(Extension::Avx512Vnni, dot::vpdpbusds, resident::vpdpbusds),
+            ymm(Extension::AvxVnni, dot::vex_vpdpbusds, resident::vex_vpdpbusds),
+        ],
     },
     Instruction {
         mnemonic: "VPDPWSSD",
         id: "dot.m1n1k2.s32.s16.s16.s32",
-        encodings: &[zmm(Extension::Avx512Vnni, dot::vpdpwssd, resident::vpdpwssd), ymm(Extension::AvxVnni, dot::vex_vpdpwssd, resident::vex_vpdpwssd)],
+        encodings: &[
+            zmm(Extension::Avx512Vnni, dot::vpdpwssd, resident::vpdpwssd),
+            ymm(Extension::AvxVnni, dot::vex_vpdpwssd, resident::vex_vpdpwssd),
+        ],
     },
     Instruction {
         mnemonic: "VPDPWSSDS",
         id: "dot.m1n1k2.s32.s16.s16.s32.satfinite",
-        encodings: &[zmm(Extension::Avx512Vnni, dot::vpdpwssds, resident::vpdpwssds), ymm(Extension::AvxVnni, dot::vex_vpdpwssds, resident::vex_vpdpwssds)],
+        encodings: &[
+            zmm(Extension::Avx512Vnni, dot::vpdpwssds, resident::vpdpwssds),
+            ymm(Extension::AvxVnni, dot::vex_vpdpwssds, resident::vex_vpdpwssds),
+        ],
     },
 ];
 

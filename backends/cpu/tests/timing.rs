@@ -6,9 +6,7 @@
 
 use std::{arch::x86_64::*, time::Instant};
 
-use mxprobe_api::{
-    Backend, Clock, Device, Elements, Format, Load, Operation, Span, TileBatch, execute, time,
-};
+use mxprobe_api::{Backend, Clock, Device, Elements, Format, Load, Operation, Span, TileBatch, execute, time};
 use mxprobe_cpu::CpuBackend;
 
 /// SplitMix64.
@@ -58,9 +56,11 @@ fn every_chain_ends_where_as_many_executions_do() {
     for device in CpuBackend::new().discover().devices {
         for operation in everything(device.as_ref()) {
             let (m, n, k) = operation.id.shape.sizes();
-            for (tiles, steps, span) in [(64, 1, Span::One), (5, 3, Span::One), (1, 2, Span::All), (300, 40, Span::All)] {
+            for (tiles, steps, span) in [(64, 1, Span::One), (5, 3, Span::One), (1, 2, Span::All), (300, 40, Span::All)]
+            {
                 let operands = drawn(&operation, tiles, steps);
-                let timed = time(device.as_ref(), &operation, &Load { operands: &operands, steps, span }).expect("timed");
+                let timed =
+                    time(device.as_ref(), &operation, &Load { operands: &operands, steps, span }).expect("timed");
                 let chains = timed.chains(&operation.id);
                 let mut expected = TileBatch::zeros(&operation, timed.pattern.len());
                 let copy = |to: &mut Elements, from: &Elements, at: usize, tile: usize, size: usize| {
@@ -93,8 +93,24 @@ macro_rules! independent {
         /// So many rounds of sixteen instructions, written with intrinsics.
         #[target_feature(enable = $feature)]
         unsafe fn $name(steps: u64, a: [$operand; 2], b: [$operand; 2], sums: &mut [$sum; 16]) {
-            let [mut s0, mut s1, mut s2, mut s3, mut s4, mut s5, mut s6, mut s7, mut s8, mut s9, mut s10, mut s11, mut s12, mut s13, mut s14, mut s15] =
-                *sums;
+            let [
+                mut s0,
+                mut s1,
+                mut s2,
+                mut s3,
+                mut s4,
+                mut s5,
+                mut s6,
+                mut s7,
+                mut s8,
+                mut s9,
+                mut s10,
+                mut s11,
+                mut s12,
+                mut s13,
+                mut s14,
+                mut s15,
+            ] = *sums;
             for _ in 0..steps {
                 s0 = $with(s0, a[0], b[0]);
                 s1 = $with(s1, a[1], b[0]);
