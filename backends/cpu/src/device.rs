@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 
 use mxprobe_api::{
-    Device, DeviceInfo, DeviceKind, Discovery, Elements, Error, Load, Operation, OperationId, OperationSet, Refusal,
-    TileBatch, Timed, Timing,
+    Device, DeviceInfo, DeviceKind, Discovery, Elements, Error, Load, Operation, OperationId, OperationSet, Product,
+    Refusal, TileBatch, Timed, Timing,
 };
 
 use crate::{
     amx,
     detect::{Extension, Leaf, Readings, hypervisor},
     dot,
+    gemm::{self, Unit},
     resident::{self, Loop, Registers, TMM, YMM, ZMM},
     timing::{self, Resident},
 };
@@ -27,6 +28,8 @@ struct Encoded {
     operands: &'static str,
     kernel: Kernel,
     resident: Resident,
+    /// Whole matrices, where there is a faster way than tile by tile.
+    gemm: Option<Unit>,
 }
 
 /// An instruction, the operation it computes, and its encodings, the preferred one first.
@@ -40,22 +43,40 @@ const fn encoded(
     extension: Extension,
     operands: &'static str,
     kernel: Kernel,
-    registers: Registers,
-    run: Loop,
+    (registers, run): (Registers, Loop),
+    gemm: Option<Unit>,
 ) -> Encoded {
-    Encoded { extension, operands, kernel, resident: Resident { registers, run } }
+    Encoded { extension, operands, kernel, resident: Resident { registers, run }, gemm }
 }
 
-const fn tiles(extension: Extension, kernel: Kernel, run: Loop) -> Encoded {
-    encoded(extension, "tmm, tmm, tmm", kernel, TMM, run)
+macro_rules! tiles {
+    ($extension:ident, $name:ident) => {
+        encoded(
+            Extension::$extension,
+            "tmm, tmm, tmm",
+            amx::$name,
+            (TMM, resident::$name),
+            Some(Unit::tiles(gemm::$name)),
+        )
+    };
 }
 
-const fn zmm(extension: Extension, kernel: Kernel, run: Loop) -> Encoded {
-    encoded(extension, "zmm, zmm, zmm", kernel, ZMM, run)
+macro_rules! zmm {
+    ($extension:ident, $name:ident) => {
+        encoded(
+            Extension::$extension,
+            "zmm, zmm, zmm",
+            dot::$name,
+            (ZMM, resident::$name),
+            Some(Unit::dots(gemm::$name)),
+        )
+    };
 }
 
-const fn ymm(extension: Extension, kernel: Kernel, run: Loop) -> Encoded {
-    encoded(extension, "ymm, ymm, ymm (VEX)", kernel, YMM, run)
+macro_rules! ymm {
+    ($extension:ident, $name:ident) => {
+        encoded(Extension::$extension, "ymm, ymm, ymm (VEX)", dot::$name, (YMM, resident::$name), None)
+    };
 }
 
 /// Every instruction known here (*specified*: Intel SDM volume 2, an entry each; A is the second operand, B the third).
@@ -63,64 +84,36 @@ const INSTRUCTIONS: [Instruction; 10] = [
     Instruction {
         mnemonic: "TDPBF16PS",
         id: "amx.m16n16k32.f32.bf16.bf16.f32",
-        encodings: &[tiles(Extension::AmxBf16, amx::tdpbf16ps, resident::tdpbf16ps)],
+        encodings: &[tiles!(AmxBf16, tdpbf16ps)],
     },
-    Instruction {
-        mnemonic: "TDPBSSD",
-        id: "amx.m16n16k64.s32.s8.s8.s32",
-        encodings: &[tiles(Extension::AmxInt8, amx::tdpbssd, resident::tdpbssd)],
-    },
-    Instruction {
-        mnemonic: "TDPBSUD",
-        id: "amx.m16n16k64.s32.s8.u8.s32",
-        encodings: &[tiles(Extension::AmxInt8, amx::tdpbsud, resident::tdpbsud)],
-    },
-    Instruction {
-        mnemonic: "TDPBUSD",
-        id: "amx.m16n16k64.s32.u8.s8.s32",
-        encodings: &[tiles(Extension::AmxInt8, amx::tdpbusd, resident::tdpbusd)],
-    },
-    Instruction {
-        mnemonic: "TDPBUUD",
-        id: "amx.m16n16k64.s32.u8.u8.s32",
-        encodings: &[tiles(Extension::AmxInt8, amx::tdpbuud, resident::tdpbuud)],
-    },
+    Instruction { mnemonic: "TDPBSSD", id: "amx.m16n16k64.s32.s8.s8.s32", encodings: &[tiles!(AmxInt8, tdpbssd)] },
+    Instruction { mnemonic: "TDPBSUD", id: "amx.m16n16k64.s32.s8.u8.s32", encodings: &[tiles!(AmxInt8, tdpbsud)] },
+    Instruction { mnemonic: "TDPBUSD", id: "amx.m16n16k64.s32.u8.s8.s32", encodings: &[tiles!(AmxInt8, tdpbusd)] },
+    Instruction { mnemonic: "TDPBUUD", id: "amx.m16n16k64.s32.u8.u8.s32", encodings: &[tiles!(AmxInt8, tdpbuud)] },
     Instruction {
         mnemonic: "VDPBF16PS",
         id: "dot.m1n1k2.f32.bf16.bf16.f32",
-        encodings: &[zmm(Extension::Avx512Bf16, dot::vdpbf16ps, resident::vdpbf16ps)],
+        encodings: &[zmm!(Avx512Bf16, vdpbf16ps)],
     },
     Instruction {
         mnemonic: "VPDPBUSD",
         id: "dot.m1n1k4.s32.u8.s8.s32",
-        encodings: &[
-            zmm(Extension::Avx512Vnni, dot::vpdpbusd, resident::vpdpbusd),
-            ymm(Extension::AvxVnni, dot::vex_vpdpbusd, resident::vex_vpdpbusd),
-        ],
+        encodings: &[zmm!(Avx512Vnni, vpdpbusd), ymm!(AvxVnni, vex_vpdpbusd)],
     },
     Instruction {
         mnemonic: "VPDPBUSDS",
         id: "dot.m1n1k4.s32.u8.s8.s32.satfinite",
-        encodings: &[
-            zmm(Extension::Avx512Vnni, dot::vpdpbusds, resident::vpdpbusds),
-            ymm(Extension::AvxVnni, dot::vex_vpdpbusds, resident::vex_vpdpbusds),
-        ],
+        encodings: &[zmm!(Avx512Vnni, vpdpbusds), ymm!(AvxVnni, vex_vpdpbusds)],
     },
     Instruction {
         mnemonic: "VPDPWSSD",
         id: "dot.m1n1k2.s32.s16.s16.s32",
-        encodings: &[
-            zmm(Extension::Avx512Vnni, dot::vpdpwssd, resident::vpdpwssd),
-            ymm(Extension::AvxVnni, dot::vex_vpdpwssd, resident::vex_vpdpwssd),
-        ],
+        encodings: &[zmm!(Avx512Vnni, vpdpwssd), ymm!(AvxVnni, vex_vpdpwssd)],
     },
     Instruction {
         mnemonic: "VPDPWSSDS",
         id: "dot.m1n1k2.s32.s16.s16.s32.satfinite",
-        encodings: &[
-            zmm(Extension::Avx512Vnni, dot::vpdpwssds, resident::vpdpwssds),
-            ymm(Extension::AvxVnni, dot::vex_vpdpwssds, resident::vex_vpdpwssds),
-        ],
+        encodings: &[zmm!(Avx512Vnni, vpdpwssds), ymm!(AvxVnni, vex_vpdpwssds)],
     },
 ];
 
@@ -131,6 +124,7 @@ struct CpuDevice {
     refusals: Vec<Refusal>,
     /// Of usable instructions only.
     kernels: BTreeMap<OperationId, Kernel>,
+    gemms: BTreeMap<OperationId, Unit>,
     yardsticks: Vec<Operation>,
     /// Of usable instructions only, the yardsticks' among them.
     residents: BTreeMap<OperationId, Resident>,
@@ -177,6 +171,14 @@ impl Device for CpuDevice {
         Ok(d)
     }
 
+    fn multiply(&self, operation: &Operation, product: &Product<'_>) -> Result<Option<Elements>, Error> {
+        let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        // SAFETY: `gemms` holds an instruction only if this CPU and this process can use it, and each has sums of 32 bits
+        // and operands of 1 or 2 bytes.
+        let multiply = |unit: &Unit| unsafe { unit.multiply(product, threads) };
+        Ok(self.gemms.get(&operation.id).map(multiply))
+    }
+
     fn timing(&self) -> Option<&dyn Timing> {
         Some(self)
     }
@@ -187,7 +189,7 @@ impl Device for CpuDevice {
 /// The readings are those of this CPU and this process; with others, [`Device::execute`] would run what is not there.
 pub(crate) fn discover(readings: &Readings) -> Discovery {
     let mut operations = OperationSet::new();
-    let mut kernels = BTreeMap::new();
+    let (mut kernels, mut gemms) = (BTreeMap::new(), BTreeMap::new());
     let (yardsticks, mut residents) = timing::yardsticks();
     let mut refusals = Vec::new();
     let mut used = Vec::new();
@@ -200,6 +202,7 @@ pub(crate) fn discover(readings: &Readings) -> Discovery {
                 operation.aliases = vec![instruction.mnemonic.to_lowercase()];
                 operations.insert(id.clone(), operation);
                 kernels.insert(id.clone(), encoded.kernel);
+                gemms.extend(encoded.gemm.map(|unit| (id.clone(), unit)));
                 residents.insert(id, encoded.resident);
                 used.push(encoded.extension);
             }
@@ -212,7 +215,7 @@ pub(crate) fn discover(readings: &Readings) -> Discovery {
     used.sort_unstable();
     used.dedup();
     let info = info(readings, &used);
-    let device = CpuDevice { info, operations, refusals, kernels, yardsticks, residents };
+    let device = CpuDevice { info, operations, refusals, kernels, gemms, yardsticks, residents };
     Discovery { devices: vec![Box::new(device)], refusals: Vec::new() }
 }
 
