@@ -143,11 +143,11 @@ independent!(fma, "avx512f", __m512, __m512, |s, a, b| _mm512_fmadd_ps(a, b, s))
 fn seconds_of_independent(id: &str, steps: u64) -> Option<f64> {
     let ones = [0x3f80_3f80u32; 16];
     macro_rules! timed {
-        ($loop:ident) => {{
+        ($loop:ident, $sum:ty, $operand:ty) => {{
             // SAFETY: these are plain vectors of 64 bytes, and the operation is one of this CPU's.
             unsafe {
-                let vector = std::mem::transmute(ones);
-                let mut sums = std::mem::transmute([ones; 16]);
+                let mut sums = std::mem::transmute::<[[u32; 16]; 16], [$sum; 16]>([ones; 16]);
+                let vector = std::mem::transmute::<[u32; 16], $operand>(ones);
                 let start = Instant::now();
                 $loop(steps, [vector; 2], [vector; 2], std::hint::black_box(&mut sums));
                 std::hint::black_box(&sums);
@@ -156,10 +156,10 @@ fn seconds_of_independent(id: &str, steps: u64) -> Option<f64> {
         }};
     }
     match id {
-        "dot.m1n1k2.f32.bf16.bf16.f32" => timed!(bf16),
-        "dot.m1n1k4.s32.u8.s8.s32" => timed!(bytes),
-        "dot.m1n1k2.s32.s16.s16.s32" => timed!(words),
-        "fma.m1n1k1.f32.f32.f32.f32" => timed!(fma),
+        "dot.m1n1k2.f32.bf16.bf16.f32" => timed!(bf16, __m512, __m512bh),
+        "dot.m1n1k4.s32.u8.s8.s32" => timed!(bytes, __m512i, __m512i),
+        "dot.m1n1k2.s32.s16.s16.s32" => timed!(words, __m512i, __m512i),
+        "fma.m1n1k1.f32.f32.f32.f32" => timed!(fma, __m512, __m512),
         _ => None,
     }
 }
