@@ -63,7 +63,7 @@ impl Timed {
 /// A device that can be timed; [`Device::timing`] gives it.
 pub trait Timing: Send + Sync {
     /// Ordinary arithmetic of the same device that is timed beside its matrix units, as operations of shape 1×1×1:
-    /// `fma.m1n1k1.f32.f32.f32.f32` is d = a·b + c, rounded once, to nearest.
+    /// `fma.m1n1k1.f32.f32.f32.f32` is d = a·b + c, rounded once, or the product and the sum each, to nearest.
     fn yardsticks(&self) -> &[Operation];
 
     /// Runs the chains with their operands in registers (in the memory beside the unit, where the instruction reads it

@@ -19,6 +19,7 @@ mod physical;
 mod search;
 mod session;
 mod spirv;
+mod timed;
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -3,6 +3,8 @@
 //! One workgroup of one subgroup computes one tile: load A, B and C, multiply-add, store D. Encodings are *specified* by
 //! the SPIR-V specification 1.6 (2.3 and 3), `SPV_KHR_cooperative_matrix`, `SPV_KHR_bfloat16` and `SPV_EXT_float8`.
 
+pub(crate) mod resident;
+
 use std::collections::HashMap;
 
 use crate::component::Component;
@@ -140,6 +142,7 @@ const BINDING: u32 = 33;
 const DESCRIPTOR_SET: u32 = 34;
 const OFFSET: u32 = 35;
 const WORKGROUP_ID: u32 = 26;
+const LOCAL_INVOCATION_ID: u32 = 27;
 const SCOPE_SUBGROUP: u32 = 3;
 const USE_A: u32 = 0;
 const USE_B: u32 = 1;
@@ -171,31 +174,10 @@ impl Kernel {
         let void = module.ty(OP_TYPE_VOID, &[]);
         let main_type = module.ty(OP_TYPE_FUNCTION, &[void]);
         let uint = module.ty(OP_TYPE_INT, &[32, 0]);
-        let uint3 = module.ty(OP_TYPE_VECTOR, &[uint, 3]);
-        let uint3_input = module.ty(OP_TYPE_POINTER, &[INPUT, uint3]);
-        let workgroup = module.variable(uint3_input, INPUT);
-        op(&mut module.annotations, OP_DECORATE, &[workgroup, BUILT_IN, WORKGROUP_ID]);
-
-        let block = module.ty(OP_TYPE_STRUCT, &[uint]);
-        op(&mut module.annotations, OP_DECORATE, &[block, BLOCK]);
-        op(&mut module.annotations, OP_MEMBER_DECORATE, &[block, 0, OFFSET, 0]);
-        let block_pointer = module.ty(OP_TYPE_POINTER, &[PUSH_CONSTANT, block]);
+        let (workgroup, uint3) = module.workgroup();
         let uint_pointer = module.ty(OP_TYPE_POINTER, &[PUSH_CONSTANT, uint]);
-        let first = module.variable(block_pointer, PUSH_CONSTANT);
-
-        let mut buffers = [(0, 0); 4];
-        for (binding, (component, buffer)) in (0..).zip(self.components.into_iter().zip(&mut buffers)) {
-            let element = module.component(component);
-            let array = module.array(element, component.bytes());
-            let pointer = module.ty(OP_TYPE_POINTER, &[STORAGE_BUFFER, array]);
-            let variable = module.variable(pointer, STORAGE_BUFFER);
-            op(&mut module.annotations, OP_DECORATE, &[variable, DESCRIPTOR_SET, 0]);
-            op(&mut module.annotations, OP_DECORATE, &[variable, BINDING, binding]);
-            if binding < 3 {
-                op(&mut module.annotations, OP_DECORATE, &[variable, NON_WRITABLE]);
-            }
-            *buffer = (variable, module.ty(OP_TYPE_POINTER, &[STORAGE_BUFFER, element]));
-        }
+        let first = module.push_constant();
+        let buffers = module.buffers(self.components);
         let [a, b, c, d] = self.components;
         let matrix_a = module.matrix(a, m, k, USE_A);
         let matrix_b = module.matrix(b, k, n, USE_B);
@@ -266,6 +248,8 @@ struct Module {
     bound: u32,
     capabilities: Vec<u32>,
     extensions: Vec<&'static str>,
+    /// Sets of extended instructions, each with its id.
+    imports: Vec<(u32, &'static str)>,
     annotations: Vec<u32>,
     globals: Vec<u32>,
     interface: Vec<u32>,
@@ -359,6 +343,44 @@ impl Module {
         block
     }
 
+    /// The built-in number of the workgroup, and its type.
+    fn workgroup(&mut self) -> (u32, u32) {
+        let uint = self.ty(OP_TYPE_INT, &[32, 0]);
+        let uint3 = self.ty(OP_TYPE_VECTOR, &[uint, 3]);
+        let uint3_input = self.ty(OP_TYPE_POINTER, &[INPUT, uint3]);
+        let workgroup = self.variable(uint3_input, INPUT);
+        op(&mut self.annotations, OP_DECORATE, &[workgroup, BUILT_IN, WORKGROUP_ID]);
+        (workgroup, uint3)
+    }
+
+    /// A push constant that holds one unsigned integer.
+    fn push_constant(&mut self) -> u32 {
+        let uint = self.ty(OP_TYPE_INT, &[32, 0]);
+        let block = self.ty(OP_TYPE_STRUCT, &[uint]);
+        op(&mut self.annotations, OP_DECORATE, &[block, BLOCK]);
+        op(&mut self.annotations, OP_MEMBER_DECORATE, &[block, 0, OFFSET, 0]);
+        let pointer = self.ty(OP_TYPE_POINTER, &[PUSH_CONSTANT, block]);
+        self.variable(pointer, PUSH_CONSTANT)
+    }
+
+    /// The buffers of A, B, C and D, each with the type of a pointer to one of its elements.
+    fn buffers(&mut self, components: [Component; 4]) -> [(u32, u32); 4] {
+        let mut buffers = [(0, 0); 4];
+        for (binding, (component, buffer)) in (0..).zip(components.into_iter().zip(&mut buffers)) {
+            let element = self.component(component);
+            let array = self.array(element, component.bytes());
+            let pointer = self.ty(OP_TYPE_POINTER, &[STORAGE_BUFFER, array]);
+            let variable = self.variable(pointer, STORAGE_BUFFER);
+            op(&mut self.annotations, OP_DECORATE, &[variable, DESCRIPTOR_SET, 0]);
+            op(&mut self.annotations, OP_DECORATE, &[variable, BINDING, binding]);
+            if binding < 3 {
+                op(&mut self.annotations, OP_DECORATE, &[variable, NON_WRITABLE]);
+            }
+            *buffer = (variable, self.ty(OP_TYPE_POINTER, &[STORAGE_BUFFER, element]));
+        }
+        buffers
+    }
+
     fn matrix(&mut self, component: Component, rows: u32, columns: u32, usage: u32) -> u32 {
         let component = self.component(component);
         let [scope, rows, columns, usage] = [SCOPE_SUBGROUP, rows, columns, usage].map(|value| self.constant(value));
@@ -387,6 +409,10 @@ impl Module {
         }
         for extension in self.extensions {
             op(&mut words, OP_EXTENSION, &literal(extension));
+        }
+        for (id, name) in self.imports {
+            let operands: Vec<u32> = std::iter::once(id).chain(literal(name)).collect();
+            op(&mut words, resident::OP_EXT_INST_IMPORT, &operands);
         }
         op(&mut words, OP_MEMORY_MODEL, &[0, 3]); // Logical, Vulkan
         let mut entry = vec![5, main]; // GLCompute
