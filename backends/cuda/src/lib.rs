@@ -19,8 +19,10 @@ mod layout;
 mod link;
 mod opcodes;
 mod ptx;
+mod resident;
 mod session;
 mod tensor;
+mod timed;
 
 use mxprobe_api::{Backend, Device, Discovery, Refusal};
 
