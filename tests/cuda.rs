@@ -10,7 +10,7 @@ use std::{
     sync::OnceLock,
 };
 
-use mxprobe::report::{Finding, Outcome, Report, check::read_reports};
+use mxprobe::report::{BenchReport, Finding, Outcome, Report, TimedBy, check::read_reports};
 use mxprobe_sim::shipped;
 
 /// A folder that holds the double as `libcuda.so.1`.
@@ -184,6 +184,55 @@ fn a_planted_layout_fault_fails_the_self_test_and_nothing_else_is_claimed() {
         let reason = found.reason.as_deref().unwrap_or_default();
         assert!(reason.contains("layout self-test") && reason.contains("row 2"), "{reason}");
         assert!(operation.finding("alignment.fraction_bits").is_none());
+    }
+}
+
+/// The throughput that the double of a model claims: its clock measures an interpreter, but what is timed is computed.
+fn throughput(environment: &[(&str, &str)], operations: &[&str], code: i32) -> BenchReport {
+    let mut arguments = vec!["bench", "--device", "cuda:0", "--time", "1", "--format", "json", "--timeout", "60"];
+    operations.iter().for_each(|operation| arguments.extend(["--op", operation]));
+    let said = on_double(environment, &arguments);
+    let report: BenchReport = serde_json::from_str(&said.out).unwrap();
+    let reasons: Vec<_> = report.operations.iter().filter_map(|found| found.reason.as_ref()).collect();
+    assert_eq!(said.code, Some(code), "{environment:?}: {} {reasons:?}", said.err);
+    report
+}
+
+#[test]
+fn what_is_timed_is_what_is_computed_in_every_kind_of_kernel() {
+    for (model, operations, count) in [
+        ("v100", &["mma.m8n8k4.f32.f16.f16.f32", "wmma.m16n16k16.f16*"][..], 2),
+        ("h100", &[F16, "mma.m8n8k4.f64*.f64", "wgmma.m64n8k32.f32.e4m3.e5m2*", "wgmma.m64n64k16.f16*"], 4),
+        ("b200", &["tcgen05.m128n8k16.f32.f16*", "tcgen05.m128n8k64*.block16.ue4m3"], 2),
+        ("rtx5090", &["mma.m16n8k64*.block16.ue4m3"], 1),
+    ] {
+        let report = throughput(&[("MXPROBE_DOUBLE_MODEL", model)], operations, 0);
+        assert!(report.device.emulated);
+        let (yardsticks, units): (Vec<_>, Vec<_>) = report.operations.iter().partition(|found| found.yardstick);
+        assert_eq!((yardsticks.len(), units.len()), (1, count), "{model}");
+        for found in &report.operations {
+            assert_eq!((found.outcome, found.runs.len()), (Outcome::Measured, 2), "{}: {:?}", found.id, found.reason);
+            let all = &found.runs[1];
+            assert_eq!((all.clock, all.units, all.unit.as_str()), (TimedBy::Device, Some(8), "multiprocessor"));
+            assert!(all.frequency_hz.is_some_and(|hz| hz > 0.0), "the kernel counted its cycles");
+        }
+        assert!(units.iter().all(|found| found.emulated == Some(false)), "{model}: the unit's instruction is there");
+    }
+}
+
+#[test]
+fn an_emulation_is_marked_where_it_is_timed() {
+    let fp8 = throughput(&[("MXPROBE_DOUBLE_MODEL", "h100")], &["mma.m16n8k32.f32.e4m3.e5m2.f32"], 0);
+    assert_eq!(fp8.operations[1].emulated, Some(true));
+}
+
+#[test]
+fn a_driver_that_crashes_costs_the_operation_that_was_timed() {
+    let report = throughput(&[("MXPROBE_DOUBLE_FAULT", "abort")], &[F16, "wgmma.m64n8k16.f32.f16*"], 4);
+    assert_eq!(report.operations.len(), 2);
+    for found in &report.operations {
+        assert_eq!(found.outcome, Outcome::Failed);
+        assert!(found.reason.as_ref().unwrap().contains("SIGABRT"), "{:?}", found.reason);
     }
 }
 

@@ -46,10 +46,12 @@ pub(crate) enum Command {
     Eval(Eval),
     /// Multiply whole matrices on a unit, or measure how the error grows with the length of sums
     Gemm(Box<Gemm>),
-    /// Show saved reports: as a table, Markdown, CSV or a page for a browser
+    /// Measure throughput with operands in registers, and check what is timed
+    Bench(Bench),
     /// Find a dot on which two models differ, or prove that there is none
     #[command(after_help = "Exit codes: 0 proved equal; 1 they differ; 2 usage or I/O; 4 neither was decided")]
     Distinguish(Distinguish),
+    /// Show saved reports: as a table, Markdown, CSV or a page for a browser
     Report(View),
     /// Compare saved reports: what differs, by which property, and with which bits
     Compare(Compare),
@@ -165,6 +167,54 @@ pub(crate) struct List {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// What `bench` does.
+#[derive(Debug, Args)]
+pub(crate) struct Bench {
+    #[command(flatten)]
+    pub(crate) devices: Devices,
+    /// Only operations whose id or alias matches, with `*` and `?` (repeatable)
+    #[arg(long, value_name = "GLOB")]
+    pub(crate) op: Vec<String>,
+    /// Milliseconds that a sample takes
+    #[arg(long, value_name = "MS", value_parser = milliseconds, default_value = "20")]
+    pub(crate) time: Duration,
+    /// Samples of each number
+    #[arg(long, value_name = "N", default_value = "9", value_parser = clap::value_parser!(u64).range(7..=10_000))]
+    pub(crate) samples: u64,
+    /// What elements are drawn from; zeros flatter
+    #[arg(long, value_enum, default_value = "random")]
+    pub(crate) data: BenchData,
+    /// The same as `--data zeros`
+    #[arg(long, conflicts_with = "data")]
+    pub(crate) zeros: bool,
+    /// The seed of the elements
+    #[arg(long, value_name = "N", default_value = "1")]
+    pub(crate) seed: u64,
+    /// How results are printed: for people or for programs
+    #[arg(long, value_enum, default_value = "table")]
+    pub(crate) format: Format,
+    /// Also write the JSON to a file, or to one file a device if it is a directory; it grows with the run
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+    /// Seconds that one operation may take
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "120")]
+    pub(crate) timeout: Duration,
+    /// Seconds that each device may take; what is not reached by then is skipped
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) budget: Option<Duration>,
+}
+
+/// What elements are drawn from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum BenchData {
+    /// Values from -1 to 1, or any integers
+    Random,
+    /// -1, 0 and 1
+    Small,
+    /// +0
+    Zeros,
 }
 
 /// What `gemm` does: D = A·B + C, or an experiment.
@@ -479,6 +529,8 @@ pub(crate) enum SchemaOf {
     Identification,
     /// What `verify --format json` prints
     Verification,
+    /// What `bench --format json` prints
+    Bench,
 }
 
 #[derive(Debug, Args)]
@@ -547,5 +599,14 @@ fn seconds(text: &str) -> Result<Duration, String> {
         Ok(Duration::from_secs_f64(seconds))
     } else {
         Err(format!("`{text}` is not above 0 and at most 86400 seconds"))
+    }
+}
+
+fn milliseconds(text: &str) -> Result<Duration, String> {
+    let milliseconds: f64 = text.parse().map_err(|_| format!("`{text}` is no number of milliseconds"))?;
+    if milliseconds > 0.0 && milliseconds <= 60_000.0 {
+        Ok(Duration::from_secs_f64(milliseconds / 1e3))
+    } else {
+        Err(format!("`{text}` is not above 0 and at most 60000 milliseconds"))
     }
 }

@@ -45,8 +45,8 @@ pub(crate) fn isolated(
     request: &dyn Fn(Vec<OperationId>) -> Request,
     take: &mut dyn FnMut(Answer) -> Result<bool, Failure>,
     lost: &mut dyn FnMut(&OperationId, &str) -> Result<(), Failure>,
+    interrupt: &Interrupt,
 ) -> Result<bool, Failure> {
-    let interrupt = Interrupt::listen();
     let mut left = operations;
     while let Some((first, rest)) = left.split_first() {
         let ids = left.iter().map(|operation| operation.id.clone()).collect();
@@ -61,7 +61,7 @@ pub(crate) fn isolated(
             if left.is_empty() {
                 return Ok(false);
             }
-            match worker.next(limit, &interrupt) {
+            match worker.next(limit, interrupt) {
                 Ok(Answer::Refused(reason)) => break reason,
                 Ok(answer) => {
                     if take(answer)? {

@@ -18,6 +18,9 @@ use super::{
     select::{self, Target},
 };
 
+/// A product that takes less time has no rate: starting the work would be most of it.
+const SHORTEST_S: f64 = 0.01;
+
 /// Multiplies, or measures.
 pub(crate) fn gemm(arguments: &Gemm, screen: Screen) -> Outcome {
     let (targets, _) = select::named(std::slice::from_ref(&arguments.device), &[], false)?;
@@ -58,6 +61,7 @@ pub(crate) fn gemm(arguments: &Gemm, screen: Screen) -> Outcome {
             "error_componentwise": errors.map(|errors| errors.componentwise),
             "error_normwise": errors.map(|errors| errors.normwise),
             "duration_ns": (seconds * 1e9).round(),
+            "multiply_adds_per_s": (seconds >= SHORTEST_S).then(|| multiply_adds / seconds),
         }));
     }
     let mut text = format!(
@@ -90,7 +94,11 @@ pub(crate) fn gemm(arguments: &Gemm, screen: Screen) -> Outcome {
             errors.componentwise, errors.normwise
         );
     }
-    let _ = writeln!(text, "  {seconds:.3} s, {:.3} G multiply-adds/s", multiply_adds / seconds / 1e9);
+    let _ = if seconds >= SHORTEST_S {
+        writeln!(text, "  {seconds:.3} s, {:.3} G multiply-adds/s", multiply_adds / seconds / 1e9)
+    } else {
+        writeln!(text, "  {:.0} µs: too short for a rate", seconds * 1e6)
+    };
     output::print(text.as_bytes())
 }
 

@@ -19,6 +19,7 @@ use super::{
     arguments::{Identify, Printed, Screen},
     each,
     failure::{Failure, INCOMPLETE, INTERRUPTED, NO},
+    isolation::Interrupt,
     output,
     select::Target,
     worker::{Answer, Request},
@@ -58,10 +59,12 @@ pub(crate) fn identify(arguments: &Identify, screen: Screen) -> Outcome {
             seed: inputs.seed,
         };
         let mut lost = Vec::new();
-        let interrupted = each::isolated(&operations, inputs.timeout, &request, &mut take, &mut |id, reason| {
+        let mut hear = |id: &OperationId, reason: &str| {
             lost.push(failed(id, reason, Duration::ZERO));
             Ok(())
-        })?;
+        };
+        let interrupt = Interrupt::listen();
+        let interrupted = each::isolated(&operations, inputs.timeout, &request, &mut take, &mut hear, &interrupt)?;
         for operation in lost {
             take(Answer::Identified(Box::new(operation)))?;
         }

@@ -1,6 +1,7 @@
 //! The command: arguments, the one registry of backends, hints, exit codes.
 
 mod arguments;
+mod bench;
 mod catalog;
 mod compare;
 mod distinguish;
@@ -66,6 +67,7 @@ fn dispatch(line: CommandLine) -> Outcome {
         Command::Identify(arguments) => identify::identify(&arguments, screen),
         Command::Verify(arguments) => verify::verify(&arguments, screen),
         Command::Eval(arguments) => eval::eval(&arguments),
+        Command::Bench(arguments) => bench::bench(&arguments, screen),
         Command::Gemm(arguments) => gemm::gemm(&arguments, screen),
         Command::Distinguish(arguments) => distinguish::distinguish(&arguments, screen),
         Command::Report(arguments) => view::view(&arguments, screen),

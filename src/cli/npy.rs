@@ -2,7 +2,7 @@
 
 use std::{fs::File, io::BufReader, path::Path};
 
-use mxprobe::gemm::Matrix;
+use mxprobe::gemm::{Matrix, value};
 use mxprobe_api::{Elements, Format};
 use npyz::{DType, NpyFile, Order, TypeChar, WriterBuilder};
 
@@ -50,6 +50,14 @@ pub(crate) fn read(path: &Path, format: Format, is_column: bool) -> Result<Matri
                 .collect::<Result<Vec<f64>, _>>()
                 .map_err(bad)?
         };
+        (nan $type:ty, $of:expr) => {
+            npy.data::<$type>()
+                .map_err(|error| refuse(&error))?
+                // By their bits: a conversion would make every NaN a quiet one.
+                .map(|found| found.map(|found| value($of, u64::from(found.to_bits()))))
+                .collect::<Result<Vec<f64>, _>>()
+                .map_err(bad)?
+        };
         (bits $type:ty) => {
             npy.data::<$type>()
                 .map_err(|error| refuse(&error))?
@@ -68,11 +76,11 @@ pub(crate) fn read(path: &Path, format: Format, is_column: bool) -> Result<Matri
         if let Some(wide) = bits.iter().find(|bits| **bits > format.mask()) {
             return Err(refuse(&format!("{wide:#x} is wider than {format}, which has {} bits", format.bits())));
         }
-        bits.into_iter().map(|bits| format.to_f64(bits)).collect()
+        bits.into_iter().map(|bits| value(format, bits)).collect()
     } else {
         match (kind.type_char(), size) {
-            (TypeChar::Float, 2) => values!(exact npyz::half::f16),
-            (TypeChar::Float, 4) => values!(exact f32),
+            (TypeChar::Float, 2) => values!(nan npyz::half::f16, Format::F16),
+            (TypeChar::Float, 4) => values!(nan f32, Format::F32),
             (TypeChar::Float, 8) => values!(exact f64),
             (TypeChar::Int, 1) => values!(exact i8),
             (TypeChar::Int, 2) => values!(exact i16),

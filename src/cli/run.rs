@@ -39,13 +39,13 @@ const PATIENCE: usize = 3;
 const STAND_INS: [&str; 2] = ["sim:v100", "sim:fma-chain"];
 
 /// What will be probed, and what has to be said about it.
-struct Plan {
-    targets: Vec<Target>,
-    found: Vec<Found>,
+pub(crate) struct Plan {
+    pub(crate) targets: Vec<Target>,
+    pub(crate) found: Vec<Found>,
     /// For standard error.
-    notes: Vec<String>,
+    pub(crate) notes: Vec<String>,
     /// No device was found; a model stands in for one. For the report.
-    stand_in: Option<String>,
+    pub(crate) stand_in: Option<String>,
 }
 
 /// A device, what is asked of it, and the report that this is written into.
@@ -183,7 +183,7 @@ fn check_probe(wanted: &str) -> Result<(), Failure> {
 
 /// Which devices: those that are named; else every device of the backends that are named; else all hardware; else a
 /// model.
-fn plan(devices: &Devices) -> Result<Plan, Failure> {
+pub(crate) fn plan(devices: &Devices) -> Result<Plan, Failure> {
     let isolate = !devices.no_isolation;
     let selectors = devices.selectors();
     if !selectors.is_empty() {

@@ -1,7 +1,8 @@
 //! `schema` and `validate`.
 
 use mxprobe::report::{
-    check, comparison_schema, identification_schema, list_schema, plain, schema as report_schema, verification_schema,
+    bench_schema, check, comparison_schema, identification_schema, list_schema, plain, schema as report_schema,
+    verification_schema,
 };
 
 use super::{
@@ -19,6 +20,7 @@ pub(crate) fn schema(arguments: &Schema) -> Outcome {
         SchemaOf::Comparison => comparison_schema(),
         SchemaOf::Identification => identification_schema(),
         SchemaOf::Verification => verification_schema(),
+        SchemaOf::Bench => bench_schema(),
     })
 }
 

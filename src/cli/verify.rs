@@ -14,6 +14,7 @@ use super::{
     arguments::{Printed, Screen, Verify},
     each,
     failure::{Failure, INCOMPLETE, INTERRUPTED, NO},
+    isolation::Interrupt,
     output,
     select::Target,
     worker::{Answer, Request},
@@ -55,10 +56,12 @@ pub(crate) fn verify(arguments: &Verify, screen: Screen) -> Outcome {
             seed: inputs.seed,
         };
         let mut lost = Vec::new();
-        let interrupted = each::isolated(&operations, inputs.timeout, &request, &mut take, &mut |id, reason| {
+        let mut hear = |id: &OperationId, reason: &str| {
             lost.push(failed(id, reason));
             Ok(())
-        })?;
+        };
+        let interrupt = Interrupt::listen();
+        let interrupted = each::isolated(&operations, inputs.timeout, &request, &mut take, &mut hear, &interrupt)?;
         for operation in lost {
             take(Answer::Verified(Box::new(operation)))?;
         }

@@ -11,17 +11,17 @@ use std::{
 use mxprobe::{
     identify::{self, Comparison},
     probes,
-    report::{IdentifiedOperation, OperationReport, VerifiedOperation},
+    report::{BenchSettings, IdentifiedOperation, OperationReport, Throughput, VerifiedOperation},
     scalars,
 };
 use mxprobe_api::{
-    Device, DeviceInfo, Elements, Error, Issued, Operation, OperationId, OperationSet, Refusal, Scalar, ScalarFunction,
-    TileBatch,
+    Device, DeviceInfo, Elements, Error, Issued, Load, Operation, OperationId, OperationSet, Product, Refusal, Scalar,
+    ScalarFunction, TileBatch, Timed, Timing,
 };
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Outcome, catalog,
+    Outcome, bench, catalog,
     failure::{Failure, INTERRUPTED},
     identify as identifying,
     registry::Entry,
@@ -60,6 +60,19 @@ pub(crate) enum Request {
         /// What inputs are drawn from.
         seed: u64,
     },
+    /// The throughput of some operations of one device, in this order.
+    Bench {
+        /// The backend.
+        backend: String,
+        /// The device's exact selector.
+        device: String,
+        /// The operations.
+        operations: Vec<OperationId>,
+        /// How it is measured.
+        settings: BenchSettings,
+        /// What is not reached within so many nanoseconds is skipped.
+        budget_ns: Option<u64>,
+    },
     /// The probes of some operations of one device, in this order.
     Probe {
         /// The backend.
@@ -92,6 +105,8 @@ pub(crate) enum Answer {
     Identified(Box<IdentifiedOperation>),
     /// To `Verify`: the next operation.
     Verified(Box<VerifiedOperation>),
+    /// To `Bench`: a yardstick of the device, or the next operation.
+    Benched(Box<Throughput>),
     /// What goes on, in words.
     Progress(String),
     /// The device could not be opened.
@@ -125,6 +140,13 @@ pub(crate) fn serve() -> Outcome {
                     verify::verify_each(device.as_ref(), &operations, &model, comparison, &mut answer)
                 }
                 (Err(error), _) | (_, Err(error)) => answer(&Answer::Refused(error.to_string())),
+            }
+        }
+        Request::Bench { backend, device, operations, settings, budget_ns } => {
+            let entry = Entry::named(&backend).ok_or_else(|| unknown(&backend))?;
+            match entry.open(&device) {
+                Ok(device) => bench::bench_each(device, &operations, &settings, budget_ns, &mut answer),
+                Err(error) => answer(&Answer::Refused(error.to_string())),
             }
         }
         Request::Probe { backend, device, operations, wanted, expect } => {
@@ -171,7 +193,7 @@ pub(crate) fn probe_each(
         Ok(model) => model,
         Err(error) => return answer(&Answer::Refused(error.to_string())),
     };
-    let device = Watched { inner: device, lost: AtomicBool::new(false) };
+    let device = Watched::new(device);
     for id in operations {
         let report = match (scalars::named(&device, id), device.operations().get(id)) {
             (Some(scalar), _) => scalars::probe(&device, scalar, is_wanted),
@@ -188,7 +210,7 @@ pub(crate) fn probe_each(
             }
         };
         let report = Box::new(report);
-        let device_lost = device.lost.load(Ordering::Relaxed);
+        let device_lost = device.is_lost();
         answer(&Answer::Probed { report, device_lost })?;
         if device_lost {
             break;
@@ -207,9 +229,28 @@ fn answer(answer: &Answer) -> Result<(), Failure> {
 }
 
 /// A device that remembers that it was lost.
-struct Watched {
+pub(crate) struct Watched {
     inner: Box<dyn Device>,
     lost: AtomicBool,
+}
+
+impl Watched {
+    /// A device of which nothing was lost yet.
+    pub(crate) fn new(inner: Box<dyn Device>) -> Self {
+        Self { inner, lost: AtomicBool::new(false) }
+    }
+
+    /// Whether it was lost.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.lost.load(Ordering::Relaxed)
+    }
+
+    fn watch<T>(&self, result: Result<T, Error>) -> Result<T, Error> {
+        if result.as_ref().is_err_and(Error::is_device_lost) {
+            self.lost.store(true, Ordering::Relaxed);
+        }
+        result
+    }
 }
 
 impl Device for Watched {
@@ -226,11 +267,7 @@ impl Device for Watched {
     }
 
     fn execute(&self, operation: &Operation, batch: &TileBatch) -> Result<Elements, Error> {
-        let result = self.inner.execute(operation, batch);
-        if result.as_ref().is_err_and(Error::is_device_lost) {
-            self.lost.store(true, Ordering::Relaxed);
-        }
-        result
+        self.watch(self.inner.execute(operation, batch))
     }
 
     fn scalars(&self) -> &[Scalar] {
@@ -238,11 +275,15 @@ impl Device for Watched {
     }
 
     fn compute(&self, scalar: &Scalar, function: ScalarFunction, operands: &Elements) -> Result<Elements, Error> {
-        let result = self.inner.compute(scalar, function, operands);
-        if result.as_ref().is_err_and(Error::is_device_lost) {
-            self.lost.store(true, Ordering::Relaxed);
-        }
-        result
+        self.watch(self.inner.compute(scalar, function, operands))
+    }
+
+    fn multiply(&self, operation: &Operation, product: &Product<'_>) -> Result<Option<Elements>, Error> {
+        self.watch(self.inner.multiply(operation, product))
+    }
+
+    fn timing(&self) -> Option<&dyn Timing> {
+        self.inner.timing().map(|_| self as &dyn Timing)
     }
 
     fn issued(&self, operation: &Operation) -> Result<Option<Issued>, Error> {
@@ -251,5 +292,16 @@ impl Device for Watched {
 
     fn kernel_hash(&self, operation: &Operation) -> Option<String> {
         self.inner.kernel_hash(operation)
+    }
+}
+
+impl Timing for Watched {
+    fn yardsticks(&self) -> &[Operation] {
+        self.inner.timing().map_or(&[], Timing::yardsticks)
+    }
+
+    fn time(&self, operation: &Operation, load: &Load<'_>) -> Result<Timed, Error> {
+        let timing = self.inner.timing().ok_or_else(|| Error::unsupported("the device has no clock"))?;
+        self.watch(timing.time(operation, load))
     }
 }

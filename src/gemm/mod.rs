@@ -10,6 +10,7 @@ mod plot;
 mod random;
 mod reference;
 mod unit;
+mod values;
 mod words;
 
 pub use growth::{Cause, Curve, Growth, Interval, Point, Variant, grow};
@@ -18,6 +19,7 @@ pub use plot::svg;
 pub use random::Uniform;
 pub use reference::{Errors, errors};
 pub use unit::Unit;
+pub use values::value;
 pub use words::{Rounded, Scaling, Split, words};
 
 use mxprobe_api::{Elements, Error, Format};
@@ -60,17 +62,17 @@ impl Matrix {
     #[must_use]
     pub fn of(rows: usize, columns: usize, bits: &Elements) -> Self {
         let format = bits.format();
-        Self { rows, columns, values: bits.iter().map(|bits| format.to_f64(bits)).collect() }
+        Self { rows, columns, values: bits.iter().map(|bits| value(format, bits)).collect() }
     }
 
     /// The bits of values that a format holds exactly.
     ///
     /// # Errors
-    /// The first value that it does not hold, with its place. A NaN becomes the format's own.
+    /// The first value that it does not hold, with its place. A NaN keeps its sign and what fits of its fraction.
     pub fn exactly(&self, format: Format, name: &str) -> Result<Elements, Error> {
         let mut bits = Elements::from_bits(format, []);
         for (at, value) in self.values.iter().enumerate() {
-            let element = format.from_f64(*value);
+            let element = if value.is_nan() { values::nan_bits(format, *value) } else { format.from_f64(*value) };
             let back = format.to_f64(element);
             if back.to_bits() != value.to_bits() && !(back.is_nan() && value.is_nan()) {
                 return Err(Error::invalid(format!(

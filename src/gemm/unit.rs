@@ -1,11 +1,11 @@
 //! Whole matrices of bits through one operation.
 
-use mxprobe_api::{Device, Elements, Error, Operation, OperationId, TileBatch, execute};
+use mxprobe_api::{Device, Elements, Error, Operation, OperationId, Product, TileBatch, execute, multiply};
 use mxprobe_sim::{Evaluator, Matrices, Model};
 
 /// What computes: an operation of a device, or of a model.
 pub enum Unit<'a> {
-    /// A device, tile by tile.
+    /// A device: whole matrices where it multiplies them, else tile by tile.
     Device(&'a dyn Device, &'a Operation),
     /// A model, with the fastest evaluator that this machine has, on so many threads.
     Model(Box<Evaluator>, usize),
@@ -76,7 +76,14 @@ impl<'a> Unit<'a> {
                 let matrices = Matrices { m, n, k, a, b, c, scale_a: None, scale_b: None };
                 evaluator.multiply(&matrices, *threads)
             }
-            Self::Device(device, operation) => on_device(*device, operation, lengths, a, b, c),
+            Self::Device(device, operation) => {
+                let Lengths { m, n, k } = lengths;
+                let product = Product { m, n, k, a, b, c };
+                match multiply(*device, operation, &product)? {
+                    Some(d) => Ok(d),
+                    None => on_device(*device, operation, lengths, a, b, c),
+                }
+            }
         }
     }
 }

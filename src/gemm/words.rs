@@ -2,7 +2,7 @@
 
 use mxprobe_api::{Elements, Format, Overflow, Rounding, Subnormals};
 
-use super::Matrix;
+use super::{Matrix, values::nan_bits};
 
 /// How values become words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +42,7 @@ pub struct Rounded {
 /// X is the matrix, its lines (rows if `by_rows`, else columns) scaled as [`Split::scaling`] says. Differences are those of
 /// f64, which are exact here: what is left of a value after words of fewer bits were taken off has no more bits than the
 /// value. Results beyond the format's range are its infinity, or its largest value where it has none; subnormals are kept.
-/// NaN is the format's NaN in the first word, and the others are +0.
+/// A NaN keeps its sign and what fits of its fraction in the first word, and the others are +0.
 #[must_use]
 pub fn words(matrix: &Matrix, format: Format, split: &Split, by_rows: bool) -> Rounded {
     let line = |at: usize| if by_rows { at / matrix.columns.max(1) } else { at % matrix.columns.max(1) };
@@ -146,6 +146,7 @@ fn round(value: f64, format: Format, rounding: Rounding) -> u64 {
             let lowest = exponent - F64_FRACTION_BITS;
             format.encode(negative, u128::from(significand), lowest, rounding, overflow, Subnormals::Keep).bits
         }
+        mxprobe_api::Decoded::Nan { .. } => nan_bits(format, value),
         _ => format.from_f64(value),
     }
 }

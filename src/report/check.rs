@@ -6,7 +6,9 @@ use mxprobe_api::{Format, OperationId, ScalarFunction};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{Evidence, Finding, LIST_SCHEMA, Listing, OperationReport, Outcome, Report, SCHEMA};
+use super::{
+    BENCH_SCHEMA, BenchReport, Evidence, Finding, LIST_SCHEMA, Listing, OperationReport, Outcome, Report, SCHEMA,
+};
 
 /// What is wrong, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,6 +55,9 @@ pub fn read_reports(text: &str) -> Result<Vec<Report>, Problem> {
 /// Everything that is wrong, in the order of the text.
 pub fn check(text: &str) -> Result<String, Vec<Problem>> {
     let value = parse(text).map_err(|found| vec![found])?;
+    if first_schema(&value).is_some_and(|schema| schema.split('/').next() == BENCH_SCHEMA.split('/').next()) {
+        return check_throughput(value);
+    }
     if let Some(LIST) = value.get("schema").and_then(Value::as_str).and_then(|schema| schema.split('/').next()) {
         let listing: Listing = read(value, LIST_SCHEMA).map_err(|found| vec![found])?;
         return Ok(format!("a listing of {}", count(listing.devices.len(), "device")));
@@ -79,6 +84,34 @@ pub fn check(text: &str) -> Result<String, Vec<Problem>> {
 }
 
 const LIST: &str = "mxprobe-list";
+
+/// Checks measurements of throughput, one or an array.
+fn check_throughput(value: Value) -> Result<String, Vec<Problem>> {
+    let values = match value {
+        Value::Array(values) => values,
+        value => vec![value],
+    };
+    let is_one = values.len() == 1;
+    let (mut problems, mut said) = (Vec::new(), Vec::new());
+    for (at, value) in values.into_iter().enumerate() {
+        let prefix = if is_one { String::new() } else { format!("[{at}]") };
+        match read::<BenchReport>(value, BENCH_SCHEMA) {
+            Ok(report) => {
+                let found = report.problems().into_iter().map(|(path, reason)| problem(path, reason));
+                problems.extend(found.map(|found| within(&prefix, found)));
+                let operations = count(report.operations.len(), "operation");
+                said.push(format!("the throughput of {operations} of {}", report.device.selector));
+            }
+            Err(found) => problems.push(within(&prefix, found)),
+        }
+    }
+    if problems.is_empty() { Ok(said.join(", and ")) } else { Err(problems) }
+}
+
+/// What a text says that it is: itself, or its first element.
+fn first_schema(value: &Value) -> Option<&str> {
+    value.get(0).unwrap_or(value).get("schema").and_then(Value::as_str)
+}
 
 fn count(count: usize, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })

@@ -18,6 +18,8 @@ mod provenance;
 mod same_device;
 mod screen;
 mod table;
+mod throughput;
+mod throughput_view;
 mod unfinished;
 mod view;
 mod words;
@@ -39,6 +41,10 @@ pub use identification::{
 pub use json::to_json;
 pub use provenance::{Host, Time, Tool, build_version, now};
 pub use screen::{Style, wrap};
+pub use throughput::{
+    BENCH_SCHEMA, BenchReport, BenchSettings, Data, FEWEST_SAMPLES, Peak, Throughput, ThroughputRun, TimedBy, Units,
+    bench_schema,
+};
 pub use unfinished::{EXECUTION, Plan, Resumption};
 pub use view::{Csv, Html, Json, Markdown, Table, View};
 

@@ -1,10 +1,10 @@
 //! The forms in which reports and comparisons are shown. Each is made from the report types alone.
 
 use super::{
-    Comparison, Report, compare_view, csv, html, markdown,
+    BenchReport, Comparison, Report, compare_view, csv, html, markdown,
     pages::{self, Detail},
     screen::Style,
-    table, to_json,
+    table, throughput_view, to_json,
 };
 
 /// A form of reports and of comparisons of reports.
@@ -14,6 +14,9 @@ pub trait View {
 
     /// A comparison; what is equal too, if `all`.
     fn comparison(&self, comparison: &Comparison, all: bool) -> String;
+
+    /// Measurements of throughput, one after the other.
+    fn throughput(&self, reports: &[BenchReport]) -> String;
 }
 
 /// For a terminal or a pipe.
@@ -48,6 +51,10 @@ impl View for Table {
     fn comparison(&self, comparison: &Comparison, all: bool) -> String {
         compare_view::screen(comparison, all, self.0)
     }
+
+    fn throughput(&self, reports: &[BenchReport]) -> String {
+        throughput_view::screen(reports, self.0)
+    }
 }
 
 impl View for Json {
@@ -62,6 +69,13 @@ impl View for Json {
     fn comparison(&self, comparison: &Comparison, _: bool) -> String {
         to_json(comparison)
     }
+
+    fn throughput(&self, reports: &[BenchReport]) -> String {
+        match reports {
+            [one] => to_json(one),
+            several => to_json(&several),
+        }
+    }
 }
 
 impl View for Markdown {
@@ -71,6 +85,10 @@ impl View for Markdown {
 
     fn comparison(&self, comparison: &Comparison, all: bool) -> String {
         markdown::text(&compare_view::document(comparison, all))
+    }
+
+    fn throughput(&self, reports: &[BenchReport]) -> String {
+        markdown::text(&throughput_view::document(reports))
     }
 }
 
@@ -82,6 +100,10 @@ impl View for Csv {
     fn comparison(&self, comparison: &Comparison, all: bool) -> String {
         compare_view::rows(comparison, all)
     }
+
+    fn throughput(&self, reports: &[BenchReport]) -> String {
+        throughput_view::rows(reports)
+    }
 }
 
 impl View for Html {
@@ -91,5 +113,9 @@ impl View for Html {
 
     fn comparison(&self, comparison: &Comparison, all: bool) -> String {
         html::page(&compare_view::document(comparison, all))
+    }
+
+    fn throughput(&self, reports: &[BenchReport]) -> String {
+        html::page(&throughput_view::document(reports))
     }
 }

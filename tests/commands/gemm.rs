@@ -123,3 +123,49 @@ fn what_does_not_fit_is_one_error_with_the_value_in_it() {
         assert!(said.err.contains(words), "{more:?}: {}", said.err);
     }
 }
+
+#[test]
+fn nan_payloads_go_through_as_the_unit_keeps_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let [a, b, c, d] = ["a.npy", "b.npy", "c.npy", "d.npy"].map(|name| file(&folder, name));
+    // Two NaNs in A, quiet and signalling, each beside a 1; B is 1 and 0; C is a NaN and 0.
+    std::fs::write(&a, npy("<u2", "(2, 1)", &halves(&[0xffc1, 0x7f85]))).unwrap();
+    std::fs::write(&b, npy("<u2", "(1, 1)", &halves(&[0x3f80]))).unwrap();
+    let sums = [0x7fc1_2345u32, 0].map(u32::to_le_bytes).concat();
+    let amx = ["--device", "sim:amx", "--op", "amx.m16n16k32.f32.bf16.bf16.f32", "--bits"];
+    // C as bits and as values is the same C.
+    for kind in ["<u4", "<f4"] {
+        std::fs::write(&c, npy(kind, "(2, 1)", &sums)).unwrap();
+        say(&[&["gemm"], &amx[..], &["--a", &a, "--b", &b, "--c", &c, "--out", &d]].concat()).ended(0);
+        let written = std::fs::read(&d).unwrap();
+        let bits: Vec<u32> =
+            written[written.len() - 8..].chunks(4).map(|bytes| u32::from_le_bytes(bytes.try_into().unwrap())).collect();
+        // C before products; a signalling NaN is made quiet (docs of the model, measured on silicon).
+        assert_eq!(bits, [0x7fc1_2345, 0x7fc5_0000], "{kind}");
+    }
+}
+
+#[test]
+fn a_product_too_small_to_be_timed_has_no_rate() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = file(&folder, "d.npy");
+    let head = ["gemm", "--random", "1,1,1", "--out", &out];
+    let said = say(&[&head[..], &A100[..]].concat()).ended(0);
+    assert!(said.out.contains("µs: too short for a rate") && !said.out.contains("multiply-adds/s"), "{}", said.out);
+    let said = say(&[&head[..], &A100[..], &["--format", "json"]].concat()).ended(0);
+    let value: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+    assert!(value["multiply_adds_per_s"].is_null() && value["duration_ns"].as_f64().unwrap() > 0.0);
+}
+
+#[test]
+fn an_operation_with_block_scales_is_refused_with_its_id() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = file(&folder, "d.npy");
+    let id = "mma.m16n8k32.f32.e4m3.e4m3.f32.block32.ue8m0";
+    let said = say(&["gemm", "--device", "sim:rtx5090", "--op", id, "--random", "4,4,4", "--out", &out]).ended(2);
+    assert!(
+        said.err.contains(&format!("{id} has block scales; whole matrices are multiplied without")),
+        "{}",
+        said.err
+    );
+}

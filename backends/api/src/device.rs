@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use crate::{Elements, Error, Issued, Operation, OperationSet, Scalar, ScalarFunction, TileBatch};
+use crate::{Elements, Error, Issued, Operation, OperationSet, Product, Scalar, ScalarFunction, TileBatch, Timing};
 
 /// A way to reach matrix units: CUDA, Vulkan, the CPU's own instructions, models.
 pub trait Backend: Send + Sync {
@@ -124,6 +124,24 @@ pub trait Device: Send + Sync {
     fn compute(&self, scalar: &Scalar, function: ScalarFunction, operands: &Elements) -> Result<Elements, Error> {
         let _ = operands;
         Err(Error::unsupported(format!("{} does not compute {function} of {}", self.info().selector, scalar.id)))
+    }
+
+    /// Multiplies whole matrices as one operation after another along k does it, tile by tile: k ascending, each taking the
+    /// last one's d as c, the edges padded with +0. Every bit is that of [`execute`](Self::execute); `None` where the device
+    /// has no faster way than that.
+    ///
+    /// Call [`multiply`](crate::multiply) instead, which validates. An implementation may rely on a validated product.
+    ///
+    /// # Errors
+    /// Whatever the driver or the device reports.
+    fn multiply(&self, operation: &Operation, product: &Product<'_>) -> Result<Option<Elements>, Error> {
+        let _ = (operation, product);
+        Ok(None)
+    }
+
+    /// The device's clock, where it has one: throughput can be measured then.
+    fn timing(&self) -> Option<&dyn Timing> {
+        None
     }
 
     /// Which instructions the driver issues for an operation, read from the code that it compiled; `None` where the

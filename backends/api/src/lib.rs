@@ -3,7 +3,8 @@
 //! A backend is written against this crate alone. It says which devices it found ([`Backend::discover`]), which
 //! operations each of them claims ([`Device::operations`], plain data), and computes batches of tiles bit for bit
 //! ([`Device::execute`]). Everything that crosses this border is bits; values are made from bits only where somebody
-//! asks for one ([`Format::decode`]).
+//! asks for one ([`Format::decode`]). Two abilities are optional: to be timed ([`Device::timing`]), and to multiply whole
+//! matrices ([`Device::multiply`]).
 //!
 //! Responsibilities: the caller validates ([`execute`] does, once, for every backend); the backend may rely on what was
 //! validated, must never panic on a missing driver, and must never hide what it could not use.
@@ -15,8 +16,10 @@ mod error;
 mod format;
 mod issued;
 mod operation;
+mod product;
 mod scalar;
 mod self_test;
+mod timing;
 
 pub use batch::{Elements, TileBatch};
 pub use device::{Backend, Device, DeviceInfo, DeviceKind, Discovery, Driver, Refusal, execute};
@@ -24,5 +27,7 @@ pub use error::Error;
 pub use format::{Decoded, Encoded, Encoding, FloatEncoding, Format, Overflow, Rounding, Specials, Subnormals};
 pub use issued::Issued;
 pub use operation::{BlockScale, Operation, OperationId, OperationSet, Shape};
+pub use product::{Product, multiply};
 pub use scalar::{DotOrder, Scalar, ScalarFunction, ScalarId, compute};
 pub use self_test::{SelfTest, self_test};
+pub use timing::{Clock, Load, Span, Timed, Timing, time};

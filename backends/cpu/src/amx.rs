@@ -10,7 +10,7 @@ use crate::pack::{ROW_BYTES, TILE_BYTES, pack_b};
 
 /// The operand of LDTILECFG (*specified*: Intel SDM volume 2, LDTILECFG).
 #[repr(C, align(64))]
-struct TileConfig {
+pub(crate) struct TileConfig {
     palette: u8,
     start_row: u8,
     reserved: [u8; 14],
@@ -28,6 +28,13 @@ impl TileConfig {
         reserved: [0; 14],
         row_bytes: [64, 64, 64, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
         rows: [16, 16, 16, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+    };
+
+    /// All eight tiles of palette 1, 16 rows of 64 bytes each.
+    pub(crate) const EIGHT: Self = Self {
+        row_bytes: [64, 64, 64, 64, 64, 64, 64, 64, 0, 0, 0, 0, 0, 0, 0, 0],
+        rows: [16, 16, 16, 16, 16, 16, 16, 16, 0, 0, 0, 0, 0, 0, 0, 0],
+        ..Self::FULL
     };
 }
 

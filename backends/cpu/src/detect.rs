@@ -162,11 +162,11 @@ impl Readings {
         let palette = self.leaf_1d_1;
         let (tile_bytes, row_bytes) = (palette.eax >> 16, palette.ebx & 0xffff);
         let (tiles, rows) = (palette.ebx >> 16, palette.ecx & 0xffff);
-        if tile_bytes < 1024 || row_bytes < 64 || tiles < 3 || rows < 16 {
+        if tile_bytes < 1024 || row_bytes < 64 || tiles < 8 || rows < 16 {
             return Err(Refused::new(
                 format!(
                     "CPUID.1D.1 gives palette 1 {tiles} tiles of {tile_bytes} bytes, {rows} rows of {row_bytes} bytes; \
-                     3 tiles of 1024 bytes, 16 rows of 64 bytes are used"
+                     8 tiles of 1024 bytes, 16 rows of 64 bytes are used"
                 ),
                 None,
             ));
@@ -469,7 +469,7 @@ mod tests {
         assert_eq!(
             reason(&palette, Extension::AmxBf16),
             "CPUID.1D.1 gives palette 1 8 tiles of 1024 bytes, 8 rows of 64 bytes; \
-             3 tiles of 1024 bytes, 16 rows of 64 bytes are used"
+             8 tiles of 1024 bytes, 16 rows of 64 bytes are used"
         );
         let unit = Readings { leaf_1e_0: Leaf { ebx: 64 << 8 | 8, ..Leaf::default() }, ..xeon() };
         assert_eq!(

@@ -3,15 +3,18 @@
 use std::collections::BTreeMap;
 
 use mxprobe_api::{
-    Device, DeviceInfo, DeviceKind, Discovery, Elements, Error, Operation, OperationId, OperationSet, Refusal, Scalar,
-    ScalarFunction, TileBatch,
+    Device, DeviceInfo, DeviceKind, Discovery, Elements, Error, Load, Operation, OperationId, OperationSet, Product,
+    Refusal, Scalar, ScalarFunction, TileBatch, Timed, Timing,
 };
 
 use crate::{
     amx,
     detect::{Extension, Leaf, Readings, hypervisor},
     dot,
+    gemm::{self, Unit},
+    resident::{self, Loop, Registers, TMM, YMM, ZMM},
     scalar::Scalars,
+    timing::{self, Resident},
 };
 
 /// Runs one instruction over a batch.
@@ -25,6 +28,9 @@ struct Encoded {
     extension: Extension,
     operands: &'static str,
     kernel: Kernel,
+    resident: Resident,
+    /// Whole matrices, where there is a faster way than tile by tile.
+    gemm: Option<Unit>,
 }
 
 /// An instruction, the operation it computes, and its encodings, the preferred one first.
@@ -34,16 +40,44 @@ struct Instruction {
     encodings: &'static [Encoded],
 }
 
-const fn tiles(extension: Extension, kernel: Kernel) -> Encoded {
-    Encoded { extension, operands: "tmm, tmm, tmm", kernel }
+const fn encoded(
+    extension: Extension,
+    operands: &'static str,
+    kernel: Kernel,
+    (registers, run): (Registers, Loop),
+    gemm: Option<Unit>,
+) -> Encoded {
+    Encoded { extension, operands, kernel, resident: Resident { registers, run }, gemm }
 }
 
-const fn zmm(extension: Extension, kernel: Kernel) -> Encoded {
-    Encoded { extension, operands: "zmm, zmm, zmm", kernel }
+macro_rules! tiles {
+    ($extension:ident, $name:ident) => {
+        encoded(
+            Extension::$extension,
+            "tmm, tmm, tmm",
+            amx::$name,
+            (TMM, resident::$name),
+            Some(Unit::tiles(gemm::$name)),
+        )
+    };
 }
 
-const fn ymm(extension: Extension, kernel: Kernel) -> Encoded {
-    Encoded { extension, operands: "ymm, ymm, ymm (VEX)", kernel }
+macro_rules! zmm {
+    ($extension:ident, $name:ident) => {
+        encoded(
+            Extension::$extension,
+            "zmm, zmm, zmm",
+            dot::$name,
+            (ZMM, resident::$name),
+            Some(Unit::dots(gemm::$name)),
+        )
+    };
+}
+
+macro_rules! ymm {
+    ($extension:ident, $name:ident) => {
+        encoded(Extension::$extension, "ymm, ymm, ymm (VEX)", dot::$name, (YMM, resident::$name), None)
+    };
 }
 
 /// Every instruction known here (*specified*: Intel SDM volume 2, an entry each; A is the second operand, B the third).
@@ -51,52 +85,36 @@ const INSTRUCTIONS: [Instruction; 10] = [
     Instruction {
         mnemonic: "TDPBF16PS",
         id: "amx.m16n16k32.f32.bf16.bf16.f32",
-        encodings: &[tiles(Extension::AmxBf16, amx::tdpbf16ps)],
+        encodings: &[tiles!(AmxBf16, tdpbf16ps)],
     },
-    Instruction {
-        mnemonic: "TDPBSSD",
-        id: "amx.m16n16k64.s32.s8.s8.s32",
-        encodings: &[tiles(Extension::AmxInt8, amx::tdpbssd)],
-    },
-    Instruction {
-        mnemonic: "TDPBSUD",
-        id: "amx.m16n16k64.s32.s8.u8.s32",
-        encodings: &[tiles(Extension::AmxInt8, amx::tdpbsud)],
-    },
-    Instruction {
-        mnemonic: "TDPBUSD",
-        id: "amx.m16n16k64.s32.u8.s8.s32",
-        encodings: &[tiles(Extension::AmxInt8, amx::tdpbusd)],
-    },
-    Instruction {
-        mnemonic: "TDPBUUD",
-        id: "amx.m16n16k64.s32.u8.u8.s32",
-        encodings: &[tiles(Extension::AmxInt8, amx::tdpbuud)],
-    },
+    Instruction { mnemonic: "TDPBSSD", id: "amx.m16n16k64.s32.s8.s8.s32", encodings: &[tiles!(AmxInt8, tdpbssd)] },
+    Instruction { mnemonic: "TDPBSUD", id: "amx.m16n16k64.s32.s8.u8.s32", encodings: &[tiles!(AmxInt8, tdpbsud)] },
+    Instruction { mnemonic: "TDPBUSD", id: "amx.m16n16k64.s32.u8.s8.s32", encodings: &[tiles!(AmxInt8, tdpbusd)] },
+    Instruction { mnemonic: "TDPBUUD", id: "amx.m16n16k64.s32.u8.u8.s32", encodings: &[tiles!(AmxInt8, tdpbuud)] },
     Instruction {
         mnemonic: "VDPBF16PS",
         id: "dot.m1n1k2.f32.bf16.bf16.f32",
-        encodings: &[zmm(Extension::Avx512Bf16, dot::vdpbf16ps)],
+        encodings: &[zmm!(Avx512Bf16, vdpbf16ps)],
     },
     Instruction {
         mnemonic: "VPDPBUSD",
         id: "dot.m1n1k4.s32.u8.s8.s32",
-        encodings: &[zmm(Extension::Avx512Vnni, dot::vpdpbusd), ymm(Extension::AvxVnni, dot::vex_vpdpbusd)],
+        encodings: &[zmm!(Avx512Vnni, vpdpbusd), ymm!(AvxVnni, vex_vpdpbusd)],
     },
     Instruction {
         mnemonic: "VPDPBUSDS",
         id: "dot.m1n1k4.s32.u8.s8.s32.satfinite",
-        encodings: &[zmm(Extension::Avx512Vnni, dot::vpdpbusds), ymm(Extension::AvxVnni, dot::vex_vpdpbusds)],
+        encodings: &[zmm!(Avx512Vnni, vpdpbusds), ymm!(AvxVnni, vex_vpdpbusds)],
     },
     Instruction {
         mnemonic: "VPDPWSSD",
         id: "dot.m1n1k2.s32.s16.s16.s32",
-        encodings: &[zmm(Extension::Avx512Vnni, dot::vpdpwssd), ymm(Extension::AvxVnni, dot::vex_vpdpwssd)],
+        encodings: &[zmm!(Avx512Vnni, vpdpwssd), ymm!(AvxVnni, vex_vpdpwssd)],
     },
     Instruction {
         mnemonic: "VPDPWSSDS",
         id: "dot.m1n1k2.s32.s16.s16.s32.satfinite",
-        encodings: &[zmm(Extension::Avx512Vnni, dot::vpdpwssds), ymm(Extension::AvxVnni, dot::vex_vpdpwssds)],
+        encodings: &[zmm!(Avx512Vnni, vpdpwssds), ymm!(AvxVnni, vex_vpdpwssds)],
     },
 ];
 
@@ -108,6 +126,28 @@ struct CpuDevice {
     /// Of usable instructions only.
     kernels: BTreeMap<OperationId, Kernel>,
     scalars: Scalars,
+    gemms: BTreeMap<OperationId, Unit>,
+    yardsticks: Vec<Operation>,
+    /// Of usable instructions only, the yardsticks' among them.
+    residents: BTreeMap<OperationId, Resident>,
+}
+
+impl CpuDevice {
+    fn missing(&self, id: &OperationId) -> Error {
+        Error::invalid(format!("{} has no operation {id}", self.info.selector))
+    }
+}
+
+impl Timing for CpuDevice {
+    fn yardsticks(&self) -> &[Operation] {
+        &self.yardsticks
+    }
+
+    fn time(&self, operation: &Operation, load: &Load<'_>) -> Result<Timed, Error> {
+        let resident = self.residents.get(&operation.id).ok_or_else(|| self.missing(&operation.id))?;
+        // SAFETY: `residents` holds an instruction only if this CPU and this process can use it.
+        unsafe { timing::time(*resident, operation, load) }
+    }
 }
 
 impl Device for CpuDevice {
@@ -124,10 +164,7 @@ impl Device for CpuDevice {
     }
 
     fn execute(&self, operation: &Operation, batch: &TileBatch) -> Result<Elements, Error> {
-        let kernel = self
-            .kernels
-            .get(&operation.id)
-            .ok_or_else(|| Error::invalid(format!("{} has no operation {}", self.info.selector, operation.id)))?;
+        let kernel = self.kernels.get(&operation.id).ok_or_else(|| self.missing(&operation.id))?;
         let (m, n, _) = operation.id.shape.sizes();
         let mut d = Elements::zeros(operation.id.d, batch.tiles * m * n);
         // SAFETY: `kernels` holds an instruction only if the readings of this CPU and this process say that its
@@ -143,6 +180,18 @@ impl Device for CpuDevice {
     fn compute(&self, scalar: &Scalar, function: ScalarFunction, operands: &Elements) -> Result<Elements, Error> {
         self.scalars.compute(scalar, function, operands)
     }
+
+    fn multiply(&self, operation: &Operation, product: &Product<'_>) -> Result<Option<Elements>, Error> {
+        let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        // SAFETY: `gemms` holds an instruction only if this CPU and this process can use it, and each has sums of 32 bits
+        // and operands of 1 or 2 bytes.
+        let multiply = |unit: &Unit| unsafe { unit.multiply(product, threads) };
+        Ok(self.gemms.get(&operation.id).map(multiply))
+    }
+
+    fn timing(&self) -> Option<&dyn Timing> {
+        Some(self)
+    }
 }
 
 /// The device these readings allow, or why there is none.
@@ -150,7 +199,8 @@ impl Device for CpuDevice {
 /// The readings are those of this CPU and this process; with others, [`Device::execute`] would run what is not there.
 pub(crate) fn discover(readings: &Readings) -> Discovery {
     let mut operations = OperationSet::new();
-    let mut kernels = BTreeMap::new();
+    let (mut kernels, mut gemms) = (BTreeMap::new(), BTreeMap::new());
+    let (yardsticks, mut residents) = timing::yardsticks();
     let mut refusals = Vec::new();
     let mut used = Vec::new();
     for instruction in &INSTRUCTIONS {
@@ -161,7 +211,9 @@ pub(crate) fn discover(readings: &Readings) -> Discovery {
                 operation.instruction = Some(format!("{} {}", instruction.mnemonic, encoded.operands));
                 operation.aliases = vec![instruction.mnemonic.to_lowercase()];
                 operations.insert(id.clone(), operation);
-                kernels.insert(id, encoded.kernel);
+                kernels.insert(id.clone(), encoded.kernel);
+                gemms.extend(encoded.gemm.map(|unit| (id.clone(), unit)));
+                residents.insert(id, encoded.resident);
                 used.push(encoded.extension);
             }
             Err(refusal) => refusals.push(refusal),
@@ -171,10 +223,8 @@ pub(crate) fn discover(readings: &Readings) -> Discovery {
     used.sort_unstable();
     used.dedup();
     let info = info(readings, &used);
-    Discovery {
-        devices: vec![Box::new(CpuDevice { info, operations, refusals, kernels, scalars })],
-        refusals: Vec::new(),
-    }
+    let device = CpuDevice { info, operations, refusals, kernels, gemms, yardsticks, residents, scalars };
+    Discovery { devices: vec![Box::new(device)], refusals: Vec::new() }
 }
 
 /// The first encoding that can be used, or why none can.

@@ -27,14 +27,22 @@ mod backend;
 #[cfg(target_arch = "x86_64")]
 mod amx;
 #[cfg(target_arch = "x86_64")]
+mod cores;
+#[cfg(target_arch = "x86_64")]
 mod detect;
 #[cfg(target_arch = "x86_64")]
 mod device;
 #[cfg(target_arch = "x86_64")]
 mod dot;
 #[cfg(target_arch = "x86_64")]
+mod gemm;
+#[cfg(target_arch = "x86_64")]
 mod pack;
 #[cfg(target_arch = "x86_64")]
+mod resident;
+#[cfg(target_arch = "x86_64")]
 mod scalar;
+#[cfg(target_arch = "x86_64")]
+mod timing;
 
 pub use backend::CpuBackend;

@@ -3,8 +3,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use cudarc::driver::{DriverError, result, sys};
 use mxprobe_api::{
-    Device, DeviceInfo, DeviceKind, Driver as DriverInfo, Elements, Error, Issued, Operation, OperationId,
-    OperationSet, Refusal, Scalar, ScalarFunction, ScalarId, TileBatch, self_test,
+    Device, DeviceInfo, DeviceKind, Driver as DriverInfo, Elements, Error, Issued, Load, Operation, OperationId,
+    OperationSet, Refusal, Scalar, ScalarFunction, ScalarId, TileBatch, Timed, Timing, self_test,
 };
 
 use crate::capability::{Capability, Target};
@@ -13,8 +13,10 @@ use crate::instruction::{Instruction, Kind, table};
 use crate::layout::Layouts;
 use crate::opcodes::sha256;
 use crate::ptx::{Kernel, kernel};
+use crate::resident::Steps;
 use crate::scalar::{self, ScalarKernel};
 use crate::session::Session;
+use crate::timed;
 
 /// A CUDA device, opened when it is first asked to compute or compile.
 pub struct CudaDevice {
@@ -27,6 +29,7 @@ pub struct CudaDevice {
     instructions: BTreeMap<OperationId, (Instruction, Target)>,
     scalars: Vec<Scalar>,
     scalar_kernels: BTreeMap<(ScalarId, ScalarFunction), ScalarKernel>,
+    yardsticks: [Operation; 1],
     opened: Mutex<Opened>,
 }
 
@@ -102,6 +105,7 @@ impl CudaDevice {
             instructions: BTreeMap::new(),
             scalars: Vec::new(),
             scalar_kernels: BTreeMap::new(),
+            yardsticks: [yardstick()],
             opened: Mutex::default(),
         };
         if capability < Capability::new(7, 0) {
@@ -150,7 +154,7 @@ impl CudaDevice {
     /// [`Error::is_invalid`] if the device has no such operation.
     pub fn ptx(&self, operation: &Operation) -> Result<String, Error> {
         let (instruction, target) = self.instruction(&operation.id)?;
-        Ok(made(instruction, *target).1.text)
+        Ok(made(instruction, *target, Steps::One).1.text)
     }
 
     fn instruction(&self, id: &OperationId) -> Result<&(Instruction, Target), Error> {
@@ -181,9 +185,16 @@ fn too_late(what: String, target: Target, driver: Driver) -> Refusal {
     Refusal { what, reason: Error::unsupported(reason), help: Some("a later driver brings it".into()) }
 }
 
-fn made(instruction: &Instruction, target: Target) -> (Layouts, Kernel) {
+/// The scalar units' multiply-add.
+fn yardstick() -> Operation {
+    let mut operation = Operation::new(timed::FMA.parse().expect("an operation id"), "thread");
+    operation.instruction = Some("fma.rn.f32".to_owned());
+    operation
+}
+
+fn made(instruction: &Instruction, target: Target, steps: Steps) -> (Layouts, Kernel) {
     let layouts = Layouts::of(instruction);
-    let kernel = kernel(instruction, &layouts, target);
+    let kernel = kernel(instruction, &layouts, target, steps);
     (layouts, kernel)
 }
 
@@ -257,7 +268,7 @@ impl Device for CudaDevice {
         let mut opened = self.opened();
         let is_tested = opened.tested.contains(&operation.id);
         let session = self.session(&mut opened)?;
-        session.compiled(instruction, || made(instruction, *target))?;
+        session.compiled(instruction, || made(instruction, *target, Steps::One))?;
         if !is_tested {
             self_test(operation, |batch| session.run(&operation.id, batch))?;
         }
@@ -277,15 +288,41 @@ impl Device for CudaDevice {
         self.session(&mut self.opened())?.compute(kernel, operands)
     }
 
+    fn timing(&self) -> Option<&dyn Timing> {
+        Some(self)
+    }
+
     fn issued(&self, operation: &Operation) -> Result<Option<Issued>, Error> {
         let (instruction, target) = self.instruction(&operation.id)?;
         let mut opened = self.opened();
-        let compiled = self.session(&mut opened)?.compiled(instruction, || made(instruction, *target))?;
+        let compiled = self.session(&mut opened)?.compiled(instruction, || made(instruction, *target, Steps::One))?;
         Ok(Some(compiled.issued.clone()))
     }
 
     fn kernel_hash(&self, operation: &Operation) -> Option<String> {
         let (instruction, target) = self.instruction(&operation.id).ok()?;
-        Some(sha256(made(instruction, *target).1.text.as_bytes()))
+        Some(sha256(made(instruction, *target, Steps::One).1.text.as_bytes()))
+    }
+}
+
+impl Timing for CudaDevice {
+    fn yardsticks(&self) -> &[Operation] {
+        &self.yardsticks
+    }
+
+    fn time(&self, operation: &Operation, load: &Load<'_>) -> Result<Timed, Error> {
+        let mut opened = self.opened();
+        let session = self.session(&mut opened)?;
+        if self.yardsticks.iter().any(|yardstick| yardstick.id == operation.id) {
+            let compiled = session.timeable(&operation.id, || (None, timed::scalar_kernel()))?;
+            return timed::time(session, &compiled, None, operation, load);
+        }
+        let (instruction, target) = self.instruction(&operation.id)?;
+        let make = || {
+            let (layouts, kernel) = made(instruction, *target, Steps::Many);
+            (Some(layouts), kernel)
+        };
+        let compiled = session.timeable(&operation.id, make)?;
+        timed::time(session, &compiled, Some(instruction), operation, load)
     }
 }

@@ -9,6 +9,7 @@ use crate::instruction::{Instruction, table};
 use crate::layout::Layouts;
 use crate::opcodes::{Code, scalar_counts};
 use crate::ptx::{header, kernel};
+use crate::resident::Steps;
 use crate::scalar;
 
 /// A kernel's text, for one operation on one capability.
@@ -28,9 +29,21 @@ impl KernelText {
     /// Every kernel that a device of this capability is offered, whatever its driver's version.
     #[must_use]
     pub fn all(capability: Capability) -> Vec<Self> {
+        Self::of(capability, Steps::One)
+    }
+
+    /// The kernels that are timed, of the operations that can be chained.
+    #[must_use]
+    pub fn timed(capability: Capability) -> Vec<Self> {
+        let mut all = Self::of(capability, Steps::Many);
+        all.retain(|kernel| kernel.id.c == kernel.id.d);
+        all
+    }
+
+    fn of(capability: Capability, steps: Steps) -> Vec<Self> {
         let text = |instruction: Instruction| {
             let target = instruction.availability.target(capability)?;
-            let ptx = kernel(&instruction, &Layouts::of(&instruction), target).text;
+            let ptx = kernel(&instruction, &Layouts::of(&instruction), target, steps).text;
             Some(Self { id: instruction.id, target, ptx, unit: instruction.unit, capability })
         };
         table().into_iter().filter_map(text).collect()

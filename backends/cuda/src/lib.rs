@@ -22,9 +22,11 @@ mod layout;
 mod link;
 mod opcodes;
 mod ptx;
+mod resident;
 mod scalar;
 mod session;
 mod tensor;
+mod timed;
 
 use mxprobe_api::{Backend, Device, Discovery, Refusal};
 

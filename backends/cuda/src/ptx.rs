@@ -10,6 +10,7 @@ use mxprobe_api::Format;
 use crate::capability::Target;
 use crate::instruction::{Instruction, Kind};
 use crate::layout::{Layout, Layouts};
+use crate::resident::Steps;
 use crate::tensor;
 
 /// The name of every kernel's entry.
@@ -26,12 +27,12 @@ pub(crate) struct Kernel {
 }
 
 /// The kernel of an instruction, for the target it needs on the device at hand.
-pub(crate) fn kernel(instruction: &Instruction, layouts: &Layouts, target: Target) -> Kernel {
+pub(crate) fn kernel(instruction: &Instruction, layouts: &Layouts, target: Target, steps: Steps) -> Kernel {
     match instruction.kind {
-        Kind::Warp | Kind::Quarter => warp(instruction, layouts, target),
-        Kind::Opaque => opaque(instruction, layouts, target),
-        Kind::Warpgroup => warpgroup(instruction, layouts, target),
-        Kind::Tensor => tensor::kernel(instruction, layouts, target),
+        Kind::Warp | Kind::Quarter => warp(instruction, layouts, target, steps),
+        Kind::Opaque => opaque(instruction, layouts, target, steps),
+        Kind::Warpgroup => warpgroup(instruction, layouts, target, steps),
+        Kind::Tensor => tensor::kernel(instruction, layouts, target, steps),
     }
 }
 
@@ -157,7 +158,7 @@ fn warp_loop_end(body: &mut Body) {
 }
 
 /// One warp a group: registers, one `mma.sync`, registers.
-fn warp(instruction: &Instruction, layouts: &Layouts, target: Target) -> Kernel {
+fn warp(instruction: &Instruction, layouts: &Layouts, target: Target, steps: Steps) -> Kernel {
     const THREADS: u32 = 128;
     let (a, b) = (Operand::new('a', &layouts.a, 32), Operand::new('b', &layouts.b, 32));
     let (c, d) = (Operand::new('c', &layouts.c, 32), Operand::new('d', &layouts.d, 32));
@@ -167,13 +168,14 @@ fn warp(instruction: &Instruction, layouts: &Layouts, target: Target) -> Kernel 
     if scales.is_some() {
         parameters.extend(["scale_a", "scale_b"]);
     }
+    let pointers: Vec<String> = parameters.iter().map(|name| format!("%p_{name}")).collect();
+    steps.parameters(&mut parameters);
     let mut body = Body::default();
     [&a, &b, &c, &d].into_iter().for_each(|operand| operand.declare(&mut body));
     if let Some((of_a, of_b)) = &scales {
         of_a.declare(&mut body);
         of_b.declare(&mut body);
     }
-    let pointers: Vec<String> = parameters.iter().map(|name| format!("%p_{name}")).collect();
     body.line(format!(".reg .b64 %at, {};", pointers.join(", ")));
     body.lines(
         ".reg .b32 %thread, %lane, %group, %stride, %warps, %block, %count;
@@ -192,23 +194,26 @@ fn warp(instruction: &Instruction, layouts: &Layouts, target: Target) -> Kernel 
     body.label("next");
     a.load(&mut body, "%p_a");
     b.load(&mut body, "%p_b");
-    c.load(&mut body, "%p_c");
-    let mut operands = format!("{}, {}, {}, {}", d.list(), a.list(), b.list(), c.list());
+    // Again and again, the sum is in the registers of D, and begins there as C.
+    let sum = if steps == Steps::Many { &d } else { &c };
+    sum.load(&mut body, "%p_c");
+    let mut operands = format!("{}, {}, {}, {}", d.list(), a.list(), b.list(), sum.list());
     if let Some((of_a, of_b)) = &scales {
         of_a.load(&mut body, "%p_scale_a");
         of_b.load(&mut body, "%p_scale_b");
         // Byte 0 and thread 0 or 1 of each four: every lane holds what any selector could ask for.
         operands.push_str(", %s0, {0, 0}, %t0, {0, 0}");
     }
-    body.line(format!("{} {operands};", instruction.text));
+    steps.emit(&mut body, "", &format!("{} {operands};", instruction.text), "");
     d.store(&mut body, "%p_d");
+    steps.store_cycles(&mut body);
     warp_loop_end(&mut body);
     let text = module(target, &parameters, THREADS, &body);
     Kernel { text, threads: THREADS, groups_at_once: THREADS / 32 }
 }
 
 /// One warp a group: `wmma`, which finds its registers' elements by itself.
-fn opaque(instruction: &Instruction, layouts: &Layouts, target: Target) -> Kernel {
+fn opaque(instruction: &Instruction, layouts: &Layouts, target: Target, steps: Steps) -> Kernel {
     const THREADS: u32 = 128;
     let id = &instruction.id;
     let (shape, (_, n, k)) = (id.shape, id.shape.sizes());
@@ -236,14 +241,20 @@ fn opaque(instruction: &Instruction, layouts: &Layouts, target: Target) -> Kerne
     }
     warp_loop(&mut body);
     body.label("next");
+    let lists = operands.map(|(name, _, _, count, _)| registers(name, count));
     for (name, layout, format, count, stride) in operands {
+        if name == 'd' {
+            // Again and again, the registers of C are those of D.
+            let d = if steps == Steps::Many { &lists[2] } else { &lists[3] };
+            let multiply = format!("{} {d}, {}, {}, {};", instruction.text, lists[0], lists[1], lists[2]);
+            steps.emit(&mut body, "", &multiply, "");
+        }
         body.line(format!("mul.wide.u32 %at, %group, {};", layout.bytes()));
         body.line(format!("add.s64 %at, %at, %p_{name};"));
         let order = if name == 'b' { "col" } else { "row" };
         let list = registers(name, count);
         if name == 'd' {
-            let lists = operands.map(|(name, _, _, count, _)| registers(name, count));
-            body.line(format!("{} {list}, {}, {}, {};", instruction.text, lists[0], lists[1], lists[2]));
+            let list = if steps == Steps::Many { &lists[2] } else { &list };
             body.line(format!("wmma.store.d.sync.aligned.row.{shape}.global.{format} [%at], {list}, {stride};"));
         } else {
             body.line(format!(
@@ -251,8 +262,11 @@ fn opaque(instruction: &Instruction, layouts: &Layouts, target: Target) -> Kerne
             ));
         }
     }
+    steps.store_cycles(&mut body);
     warp_loop_end(&mut body);
-    let text = module(target, &["a", "b", "c", "d"], THREADS, &body);
+    let mut parameters = vec!["a", "b", "c", "d"];
+    steps.parameters(&mut parameters);
+    let text = module(target, &parameters, THREADS, &body);
     Kernel { text, threads: THREADS, groups_at_once: THREADS / 32 }
 }
 
@@ -285,7 +299,7 @@ pub(crate) fn descriptor(leading: usize, stride: usize) -> u64 {
 pub(crate) const CORE_MATRIX_BYTES: usize = 128;
 
 /// Four warps a group: A and B in shared memory, one `wgmma.mma_async` that adds to the registers that held C.
-fn warpgroup(instruction: &Instruction, layouts: &Layouts, target: Target) -> Kernel {
+fn warpgroup(instruction: &Instruction, layouts: &Layouts, target: Target, steps: Steps) -> Kernel {
     const THREADS: usize = 128;
     let id = &instruction.id;
     let (m, n, _) = id.shape.sizes();
@@ -330,8 +344,7 @@ fn warpgroup(instruction: &Instruction, layouts: &Layouts, target: Target) -> Ke
     d.load(&mut body, "%p_c");
     body.lines(
         "fence.proxy.async.shared::cta;
-        bar.sync 0;
-        wgmma.fence.sync.aligned;",
+        bar.sync 0;",
     );
     // Negation of A and B off; 16-bit operands can be transposed too: they are not (PTX ISA 9.0, 9.7.15.5.2).
     let modifiers = match (id.is_integer(), id.a.bits()) {
@@ -339,12 +352,11 @@ fn warpgroup(instruction: &Instruction, layouts: &Layouts, target: Target) -> Ke
         (false, 16) => ", 1, 1, 0, 0",
         (false, _) => ", 1, 1",
     };
-    body.line(format!("{} {}, %of_a, %of_b, %adds{modifiers};", instruction.text, d.list()));
-    body.lines(
-        "wgmma.commit_group.sync.aligned;
-        wgmma.wait_group.sync.aligned 0;",
-    );
+    let multiply = format!("{} {}, %of_a, %of_b, %adds{modifiers};", instruction.text, d.list());
+    let end = "wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;";
+    steps.emit(&mut body, "wgmma.fence.sync.aligned;", &multiply, end);
     d.store(&mut body, "%p_d");
+    steps.store_cycles(&mut body);
     body.lines(
         "bar.sync 0;
         add.u32 %group, %group, %stride;
@@ -353,6 +365,8 @@ fn warpgroup(instruction: &Instruction, layouts: &Layouts, target: Target) -> Ke
     );
     body.label("finish");
     body.line("ret;");
-    let text = module(target, &["a", "b", "c", "d"], 128, &body);
+    let mut parameters = vec!["a", "b", "c", "d"];
+    steps.parameters(&mut parameters);
+    let text = module(target, &parameters, 128, &body);
     Kernel { text, threads: 128, groups_at_once: 1 }
 }

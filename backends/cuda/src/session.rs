@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use cudarc::driver::{CudaContext, CudaFunction, CudaStream, DriverError, LaunchConfig, PushKernelArg};
+use cudarc::driver::{CudaContext, CudaFunction, CudaSlice, CudaStream, DriverError, LaunchConfig, PushKernelArg};
 use cudarc::nvrtc::Ptx;
 use mxprobe_api::{Elements, Error, Issued, OperationId, ScalarFunction, ScalarId, TileBatch};
 
@@ -31,17 +31,26 @@ pub(crate) struct Compiled {
     pub(crate) issued: Issued,
 }
 
+/// A compiled kernel that is timed.
+pub(crate) struct Timeable {
+    pub(crate) function: CudaFunction,
+    pub(crate) kernel: Kernel,
+    /// Of an instruction's operands; `None` for the scalar units' kernel.
+    pub(crate) layouts: Option<Layouts>,
+}
+
 /// A device's context and what was compiled for it.
 pub(crate) struct Session {
-    context: Arc<CudaContext>,
-    stream: Arc<CudaStream>,
-    multiprocessors: u32,
+    pub(crate) context: Arc<CudaContext>,
+    pub(crate) stream: Arc<CudaStream>,
+    pub(crate) multiprocessors: u32,
     capability: Capability,
     compiled: HashMap<OperationId, Compiled>,
+    timeable: HashMap<OperationId, Arc<Timeable>>,
     scalars: HashMap<(ScalarId, ScalarFunction), CudaFunction>,
 }
 
-fn called(call: &'static str) -> impl Fn(DriverError) -> Error {
+pub(crate) fn called(call: &'static str) -> impl Fn(DriverError) -> Error {
     move |error| failure(call, error)
 }
 
@@ -52,7 +61,7 @@ impl Session {
         // SAFETY: everything here is on one stream, and no buffer outlives the call that made it.
         unsafe { context.disable_event_tracking() };
         let stream = context.default_stream();
-        Ok(Self { context, stream, multiprocessors, capability, compiled: HashMap::new(), scalars: HashMap::new() })
+        Ok(Self { context, stream, multiprocessors, capability, compiled: HashMap::new(), timeable: HashMap::new(), scalars: HashMap::new() })
     }
 
     /// The kernel of an instruction, compiled at its first use.
@@ -69,11 +78,46 @@ impl Session {
     }
 
     fn compile(&self, unit: &str, (layouts, kernel): (Layouts, Kernel)) -> Result<Compiled, Error> {
+        let (cubin, function) = self.function(&kernel)?;
+        let issued = Code::of(&cubin, self.capability)?.issued(unit, &cubin);
+        Ok(Compiled { function, kernel, layouts, issued })
+    }
+
+    /// The machine code of a kernel, and its entry.
+    fn function(&self, kernel: &Kernel) -> Result<(Vec<u8>, CudaFunction), Error> {
         self.context.bind_to_thread().map_err(called("cuCtxSetCurrent"))?;
         let cubin = link(&kernel.text)?;
-        let issued = Code::of(&cubin, self.capability)?.issued(unit, &cubin);
-        let function = self.load(cubin)?;
-        Ok(Compiled { function, kernel, layouts, issued })
+        let function = self.load(cubin.clone())?;
+        Ok((cubin, function))
+    }
+
+    /// The kernel that is timed in the place of an operation's, compiled at its first use.
+    pub(crate) fn timeable(
+        &mut self,
+        id: &OperationId,
+        make: impl FnOnce() -> (Option<Layouts>, Kernel),
+    ) -> Result<Arc<Timeable>, Error> {
+        if let Some(known) = self.timeable.get(id) {
+            return Ok(Arc::clone(known));
+        }
+        let (layouts, kernel) = make();
+        let (_, function) = self.function(&kernel).map_err(|error| error.context(id))?;
+        let made = Arc::new(Timeable { function, kernel, layouts });
+        self.timeable.insert(id.clone(), Arc::clone(&made));
+        Ok(made)
+    }
+
+    /// Memory of the device that holds these bytes.
+    pub(crate) fn upload(&self, bytes: &[u8]) -> Result<CudaSlice<u8>, Error> {
+        self.stream.clone_htod(bytes).map_err(called("cuMemcpyHtoDAsync"))
+    }
+
+    /// What so many bytes of the device's memory hold, once all that was started has ended.
+    pub(crate) fn download(&self, memory: &CudaSlice<u8>, len: usize) -> Result<Vec<u8>, Error> {
+        let mut bytes = vec![0; len];
+        self.stream.memcpy_dtoh(memory, &mut bytes).map_err(called("cuMemcpyDtoHAsync"))?;
+        self.stream.synchronize().map_err(called("cuStreamSynchronize"))?;
+        Ok(bytes)
     }
 
     fn load(&self, cubin: Vec<u8>) -> Result<CudaFunction, Error> {
@@ -192,14 +236,12 @@ impl Session {
 
     fn launch(&self, launch: &Launch<'_>, filling: u8) -> Result<Vec<u8>, Error> {
         let Launch { compiled: Compiled { function, kernel, layouts, .. }, batch, first, groups, .. } = launch;
-        let upload = |layout: &Layout, elements: &Elements| {
-            self.stream.clone_htod(&layout.pack(elements, *first, *groups)).map_err(called("cuMemcpyHtoDAsync"))
-        };
+        let upload = |layout: &Layout, elements: &Elements| self.upload(&layout.pack(elements, *first, *groups));
         let a = upload(&layouts.a, &batch.a)?;
         let b = upload(&layouts.b, &batch.b)?;
         let c = upload(&layouts.c, &batch.c)?;
-        let mut d = vec![filling; groups * layouts.d.bytes()];
-        let mut d_device = self.stream.clone_htod(&d).map_err(called("cuMemcpyHtoDAsync"))?;
+        let d = vec![filling; groups * layouts.d.bytes()];
+        let mut d_device = self.upload(&d)?;
         let scales = match (&layouts.scales, &batch.scale_a, &batch.scale_b) {
             (Some((of_a, of_b)), Some(a), Some(b)) => Some((upload(of_a, a)?, upload(of_b, b)?)),
             _ => None,
@@ -217,9 +259,7 @@ impl Session {
         // SAFETY: the parameters are those of the kernel's text, pointers then a count; every buffer holds `groups`
         // groups of the layouts that the text was made for, and all outlive the synchronisation below.
         unsafe { builder.launch(configuration) }.map_err(called("cuLaunchKernel"))?;
-        self.stream.memcpy_dtoh(&d_device, &mut d).map_err(called("cuMemcpyDtoHAsync"))?;
-        self.stream.synchronize().map_err(called("cuStreamSynchronize"))?;
-        Ok(d)
+        self.download(&d_device, d.len())
     }
 }
 

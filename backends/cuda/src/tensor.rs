@@ -6,6 +6,7 @@ use crate::capability::{Availability, Capability, PtxVersion, Target};
 use crate::instruction::{Instruction, Kind, SMALL, pairs};
 use crate::layout::{Layout, Layouts};
 use crate::ptx::{Body, CORE_MATRIX_BYTES, Kernel, copy_to_shared, descriptor, module, pointer};
+use crate::resident::Steps;
 
 const fn only(major: u32, minor: u32, name: &'static str, version: (u32, u32)) -> (Capability, Target) {
     (Capability::new(major, minor), Target { name, version: PtxVersion::new(version.0, version.1) })
@@ -120,7 +121,7 @@ fn scale_columns(body: &mut Body, layout: &Layout, name: &str, first: usize) {
 }
 
 /// One block of four warps a group: operands to shared memory, C to tensor memory, one multiply, D back.
-pub(crate) fn kernel(instruction: &Instruction, layouts: &Layouts, target: Target) -> Kernel {
+pub(crate) fn kernel(instruction: &Instruction, layouts: &Layouts, target: Target, steps: Steps) -> Kernel {
     let id = &instruction.id;
     let (m, n, _) = id.shape.sizes();
     let (a_bytes, b_bytes) = (layouts.a.bytes(), layouts.b.bytes());
@@ -155,7 +156,7 @@ pub(crate) fn kernel(instruction: &Instruction, layouts: &Layouts, target: Targe
         "mad.lo.u32 %own_a, %thread, 4, %shared_a;
         mad.lo.u32 %own_b, %thread, 4, %shared_b;",
     );
-    for name in &parameters {
+    for name in parameters.clone() {
         pointer(&mut body, name, "%thread", 4);
     }
     for (side, lines) in [('a', m), ('b', n)] {
@@ -221,7 +222,8 @@ pub(crate) fn kernel(instruction: &Instruction, layouts: &Layouts, target: Targe
         tcgen05.fence::after_thread_sync;",
     );
     let of_scales = if scales.is_some() { " [%of_scale_a], [%of_scale_b]," } else { "" };
-    body.line(format!("@%first {} [%memory], %of_a, %of_b, %descriptor,{of_scales} %adds;", instruction.text));
+    let multiply = format!("@%first {} [%memory], %of_a, %of_b, %descriptor,{of_scales} %adds;", instruction.text);
+    steps.emit(&mut body, "", &multiply, "");
     body.line("@%first tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%barrier];");
     body.label("wait");
     body.lines(
@@ -230,6 +232,7 @@ pub(crate) fn kernel(instruction: &Instruction, layouts: &Layouts, target: Targe
         xor.b32 %phase, %phase, 1;
         tcgen05.fence::after_thread_sync;",
     );
+    steps.store_cycles(&mut body);
     columns(&mut body, "store", "%p_d", &|body| {
         body.line(format!("tcgen05.ld.sync.aligned.32x32b.x8.b32 {eight}, [%word];"));
         body.line("tcgen05.wait::ld.sync.aligned;");
@@ -248,6 +251,7 @@ pub(crate) fn kernel(instruction: &Instruction, layouts: &Layouts, target: Targe
     body.line(format!("tcgen05.dealloc.cta_group::1.sync.aligned.b32 %memory, {columns_allocated};"));
     body.label("freed_by_warp_0");
     body.line("ret;");
+    steps.parameters(&mut parameters);
     let text = module(target, &parameters, 128, &body);
     Kernel { text, threads: 128, groups_at_once: 1 }
 }

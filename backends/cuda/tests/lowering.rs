@@ -59,8 +59,10 @@ fn assemble_text(ptx: &str, architecture: &str, name: &str, folder: &Path) -> Re
     fs::write(&source, ptx).unwrap();
     let said =
         Command::new(ptxas).arg(format!("-arch={architecture}")).arg(&source).arg("-o").arg(&code).output().unwrap();
-    if !said.status.success() {
-        return Err(String::from_utf8_lossy(&said.stderr).into_owned());
+    let words = String::from_utf8_lossy(&said.stderr).into_owned() + &String::from_utf8_lossy(&said.stdout);
+    // Of `wgmma` that waits for each other ptxas only warns.
+    if !said.status.success() || words.contains("serialized") {
+        return Err(words);
     }
     Ok(fs::read(&code).unwrap())
 }
@@ -238,6 +240,47 @@ fn is_stored(name: &str, now: &str) {
     let stored = fs::read_to_string(&path).unwrap_or_default();
     let differing: Vec<&str> = now.lines().filter(|line| !stored.lines().any(|known| known == *line)).take(5).collect();
     assert!(now == stored, "MXPROBE_BLESS=1 writes {} anew; now, for one:\n{}", path.display(), differing.join("\n"));
+}
+
+/// Kernels that are timed: of each capability here one of each unit, family and n.
+const TIMED_CAPABILITIES: [(u32, u32); 5] = [(7, 0), (8, 0), (9, 0), (10, 0), (12, 0)];
+
+#[test]
+fn what_is_timed_holds_the_units_instruction_in_its_loop_and_is_not_serialised() {
+    if tool("ptxas").is_none() || tool("ptxas-12").is_none() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let mut assembled = 0;
+    for (major, minor) in TIMED_CAPABILITIES {
+        let capability = Capability::new(major, minor);
+        let once: BTreeMap<String, KernelText> =
+            KernelText::all(capability).into_iter().map(|kernel| (kernel.id.to_string(), kernel)).collect();
+        let mut seen = std::collections::BTreeSet::new();
+        for timed in KernelText::timed(capability) {
+            let kind = (timed.id.family.clone(), timed.id.shape.n, timed.id.d.to_string(), timed.id.a.storage_bytes());
+            if !seen.insert((kind, timed.id.block_scale().is_some())) {
+                continue;
+            }
+            let id = timed.id.to_string();
+            let issued =
+                |kernel: &KernelText| kernel.issued(&assemble(kernel, capability, folder.path()).unwrap()).unwrap();
+            let (one, many) = (issued(&once[&id]), issued(&timed));
+            assert_eq!(many.is_emulated(), one.is_emulated(), "{id} on {capability}");
+            // Eight in the loop and one for what is left over, or more where the assembler unrolls loops further.
+            for (name, count) in one.matrix.iter().filter(|_| one.routines.is_empty()) {
+                // What an emulation converts and adds, the assembler may share among them.
+                let least = if one.is_emulated() { 8 } else { 9 };
+                let there = many.matrix.get(name).copied().unwrap_or(0);
+                assert!(
+                    there >= least * count && there.is_multiple_of(*count),
+                    "{id} on {capability}: {name} {there} times, once {count}"
+                );
+            }
+            assembled += 1;
+        }
+    }
+    assert!(assembled > 40, "{assembled} kernels");
 }
 
 /// Mnemonics in a disassembly, each instruction's first word after a predicate, without its modifiers but `884` and `SF`.

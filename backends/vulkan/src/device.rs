@@ -4,8 +4,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use mxprobe_api::{
-    Device, DeviceInfo, Elements, Error, Issued, Operation, OperationId, OperationSet, Refusal, Scalar, ScalarFunction,
-    ScalarId, SelfTest, TileBatch, self_test,
+    Device, DeviceInfo, Elements, Error, Issued, Load, Operation, OperationId, OperationSet, Refusal, Scalar,
+    ScalarFunction, ScalarId, SelfTest, TileBatch, Timed, Timing, self_test,
 };
 use sha2::{Digest, Sha256};
 
@@ -15,6 +15,7 @@ use crate::physical::{Found, Physical};
 use crate::scalar::{self, CALLS};
 use crate::session::{Groups, Session};
 use crate::spirv::Kernel;
+use crate::timed;
 
 /// The most multiply-adds that one kernel chains.
 const MOST_STEPS: u32 = 256;
@@ -29,6 +30,7 @@ pub struct VulkanDevice {
     modes: BTreeMap<ScalarId, Asked>,
     physical: Physical,
     timeout: Duration,
+    yardsticks: [Operation; 1],
     opened: Mutex<Opened>,
 }
 
@@ -42,7 +44,20 @@ struct Opened {
 impl VulkanDevice {
     pub(crate) fn new(found: Found, timeout: Duration) -> Self {
         let Found { physical, info, operations, kernels, scalars, modes, refusals } = found;
-        Self { info, operations, refusals, kernels, scalars, modes, physical, timeout, opened: Mutex::default() }
+        let mut yardstick = Operation::new(timed::FMA.parse().expect("an operation id"), "invocation");
+        yardstick.instruction = Some("Fma of GLSL.std.450".to_owned());
+        Self {
+            info,
+            operations,
+            refusals,
+            kernels,
+            scalars,
+            modes,
+            physical,
+            timeout,
+            yardsticks: [yardstick],
+            opened: Mutex::default(),
+        }
     }
 
     /// The SPIR-V module handed to the driver for an operation, `steps` multiply-adds chained.
@@ -118,6 +133,18 @@ impl VulkanDevice {
         kernel.saturating = !kernel.saturating;
         let mut opened = self.opened();
         self.session(&mut opened)?.try_compile(&kernel.words(1))
+    }
+
+    /// What the driver issues for the shader that is timed. For tests of what is timed.
+    ///
+    /// # Errors
+    /// Whatever the driver reports.
+    #[doc(hidden)]
+    pub fn issued_when_timed(&self, operation: &Operation) -> Result<Option<Issued>, Error> {
+        let words = self.kernel(&operation.id)?.resident_words();
+        let mut opened = self.opened();
+        let texts = self.session(&mut opened)?.representations(&words)?;
+        Ok(texts.map(|texts| Issued::in_listing(assembly(texts))))
     }
 
     fn check_steps(&self, operation: &Operation, steps: u32) -> Result<(), Error> {
@@ -224,6 +251,10 @@ impl Device for VulkanDevice {
         Elements::from_bytes(result, bytes)
     }
 
+    fn timing(&self) -> Option<&dyn Timing> {
+        Some(self)
+    }
+
     fn issued(&self, operation: &Operation) -> Result<Option<Issued>, Error> {
         let kernel = self.kernel(&operation.id)?;
         let mut opened = self.opened();
@@ -239,5 +270,19 @@ impl Device for VulkanDevice {
             write!(hex, "{byte:02x}").expect("a string takes it");
         }
         Some(hex)
+    }
+}
+
+impl Timing for VulkanDevice {
+    fn yardsticks(&self) -> &[Operation] {
+        &self.yardsticks
+    }
+
+    fn time(&self, operation: &Operation, load: &Load<'_>) -> Result<Timed, Error> {
+        let is_yardstick = self.yardsticks.iter().any(|yardstick| yardstick.id == operation.id);
+        let kernel = if is_yardstick { None } else { Some(self.kernel(&operation.id)?) };
+        let mut opened = self.opened();
+        let session = self.session(&mut opened)?;
+        timed::time(session, operation, kernel, load).map_err(|error| error.context(&operation.id))
     }
 }

@@ -28,6 +28,7 @@ mod scalar;
 mod search;
 mod session;
 mod spirv;
+mod timed;
 
 use std::path::PathBuf;
 use std::sync::Arc;

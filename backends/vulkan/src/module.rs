@@ -64,8 +64,13 @@ pub(crate) const OP_COOPERATIVE_MATRIX_LOAD: u32 = 4457;
 pub(crate) const OP_COOPERATIVE_MATRIX_STORE: u32 = 4458;
 pub(crate) const OP_COOPERATIVE_MATRIX_MUL_ADD: u32 = 4459;
 
+/// Instructions of `GLSL.std.450`.
+pub(crate) const GLSL_SQRT: u32 = 31;
+pub(crate) const GLSL_FMA: u32 = 50;
+
 // Storage classes, decorations, built-ins and the rest.
 pub(crate) const INPUT: u32 = 1;
+const FUNCTION: u32 = 7;
 pub(crate) const PUSH_CONSTANT: u32 = 9;
 pub(crate) const STORAGE_BUFFER: u32 = 12;
 pub(crate) const BLOCK: u32 = 2;
@@ -118,7 +123,8 @@ pub(crate) struct Module {
     glsl: Option<u32>,
 }
 
-/// What every kernel here has: `main`, the number of its workgroup, and a push constant that counts on from there.
+/// What every kernel here has: `main`, the number of its workgroup, and a push constant of one integer: the tile of workgroup
+/// 0, or what the kernel makes of it.
 pub(crate) struct Entry {
     pub(crate) main: u32,
     pub(crate) uint: u32,
@@ -299,6 +305,15 @@ impl Module {
         Buffer { variable, pointer: self.ty(OP_TYPE_POINTER, &[STORAGE_BUFFER, element]) }
     }
 
+    /// The buffers of A, B, C and D: bindings 0 to 3 of set 0.
+    pub(crate) fn buffers(&mut self, components: [Component; 4]) -> [Buffer; 4] {
+        let mut binding = 0..;
+        components.map(|component| {
+            let at = binding.next().expect("endless");
+            self.buffer(at, component, at == 3)
+        })
+    }
+
     /// A pointer to an element of a buffer.
     pub(crate) fn element(&mut self, buffer: Buffer, at: u32) -> u32 {
         let zero = self.constant(0);
@@ -307,14 +322,23 @@ impl Module {
 
     /// Begins `main`; the number of the tile that the workgroup computes.
     pub(crate) fn begin(&mut self, entry: &Entry) -> u32 {
+        let (_, group, first) = self.begin_with(entry, &[]);
+        self.result(OP_I_ADD, entry.uint, &[first, group])
+    }
+
+    /// Begins `main` with variables of these types; returns them, the number of the workgroup and the push constant.
+    pub(crate) fn begin_with(&mut self, entry: &Entry, types: &[u32]) -> (Vec<u32>, u32, u32) {
         let zero = self.constant(0);
+        let pointers: Vec<u32> = types.iter().map(|ty| self.ty(OP_TYPE_POINTER, &[FUNCTION, *ty])).collect();
         let label = self.id();
         op(&mut self.code, OP_FUNCTION, &[entry.void, entry.main, 0, entry.main_type]);
         op(&mut self.code, OP_LABEL, &[label]);
-        let group_x = self.first_of(entry, entry.workgroup);
-        let base_pointer = self.result(OP_ACCESS_CHAIN, entry.uint_pointer, &[entry.first, zero]);
-        let base = self.result(OP_LOAD, entry.uint, &[base_pointer]);
-        self.result(OP_I_ADD, entry.uint, &[base, group_x])
+        // Variables stand first (SPIR-V 1.6, 2.4).
+        let variables = pointers.into_iter().map(|pointer| self.result(OP_VARIABLE, pointer, &[FUNCTION])).collect();
+        let group = self.first_of(entry, entry.workgroup);
+        let pointer = self.result(OP_ACCESS_CHAIN, entry.uint_pointer, &[entry.first, zero]);
+        let pushed = self.result(OP_LOAD, entry.uint, &[pointer]);
+        (variables, group, pushed)
     }
 
     /// Declares the input whose first component is the number of an invocation in its workgroup.

@@ -36,6 +36,8 @@ pub(crate) struct Physical {
     pub(crate) max_workgroups: u32,
     pub(crate) max_buffer_bytes: u64,
     pub(crate) memory: vk::PhysicalDeviceMemoryProperties,
+    /// Nanoseconds of a tick of the device's clock, and how many bits count ticks; `None` where the queue has no timestamps.
+    pub(crate) timestamps: Option<(f64, u32)>,
 }
 
 /// A device that can be opened, and everything that is known about it without opening it.
@@ -233,6 +235,8 @@ pub(crate) fn examine(instance: &Arc<Instance>, index: usize, handle: vk::Physic
         max_buffer_bytes: u64::from(limits.max_storage_buffer_range).min(maintenance3.max_memory_allocation_size),
         // SAFETY: as above.
         memory: unsafe { vulkan.get_physical_device_memory_properties(handle) },
+        timestamps: Some((f64::from(limits.timestamp_period), families[queue_family as usize].timestamp_valid_bits))
+            .filter(|(period_ns, bits)| *period_ns > 0.0 && *bits > 0),
     };
     Ok(Found { physical, info, operations, kernels, scalars, modes, refusals })
 }

@@ -18,10 +18,6 @@ use crate::module::*;
 /// The calls that one workgroup computes, an invocation each.
 pub(crate) const CALLS: u32 = 64;
 
-// Instructions of GLSL.std.450.
-const SQRT: u32 = 31;
-const FMA: u32 = 50;
-
 /// The scalar formats, in the order of the widths that float controls have.
 const COMPONENTS: [Component; 3] = [Component::F16, Component::F32, Component::F64];
 
@@ -125,11 +121,11 @@ fn value(module: &mut Module, function: ScalarFunction, x: &[u32], ty: u32, to: 
         F::Multiply => two(module, OP_F_MUL),
         F::Divide => two(module, OP_F_DIV),
         F::SquareRoot => {
-            let result = module.glsl(ty, SQRT, x);
+            let result = module.glsl(ty, GLSL_SQRT, x);
             plain(module, result)
         }
         F::Fma => {
-            let result = module.glsl(ty, FMA, x);
+            let result = module.glsl(ty, GLSL_FMA, x);
             plain(module, result)
         }
         F::MultiplyAdd => {
@@ -142,7 +138,7 @@ fn value(module: &mut Module, function: ScalarFunction, x: &[u32], ty: u32, to: 
         }
         F::Dot4 { order: DotOrder::Fma } => {
             let zero = module.null(ty);
-            (0..4).fold(zero, |sum, at| module.glsl(ty, FMA, &[x[at], x[at + 4], sum]))
+            (0..4).fold(zero, |sum, at| module.glsl(ty, GLSL_FMA, &[x[at], x[at + 4], sum]))
         }
         F::Dot4 { order } => {
             let products: Vec<u32> = (0..4).map(|at| module.result(OP_F_MUL, ty, &[x[at], x[at + 4]])).collect();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ash::{khr, vk};
-use mxprobe_api::Error;
+use mxprobe_api::{Error, OperationId};
 
 use crate::failure::failure;
 use crate::features::{BFLOAT16_EXTENSION, Bfloat16Features, FLOAT8_EXTENSION, Float8Features};
@@ -57,18 +57,22 @@ pub(crate) enum Groups {
 }
 
 pub(crate) struct Session {
-    device: ash::Device,
+    pub(crate) device: ash::Device,
     queue: vk::Queue,
     pool: vk::CommandPool,
-    commands: vk::CommandBuffer,
+    pub(crate) commands: vk::CommandBuffer,
     fence: vk::Fence,
     set_layout: vk::DescriptorSetLayout,
-    layout: vk::PipelineLayout,
+    pub(crate) layout: vk::PipelineLayout,
     descriptors: vk::DescriptorPool,
     set: vk::DescriptorSet,
     buffers: [Buffer; 4],
     /// By their modules.
     pipelines: BTreeMap<Vec<u32>, vk::Pipeline>,
+    /// The number of workgroups with which a shader that is timed multiplies fastest.
+    pub(crate) groups: BTreeMap<OperationId, u32>,
+    /// Nanoseconds of a tick of the device's clock, and how many bits count ticks; `None` where the queue has no timestamps.
+    pub(crate) timestamps: Option<(f64, u32)>,
     executables: Option<khr::pipeline_executable_properties::Device>,
     subgroup: Subgroup,
     full_subgroups: bool,
@@ -128,6 +132,8 @@ impl Session {
             set: vk::DescriptorSet::null(),
             buffers: [Buffer::NONE; 4],
             pipelines: BTreeMap::new(),
+            groups: BTreeMap::new(),
+            timestamps: physical.timestamps,
             executables: physical
                 .features
                 .executable_info
@@ -242,7 +248,7 @@ impl Session {
     }
 
     /// A lost device stays lost.
-    fn remember<T>(&mut self, result: Result<T, Error>) -> Result<T, Error> {
+    pub(crate) fn remember<T>(&mut self, result: Result<T, Error>) -> Result<T, Error> {
         if let Err(error) = &result
             && error.is_device_lost()
         {
@@ -312,6 +318,25 @@ impl Session {
             done += count;
         }
         Ok(output)
+    }
+
+    /// Fills the buffers of A, B and C, and makes room for so many bytes in each and in that of D.
+    pub(crate) fn load(&mut self, inputs: [&[u8]; 3], lengths: [usize; 4]) -> Result<(), Error> {
+        self.reserve(lengths.map(|length| length as u64))?;
+        for (buffer, input) in self.buffers.iter_mut().zip(inputs) {
+            buffer.slice(input.len()).copy_from_slice(input);
+        }
+        Ok(())
+    }
+
+    /// What stands in the buffer of D.
+    pub(crate) fn output(&mut self, len: usize) -> Vec<u8> {
+        self.buffers[3].slice(len).to_vec()
+    }
+
+    /// Whether the device may still be at work on something that was given up.
+    pub(crate) fn is_in_flight(&self) -> bool {
+        self.in_flight
     }
 
     /// Makes each buffer at least so large.
@@ -389,6 +414,11 @@ impl Session {
     fn dispatch(&mut self, pipeline: vk::Pipeline, tiles: usize) -> Result<(), Error> {
         let result = self.record(pipeline, u32::try_from(tiles).expect("a chunk of tiles"));
         self.remember(result.map_err(|(call, result)| failure(call, result)))?;
+        self.submit(&format!("{tiles} tiles"))
+    }
+
+    /// Runs what was recorded, and waits for it; `what` it was, for the message where it takes too long.
+    pub(crate) fn submit(&mut self, what: &str) -> Result<(), Error> {
         let commands = [self.commands];
         let submits = [vk::SubmitInfo::default().command_buffers(&commands)];
         // SAFETY: fence and commands are this device's and not in use; the queue is used under `&mut self` only.
@@ -404,7 +434,7 @@ impl Session {
             Ok(()) => Ok(()),
             Err(vk::Result::TIMEOUT) => {
                 self.in_flight = true;
-                let text = format!("{tiles} tiles were not finished within {:?}", self.timeout);
+                let text = format!("{what} were not finished within {:?}", self.timeout);
                 self.dead = Some(Error::device_lost(format!("the device was given up earlier: {text}")));
                 Err(Error::timed_out(text))
             }
@@ -420,28 +450,47 @@ impl Session {
 
     fn record(&self, pipeline: vk::Pipeline, tiles: u32) -> Result<(), (&'static str, vk::Result)> {
         let (device, commands) = (&self.device, self.commands);
-        let begin = vk::CommandBufferBeginInfo::default().flags(vk::CommandBufferUsageFlags::ONE_TIME_SUBMIT);
-        let to_host = [vk::MemoryBarrier::default()
-            .src_access_mask(vk::AccessFlags::SHADER_WRITE)
-            .dst_access_mask(vk::AccessFlags::HOST_READ)];
-        // SAFETY: the command buffer is not pending and its pool allows resets; pipeline, layout and set are this
-        // device's and fit each other; each dispatch has between 1 and `max_workgroups` workgroups and the buffers hold
-        // all of their tiles; writes of the host before the submission are visible without a barrier.
-        unsafe {
-            device.begin_command_buffer(commands, &begin).map_err(|result| ("vkBeginCommandBuffer", result))?;
-            device.cmd_bind_pipeline(commands, vk::PipelineBindPoint::COMPUTE, pipeline);
-            let compute = vk::PipelineBindPoint::COMPUTE;
-            device.cmd_bind_descriptor_sets(commands, compute, self.layout, 0, &[self.set], &[]);
+        self.recorded(|| {
+            self.bind(pipeline);
             let mut first = 0;
             while first < tiles {
                 let count = (tiles - first).min(self.max_workgroups);
                 let bytes = first.to_ne_bytes();
-                device.cmd_push_constants(commands, self.layout, vk::ShaderStageFlags::COMPUTE, 0, &bytes);
-                device.cmd_dispatch(commands, count, 1, 1);
+                // SAFETY: commands are being recorded; the layout is that of the pipeline; each dispatch has between 1
+                // and `max_workgroups` workgroups, and the buffers hold all of their tiles.
+                unsafe {
+                    device.cmd_push_constants(commands, self.layout, vk::ShaderStageFlags::COMPUTE, 0, &bytes);
+                    device.cmd_dispatch(commands, count, 1, 1);
+                }
                 first += count;
             }
+        })
+    }
+
+    /// Binds a pipeline and the buffers; commands are being recorded.
+    pub(crate) fn bind(&self, pipeline: vk::Pipeline) {
+        let compute = vk::PipelineBindPoint::COMPUTE;
+        // SAFETY: pipeline, layout and set are this device's and fit each other.
+        unsafe {
+            self.device.cmd_bind_pipeline(self.commands, compute, pipeline);
+            self.device.cmd_bind_descriptor_sets(self.commands, compute, self.layout, 0, &[self.set], &[]);
+        }
+    }
+
+    /// Records what `commands` puts into the command buffer, and then that the host reads what was written.
+    pub(crate) fn recorded(&self, commands: impl FnOnce()) -> Result<(), (&'static str, vk::Result)> {
+        let device = &self.device;
+        let begin = vk::CommandBufferBeginInfo::default().flags(vk::CommandBufferUsageFlags::ONE_TIME_SUBMIT);
+        let to_host = [vk::MemoryBarrier::default()
+            .src_access_mask(vk::AccessFlags::SHADER_WRITE)
+            .dst_access_mask(vk::AccessFlags::HOST_READ)];
+        // SAFETY: the command buffer is not pending and its pool allows resets; writes of the host before the submission
+        // are visible without a barrier.
+        unsafe {
+            device.begin_command_buffer(self.commands, &begin).map_err(|result| ("vkBeginCommandBuffer", result))?;
+            commands();
             device.cmd_pipeline_barrier(
-                commands,
+                self.commands,
                 vk::PipelineStageFlags::COMPUTE_SHADER,
                 vk::PipelineStageFlags::HOST,
                 vk::DependencyFlags::empty(),
@@ -449,7 +498,7 @@ impl Session {
                 &[],
                 &[],
             );
-            device.end_command_buffer(commands).map_err(|result| ("vkEndCommandBuffer", result))
+            device.end_command_buffer(self.commands).map_err(|result| ("vkEndCommandBuffer", result))
         }
     }
 

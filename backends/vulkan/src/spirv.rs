@@ -3,6 +3,8 @@
 //! One workgroup of one subgroup computes one tile: load A, B and C, multiply-add, store D. Encodings are *specified* by
 //! the SPIR-V specification 1.6 (2.3 and 3), `SPV_KHR_cooperative_matrix`, `SPV_KHR_bfloat16` and `SPV_EXT_float8`.
 
+pub(crate) mod resident;
+
 use crate::component::Component;
 use crate::float_mode::Asked;
 use crate::module::*;
@@ -39,11 +41,7 @@ impl Kernel {
         self.components.into_iter().for_each(|component| module.needs(component));
 
         let entry = module.entry();
-        let mut binding = 0..;
-        let buffers = self.components.map(|component| {
-            let at = binding.next().expect("endless");
-            module.buffer(at, component, at == 3)
-        });
+        let buffers = module.buffers(self.components);
         let [a, b, c, d] = self.components;
         let matrix_a = module.matrix(a, m, k, USE_A);
         let matrix_b = module.matrix(b, k, n, USE_B);

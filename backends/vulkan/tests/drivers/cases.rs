@@ -5,7 +5,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use mxprobe_api::{
-    Backend, Decoded, Device, DeviceKind, Elements, Operation, OperationId, TileBatch, compute, execute,
+    Backend, Clock, Decoded, Device, DeviceKind, Elements, Load, Operation, OperationId, Span, TileBatch, compute,
+    execute, time,
 };
 use mxprobe_vulkan::{VulkanBackend, VulkanDevice};
 
@@ -82,6 +83,7 @@ pub(crate) fn all() -> Vec<Case> {
             environment: vec![("MXPROBE_VULKAN_VALIDATION", "1"), ("VK_LAYER_PATH", "/nonexistent")],
             ..case("missing_validation_layers_are_a_refusal", LAVAPIPE, Box::new(no_layers))
         },
+        case("what_is_timed_is_what_is_computed", LAVAPIPE, Box::new(timed)),
         Case { manual: true, ..case("speed", LAVAPIPE, Box::new(speed)) },
     ];
     for id in LAVAPIPE_CONFIGURATIONS {
@@ -100,6 +102,8 @@ pub(crate) fn all() -> Vec<Case> {
     for (driver, golden) in SHIMS {
         let name = format!("operations_and_instructions_are_those_of_the_golden_file::{golden}");
         cases.push(case(&name, driver, Box::new(move || instructions(golden))));
+        let name = format!("what_is_timed_is_the_unit::{golden}");
+        cases.push(case(&name, driver, Box::new(timed_instructions)));
         let name = format!("a_device_that_writes_nothing_is_found_out::{golden}");
         cases.push(case(&name, driver, Box::new(nothing_written)));
         let name = format!("validation_layers_are_content::{golden}");
@@ -421,6 +425,12 @@ fn validates(computes: bool) {
         let result = execute(&device, operation, &TileBatch::zeros(operation, 100));
         assert_eq!(result.is_ok(), computes);
         if operation.id.c == operation.id.d {
+            device.issued_when_timed(operation).unwrap();
+            // A device that is not there writes no timestamps.
+            for span in [Span::One, Span::All].into_iter().filter(|_| computes) {
+                let operands = TileBatch::zeros(operation, 3);
+                time(&device, operation, &Load { operands: &operands, steps: 2, span }).unwrap();
+            }
             let mut wide = operation.id.clone();
             wide.shape.k *= 2;
             let batch = TileBatch::zeros(&Operation::new(wide, "subgroup"), 2);
@@ -445,6 +455,50 @@ fn validates(computes: bool) {
     assert!(messages.iter().any(|message| message.contains("MulAddKHR-10060")), "{messages:?}");
     drop(device);
     assert_eq!(backend.validation_messages(), messages, "destroying the device");
+}
+
+/// The shader that is timed holds four sums, and the unit's instruction as often as that, or more where it takes several.
+fn timed_instructions() {
+    let device = device();
+    for operation in device.operations().values().filter(|operation| operation.id.c == operation.id.d) {
+        let once = device.issued(operation).unwrap().expect("this driver shows its code");
+        let timed = device.issued_when_timed(operation).unwrap().expect("this driver shows its code");
+        for (name, count) in &once.matrix {
+            // A driver may unroll the loop; it may not leave a sum out.
+            let there = timed.matrix.get(name).copied().unwrap_or(0);
+            assert!(there >= 4 * count && there.is_multiple_of(4), "{}: {name} {there} times", operation.id);
+        }
+    }
+}
+
+/// Chains end in the bits of as many executions, on one workgroup and on as many as are fastest.
+fn timed() {
+    let device = device();
+    let mut random = Random(7);
+    for operation in device.operations().values().filter(|operation| operation.id.c == operation.id.d) {
+        let (m, n, k) = operation.id.shape.sizes();
+        for (tiles, steps, span) in [(1, 1, Span::One), (5, 3, Span::One), (64, 4, Span::All)] {
+            let operands = random.batch(&operation.id, tiles, Inputs::Moderate);
+            let timed = time(&device, operation, &Load { operands: &operands, steps, span }).unwrap();
+            let mut batch = TileBatch::zeros(operation, timed.pattern.len());
+            let copy = |to: &mut Elements, from: &Elements, at: usize, tile: usize, size: usize| {
+                (0..size).for_each(|i| to.set(at * size + i, from.get(tile * size + i)));
+            };
+            for (at, [a, b, c]) in timed.pattern.iter().enumerate() {
+                copy(&mut batch.a, &operands.a, at, *a, m * k);
+                copy(&mut batch.b, &operands.b, at, *b, k * n);
+                copy(&mut batch.c, &operands.c, at, *c, m * n);
+            }
+            for _ in 0..steps {
+                batch.c = execute(&device, operation, &batch).unwrap();
+            }
+            assert_eq!(timed.clock, Clock::Device, "lavapipe has timestamps");
+            assert!(timed.elapsed_ns > 0.0 && timed.chains(&operation.id) >= timed.pattern.len());
+            for at in 0..timed.d.len() {
+                assert_eq!(timed.d.get(at), batch.c.get(at % batch.c.len()), "{}: element {at}", operation.id);
+            }
+        }
+    }
 }
 
 fn speed() {

@@ -35,11 +35,16 @@ impl Wave<'_> {
         }
         let adds = self.value(multiply.adds, lane) != 0;
         let tensor = &self.tensors[block];
+        // Multiplies of one shape that add to the same columns are done in their order, without a wait between them
+        // (PTX ISA, "Pipelined tcgen05 instructions").
+        let before = tensor.under_way.iter().rfind(|before| (before.column, before.n) == (start, n));
         let mut c = vec![0; (LANES * n) as usize];
         for (row, row_of_c) in (0..).zip(c.chunks_exact_mut(n as usize)) {
             let cells = tensor.row(row, start, n);
             let cells = cells.ok_or_else(|| Trap::failure(step, "D reaches beyond what was allocated"))?;
-            if adds {
+            if let Some(before) = before.filter(|_| adds) {
+                row_of_c.copy_from_slice(&before.d[(row * n) as usize..][..n as usize]);
+            } else if adds {
                 for (bits, cell) in row_of_c.iter_mut().zip(cells) {
                     *bits = u64::from(*cell) & id.c.mask();
                 }

@@ -1,0 +1,80 @@
+//! One thread a core.
+
+use std::collections::BTreeSet;
+
+/// A logical processor of each core that this process may use; empty where the system does not tell.
+pub(crate) fn one_of_each_core() -> Vec<usize> {
+    let mut seen = BTreeSet::new();
+    allowed().into_iter().filter(|cpu| seen.insert(core_of(*cpu))).collect()
+}
+
+/// Package and number of a logical processor's core; the processor itself where Linux does not tell.
+fn core_of(cpu: usize) -> (String, String) {
+    let read = |name: &str| {
+        let path = format!("/sys/devices/system/cpu/cpu{cpu}/topology/{name}");
+        std::fs::read_to_string(path).map(|text| text.trim().to_owned()).ok()
+    };
+    match (read("physical_package_id"), read("core_id")) {
+        (Some(package), Some(core)) => (package, core),
+        _ => (String::new(), cpu.to_string()),
+    }
+}
+
+/// The most logical processors that are looked at: 64 in a word.
+#[cfg(target_os = "linux")]
+const WORDS: usize = 64;
+
+#[cfg(target_os = "linux")]
+unsafe extern "C" {
+    safe fn sched_getaffinity(thread: i32, bytes: usize, mask: &mut [u64; WORDS]) -> i32;
+    safe fn sched_setaffinity(thread: i32, bytes: usize, mask: &[u64; WORDS]) -> i32;
+}
+
+/// Logical processors that this thread may run on, in their order.
+#[cfg(target_os = "linux")]
+fn allowed() -> Vec<usize> {
+    let mut mask = [0u64; WORDS];
+    // glibc and musl return 0; the bytes are those of the array.
+    if sched_getaffinity(0, size_of_val(&mask), &mut mask) != 0 {
+        return Vec::new();
+    }
+    (0..WORDS * 64).filter(|cpu| mask[cpu / 64] >> (cpu % 64) & 1 == 1).collect()
+}
+
+/// Keeps this thread on a logical processor; where that is refused it stays free.
+#[cfg(target_os = "linux")]
+pub(crate) fn stay_on(cpu: usize) {
+    let mut mask = [0u64; WORDS];
+    if let Some(word) = mask.get_mut(cpu / 64) {
+        *word = 1 << (cpu % 64);
+        // Where it fails the thread may move, which costs time and no result.
+        let _ = sched_setaffinity(0, size_of_val(&mask), &mask);
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn allowed() -> Vec<usize> {
+    (0..std::thread::available_parallelism().map_or(1, std::num::NonZero::get)).collect()
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn stay_on(_: usize) {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_is_a_core_and_a_thread_can_stay_on_it() {
+        let cores = one_of_each_core();
+        assert!(!cores.is_empty());
+        std::thread::spawn(move || {
+            let last = *cores.last().expect("a core");
+            stay_on(last);
+            #[cfg(target_os = "linux")]
+            assert_eq!(allowed(), [last]);
+        })
+        .join()
+        .expect("the thread ends");
+    }
+}

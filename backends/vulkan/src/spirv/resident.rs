@@ -1,0 +1,173 @@
+//! Shaders that multiply again and again what they hold in registers.
+
+use super::*;
+
+/// Matrices of A, and of B, that a workgroup holds.
+pub(crate) const OPERANDS: u32 = 2;
+/// Sums that a workgroup holds: sum `i` is of A `i` modulo 2 and B `i / 2`.
+pub(crate) const SUMS: u32 = 4;
+/// Sums of an invocation of the shader of [`fma`], each of its own a and b.
+pub(crate) const FMA_SUMS: u32 = 8;
+/// Invocations of a workgroup of that shader.
+pub(crate) const FMA_INVOCATIONS: u32 = 64;
+
+const OP_TYPE_BOOL: u32 = 20;
+const OP_U_LESS_THAN: u32 = 176;
+const OP_LOOP_MERGE: u32 = 246;
+const OP_BRANCH: u32 = 249;
+const OP_BRANCH_CONDITIONAL: u32 = 250;
+
+/// What every one of these shaders begins with: its module, entry point and buffers, and a loop to put steps in.
+struct Shader {
+    module: Module,
+    entry: Entry,
+    buffers: [Buffer; 4],
+}
+
+impl Shader {
+    fn new(components: [Component; 4]) -> Self {
+        let mut module = Module::default();
+        module.capability(SHADER);
+        components.into_iter().for_each(|component| module.needs(component));
+        let entry = module.entry();
+        let buffers = module.buffers(components);
+        Self { module, entry, buffers }
+    }
+
+    /// Begins the function, with variables of these types; returns them, the number of the workgroup and the number of steps.
+    fn begin(&mut self, types: &[u32]) -> (Vec<u32>, u32, u32) {
+        self.module.begin_with(&self.entry, types)
+    }
+
+    /// Does `step` so many times; `counter` is a variable for the count.
+    fn repeat(&mut self, counter: u32, steps: u32, step: impl FnOnce(&mut Module)) {
+        let (module, uint) = (&mut self.module, &self.entry.uint);
+        let boolean = module.ty(OP_TYPE_BOOL, &[]);
+        let [zero, one] = [module.constant(0), module.constant(1)];
+        let [header, test, body, next, merge] = std::array::from_fn(|_| module.id());
+        let code = &mut module.code;
+        op(code, OP_STORE, &[counter, zero]);
+        op(code, OP_BRANCH, &[header]);
+        op(code, OP_LABEL, &[header]);
+        op(code, OP_LOOP_MERGE, &[merge, next, 0]);
+        op(code, OP_BRANCH, &[test]);
+        op(code, OP_LABEL, &[test]);
+        let count = module.result(OP_LOAD, *uint, &[counter]);
+        let goes_on = module.result(OP_U_LESS_THAN, boolean, &[count, steps]);
+        op(&mut module.code, OP_BRANCH_CONDITIONAL, &[goes_on, body, merge]);
+        op(&mut module.code, OP_LABEL, &[body]);
+        step(module);
+        op(&mut module.code, OP_BRANCH, &[next]);
+        op(&mut module.code, OP_LABEL, &[next]);
+        let count = module.result(OP_LOAD, *uint, &[counter]);
+        let count = module.result(OP_I_ADD, *uint, &[count, one]);
+        op(&mut module.code, OP_STORE, &[counter, count]);
+        op(&mut module.code, OP_BRANCH, &[header]);
+        op(&mut module.code, OP_LABEL, &[merge]);
+    }
+
+    /// The element `at` of a buffer.
+    fn element(&mut self, buffer: usize, at: u32) -> u32 {
+        self.module.element(self.buffers[buffer], at)
+    }
+
+    /// a·factor + offset.
+    fn scaled(&mut self, a: u32, factor: u32, offset: u32) -> u32 {
+        let [factor, offset] = [factor, offset].map(|value| self.module.constant(value));
+        let product = self.module.result(OP_I_MUL, self.entry.uint, &[a, factor]);
+        self.module.result(OP_I_ADD, self.entry.uint, &[product, offset])
+    }
+
+    fn end(self, invocations: u32, mode: Option<&Asked>) -> Vec<u32> {
+        self.module.finish(&self.entry, invocations, mode)
+    }
+}
+
+impl Kernel {
+    /// A shader of one workgroup of one subgroup that holds [`OPERANDS`] matrices of A and of B and [`SUMS`] sums, and does as
+    /// many steps as the push constant says: each adds a product to every sum. Set 0 bindings 0 to 2 hold those matrices,
+    /// row-major, the same for every workgroup; binding 3 gets the sums of workgroup after workgroup.
+    pub(crate) fn resident_words(&self) -> Vec<u32> {
+        let (m, n, k) = self.shape;
+        let mut shader = Shader::new(self.components);
+        shader.module.capability(COOPERATIVE_MATRIX);
+        shader.module.capability(VULKAN_MEMORY_MODEL);
+        shader.module.extension("SPV_KHR_cooperative_matrix");
+        let [a, b, _, d] = self.components;
+        let matrix_a = shader.module.matrix(a, m, k, USE_A);
+        let matrix_b = shader.module.matrix(b, k, n, USE_B);
+        let matrix_d = shader.module.matrix(d, m, n, USE_ACCUMULATOR);
+        let mut types = vec![shader.entry.uint];
+        types.extend(std::iter::repeat_n(matrix_d, SUMS as usize));
+        let (variables, group, steps) = shader.begin(&types);
+        let [row_major, stride_k, stride_n] = [ROW_MAJOR, k, n].map(|value| shader.module.constant(value));
+        let load = |shader: &mut Shader, buffer: usize, ty: u32, at: u32, stride: u32| {
+            let at = shader.module.constant(at);
+            let pointer = shader.element(buffer, at);
+            shader.module.result(OP_COOPERATIVE_MATRIX_LOAD, ty, &[pointer, row_major, stride])
+        };
+        let of_a: Vec<u32> = (0..OPERANDS).map(|at| load(&mut shader, 0, matrix_a, at * m * k, stride_k)).collect();
+        let of_b: Vec<u32> = (0..OPERANDS).map(|at| load(&mut shader, 1, matrix_b, at * k * n, stride_n)).collect();
+        for (at, sum) in (0..SUMS).zip(&variables[1..]) {
+            let start = load(&mut shader, 2, matrix_d, at * m * n, stride_n);
+            op(&mut shader.module.code, OP_STORE, &[*sum, start]);
+        }
+        let flags = self.operand_flags();
+        shader.repeat(variables[0], steps, |module| {
+            for (at, sum) in variables[1..].iter().enumerate() {
+                let before = module.result(OP_LOAD, matrix_d, &[*sum]);
+                let count = OPERANDS as usize;
+                let mut operands = vec![of_a[at % count], of_b[at / count], before];
+                operands.extend((flags != 0).then_some(flags));
+                let after = module.result(OP_COOPERATIVE_MATRIX_MUL_ADD, matrix_d, &operands);
+                op(&mut module.code, OP_STORE, &[*sum, after]);
+            }
+        });
+        for (at, sum) in (0..SUMS).zip(&variables[1..]) {
+            let last = shader.module.result(OP_LOAD, matrix_d, &[*sum]);
+            let place = shader.scaled(group, SUMS * m * n, at * m * n);
+            let pointer = shader.element(3, place);
+            op(&mut shader.module.code, OP_COOPERATIVE_MATRIX_STORE, &[pointer, last, row_major, stride_n]);
+        }
+        shader.end(self.subgroup_size, self.mode.as_ref())
+    }
+}
+
+/// The same with `Fma` of GLSL.std.450 on f32: [`FMA_INVOCATIONS`] invocations a workgroup, [`FMA_SUMS`] sums each.
+pub(crate) fn fma() -> Vec<u32> {
+    let mut shader = Shader::new([Component::F32; 4]);
+    let float = shader.module.component(Component::F32);
+    let uint = shader.entry.uint;
+    let invocations = shader.module.invocations(&shader.entry);
+    let mut types = vec![uint];
+    types.extend([float; FMA_SUMS as usize]);
+    let (variables, group, steps) = shader.begin(&types);
+    let lane = shader.module.first_of(&shader.entry, invocations);
+    let load = |shader: &mut Shader, buffer: usize, at: u32| {
+        let place = shader.scaled(lane, FMA_SUMS, at);
+        let pointer = shader.element(buffer, place);
+        shader.module.result(OP_LOAD, float, &[pointer])
+    };
+    let factors: Vec<(u32, u32)> =
+        (0..FMA_SUMS).map(|at| (load(&mut shader, 0, at), load(&mut shader, 1, at))).collect();
+    for (at, sum) in (0..FMA_SUMS).zip(&variables[1..]) {
+        let start = load(&mut shader, 2, at);
+        op(&mut shader.module.code, OP_STORE, &[*sum, start]);
+    }
+    shader.repeat(variables[0], steps, |module| {
+        for ((a, b), sum) in factors.iter().zip(&variables[1..]) {
+            let before = module.result(OP_LOAD, float, &[*sum]);
+            let after = module.glsl(float, GLSL_FMA, &[*a, *b, before]);
+            op(&mut module.code, OP_STORE, &[*sum, after]);
+        }
+    });
+    let first = shader.scaled(group, FMA_INVOCATIONS, 0);
+    let own = shader.module.result(OP_I_ADD, uint, &[first, lane]);
+    for (at, sum) in (0..FMA_SUMS).zip(&variables[1..]) {
+        let last = shader.module.result(OP_LOAD, float, &[*sum]);
+        let place = shader.scaled(own, FMA_SUMS, at);
+        let pointer = shader.element(3, place);
+        op(&mut shader.module.code, OP_STORE, &[pointer, last]);
+    }
+    shader.end(FMA_INVOCATIONS, None)
+}

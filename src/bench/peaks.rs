@@ -1,0 +1,149 @@
+//! What vendors promise.
+
+use std::sync::LazyLock;
+
+use mxprobe_api::OperationId;
+use serde::Deserialize;
+
+use crate::report::{DeviceRecord, ThroughputRun};
+
+/// The table, each line with its source.
+const TABLE: &str = include_str!("peaks.toml");
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Table {
+    peak: Vec<Line>,
+}
+
+/// A dense peak of some devices for some formats.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Line {
+    /// Words of which one stands in the device's name, as whole words; all names, if there are none.
+    #[serde(default)]
+    names: Vec<String>,
+    /// The device's fingerprint begins or ends so, or has it between two `+`.
+    fingerprint: Option<String>,
+    /// Families of operations; all, if there are none.
+    #[serde(default)]
+    families: Vec<String>,
+    /// Formats of A.
+    operands: Vec<String>,
+    /// Formats of D; all, if there are none.
+    #[serde(default)]
+    results: Vec<String>,
+    /// Of all units together.
+    flop_per_s: Option<f64>,
+    /// Of one unit, where the device's clock and units are measured.
+    flop_per_cycle_and_unit: Option<f64>,
+    source: String,
+}
+
+static LINES: LazyLock<Vec<Line>> =
+    LazyLock::new(|| toml::from_str::<Table>(TABLE).expect("the table is part of the program").peak);
+
+/// The dense peak of an operation in FLOP a second, and who says so.
+pub(super) fn peak(device: &DeviceRecord, id: &OperationId, run: &ThroughputRun) -> Option<(f64, String)> {
+    let line = LINES.iter().find(|line| line.is_of(device, id))?;
+    let flop_per_s = match (line.flop_per_s, line.flop_per_cycle_and_unit) {
+        (Some(rate), _) => rate,
+        (None, Some(rate)) => rate * run.frequency_hz? * f64::from(run.units?),
+        (None, None) => return None,
+    };
+    Some((flop_per_s, line.source.clone()))
+}
+
+impl Line {
+    fn is_of(&self, device: &DeviceRecord, id: &OperationId) -> bool {
+        let is_named = |name: &String| has_words(&device.name, name);
+        let has_word = |word: &String| device.fingerprint.split('+').any(|part| part == word);
+        (self.names.is_empty() || self.names.iter().any(is_named))
+            && self.fingerprint.as_ref().is_none_or(has_word)
+            && (self.families.is_empty() || self.families.contains(&id.family))
+            && self.operands.contains(&id.a.to_string())
+            && self.operands.contains(&id.b.to_string())
+            && (self.results.is_empty() || self.results.contains(&id.d.to_string()))
+    }
+}
+
+/// Whether words stand in a name one after another: `RTX 4090` in `NVIDIA GeForce RTX 4090`, and not in `RTX 4090 D`.
+fn has_words(name: &str, words: &str) -> bool {
+    let all: Vec<&str> = name.split_whitespace().collect();
+    let words: Vec<&str> = words.split_whitespace().collect();
+    let Some(at) = all.windows(words.len()).position(|window| window == words) else { return false };
+    // What follows a product's name makes it another product, unless it says how much memory there is.
+    !all.get(at + words.len())
+        .is_some_and(|next| ["D", "Ti", "SUPER", "Super", "Laptop", "Max-Q", "XT", "GRE"].contains(next))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::{Kind, TimedBy, Units};
+
+    fn device(name: &str, fingerprint: &str) -> DeviceRecord {
+        DeviceRecord {
+            backend: "cuda".into(),
+            selector: "cuda:0".into(),
+            name: name.into(),
+            fingerprint: fingerprint.into(),
+            kind: Kind::Hardware,
+            emulated: false,
+            aliases: Vec::new(),
+            driver: None,
+            properties: Default::default(),
+        }
+    }
+
+    fn run() -> ThroughputRun {
+        ThroughputRun {
+            span: Units::All,
+            units: Some(2),
+            unit: "core".into(),
+            clock: TimedBy::Host,
+            chains: 1,
+            steps: 1,
+            samples: 7,
+            best_ns: 1.0,
+            median_ns: 1.0,
+            spread_percent: 0.0,
+            flop_per_s_best: 1.0,
+            flop_per_s_median: 1.0,
+            frequency_hz: Some(3e9),
+            flop_per_cycle_and_unit: None,
+        }
+    }
+
+    fn of(name: &str, fingerprint: &str, id: &str) -> Option<f64> {
+        peak(&device(name, fingerprint), &id.parse().unwrap(), &run()).map(|(rate, source)| {
+            assert!(source.len() > 10, "{source}");
+            rate
+        })
+    }
+
+    #[test]
+    fn peaks_are_those_of_the_device_and_of_the_formats() {
+        let f16 = "mma.m16n8k16.f32.f16.f16.f32";
+        assert_eq!(of("NVIDIA H100 80GB HBM3", "sm_90a", f16), Some(989.4e12));
+        assert_eq!(of("NVIDIA H200", "sm_90a", "wgmma.m64n256k32.f32.e4m3.e4m3.f32"), Some(1978.9e12));
+        assert_eq!(of("NVIDIA H100 PCIe", "sm_90a", f16), Some(757e12));
+        assert_eq!(of("NVIDIA GeForce RTX 4090", "sm_89", f16), Some(165.2e12));
+        assert_eq!(of("NVIDIA GeForce RTX 4090", "sm_89", "mma.m16n8k16.f16.f16.f16.f16"), Some(330.3e12));
+        assert_eq!(of("NVIDIA GeForce RTX 4090 D", "sm_89", f16), None);
+        assert_eq!(of("NVIDIA GeForce GTX 1", "sm_75", f16), None);
+        assert_eq!(
+            of("AMD Radeon RX 7900 XTX (RADV NAVI31)", "x", "coopmat.m16n16k16.f32.f16.f16.f32"),
+            Some(122.8e12)
+        );
+    }
+
+    #[test]
+    fn a_rate_of_a_cycle_and_a_unit_takes_the_measured_clock() {
+        let fingerprint = "genuineintel+amx-bf16+amx-int8+avx512-bf16";
+        let of = |id: &str| of("Xeon", fingerprint, id);
+        assert_eq!(of("amx.m16n16k32.f32.bf16.bf16.f32"), Some(1024.0 * 3e9 * 2.0));
+        assert_eq!(of("amx.m16n16k64.s32.s8.u8.s32"), Some(2048.0 * 3e9 * 2.0));
+        assert_eq!(of("dot.m1n1k2.f32.bf16.bf16.f32"), None);
+    }
+}
