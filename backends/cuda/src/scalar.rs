@@ -8,6 +8,8 @@
 //! A kernel is `tiles(a, d, count)`: thread `i` reads the operands of call `i`, which lie side by side, and writes its
 //! result.
 
+use std::collections::BTreeSet;
+
 use mxprobe_api::{DotOrder, Format, ScalarFunction, ScalarId};
 
 use crate::capability::{Capability, PtxVersion, Target};
@@ -207,18 +209,14 @@ fn kernel(id: ScalarId, function: ScalarFunction, target: Target, lines: &[Strin
     body.line(format!("st.global.b{} [%p_d], %y;", result_size * 8));
     body.label("finish");
     body.line("ret;");
-    let mut names: Vec<&str> = lines.iter().filter_map(|line| line.split(' ').next()).collect();
-    names.retain(|name| !name.starts_with("mov"));
-    names.dedup();
-    let mut seen = std::collections::BTreeSet::new();
-    names.retain(|name| seen.insert(*name));
+    let mut seen = BTreeSet::from(["mov.b16", "mov.b32", "mov.b64"]);
+    let names = lines.iter().filter_map(|line| line.split(' ').next());
+    let names: Vec<&str> = names.filter(|name| seen.insert(name)).collect();
     ScalarKernel { id, function, instruction: names.join(", "), target, body }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use super::*;
 
     #[test]
