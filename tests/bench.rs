@@ -146,7 +146,7 @@ fn the_rate_is_work_over_time() {
         // Six chains of 16 products each, every 10 µs.
         let exact = 6.0 * 16.0 * 2.0 / 10e-6;
         assert!((run.flop_per_s_best / exact - 1.0).abs() < 1e-9, "{run:?}");
-        assert!((80..=100).contains(&run.steps) && run.chains == 6 && run.samples == 7, "{run:?}");
+        assert!((80..=200).contains(&run.steps) && run.chains == 6 && run.samples == 7, "{run:?}");
         assert!(run.spread_percent < 1e-6 && run.best_ns <= run.median_ns);
         let per_cycle = run.flop_per_cycle_and_unit.unwrap() * f64::from(run.units.unwrap()) * 1e9;
         assert!((per_cycle / exact - 1.0).abs() < 1e-9);
@@ -279,8 +279,10 @@ fn a_model_has_no_throughput() {
     }
 }
 
-/// A short measurement of this CPU, if it has units.
+/// A short measurement of this CPU, if it has units; one at a time.
 fn of_this_cpu(more: &[&str]) -> Option<Output> {
+    static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    let _alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let mut arguments = vec!["bench", "--device", "cpu:0", "--op", "dot.*", "--time", "2"];
     arguments.extend(more);
     let said = say(&arguments);
@@ -288,7 +290,7 @@ fn of_this_cpu(more: &[&str]) -> Option<Output> {
         println!("this CPU has no unit: nothing was measured");
         return None;
     }
-    assert_eq!(said.status.code(), Some(0), "{}", text(&said.stderr));
+    assert_eq!(said.status.code(), Some(0), "{}{}", text(&said.stderr), text(&said.stdout));
     Some(said)
 }
 

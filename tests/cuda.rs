@@ -10,7 +10,10 @@ use std::{
     sync::OnceLock,
 };
 
-use mxprobe::report::{BenchReport, Finding, Outcome, Report, TimedBy, check::read_reports};
+use mxprobe::report::{
+    BenchReport, Finding, Outcome, Report, TimedBy,
+    check::{check, read_reports},
+};
 use mxprobe_sim::shipped;
 
 /// A folder that holds the double as `libcuda.so.1`.
@@ -399,6 +402,11 @@ fn the_collection_script_makes_every_report_of_a_machine() {
     let reports = read_reports(&text).unwrap();
     assert!(reports[0].device.emulated && reports[0].operations.len() == 9, "{log}");
     assert!(std::fs::read_to_string(folder.path().join("list.txt")).unwrap().contains("cuda:0"));
+    assert!(log.contains("bench cuda:0: exit 0"), "{log}");
+    let text = std::fs::read_to_string(folder.path().join("cuda-0-bench.json")).unwrap();
+    assert_eq!(check(&text).unwrap(), "the throughput of 10 operations of cuda:0");
+    let bench: BenchReport = serde_json::from_str(&text).unwrap();
+    assert!(bench.device.emulated && bench.operations.iter().all(|found| found.outcome != Outcome::Failed), "{log}");
 }
 
 #[test]

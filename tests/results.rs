@@ -32,10 +32,12 @@ fn is_emulated(report: &serde_json::Value) -> bool {
 }
 
 #[test]
-fn the_published_schema_is_the_one_that_the_command_prints() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("results/schema/report-1.json");
-    let output = Command::new(env!("CARGO_BIN_EXE_mxprobe")).args(["schema", "report"]).output().expect("it starts");
-    let published = fs::read_to_string(&path).expect("the schema is published");
-    let printed = String::from_utf8(output.stdout).expect("UTF-8");
-    assert_eq!(published, printed, "write it anew: cargo run -- schema report >results/schema/report-1.json");
+fn the_published_schemas_are_those_that_the_command_prints() {
+    for of in ["report", "bench"] {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("results/schema/{of}-1.json"));
+        let output = Command::new(env!("CARGO_BIN_EXE_mxprobe")).args(["schema", of]).output().expect("it starts");
+        let published = fs::read_to_string(&path).expect("the schema is published");
+        let printed = String::from_utf8(output.stdout).expect("UTF-8");
+        assert_eq!(published, printed, "write it anew: cargo run -- schema {of} >results/schema/{of}-1.json");
+    }
 }

@@ -5,7 +5,8 @@
 #![allow(clippy::print_stdout, reason = "a test says what it ran")]
 #![cfg(feature = "cpu")]
 
-use mxprobe_api::{Backend, Device, Elements, Format, Operation, TileBatch, execute};
+use mxprobe::gemm::{Accumulation, Algorithm, Method, Products, Scaling, Split, Uniform, Unit, multiply};
+use mxprobe_api::{Backend, Device, Elements, Format, Operation, Rounding, TileBatch, execute};
 use mxprobe_sim::{ModelDevice, load};
 
 /// SplitMix64.
@@ -115,6 +116,56 @@ fn compare_one(device: &dyn Device, model: &ModelDevice, operation: &Operation, 
 #[test]
 fn the_cpus_units_equal_their_models() {
     println!("{} operations of this CPU were compared", compare(1 << 19));
+}
+
+/// Every way to use words and to add, of products of any size, on the CPU's units and on their models.
+#[test]
+fn whole_products_on_the_cpus_units_equal_those_on_their_models() {
+    let (unit, f32_blocks, f64_blocks) =
+        (Accumulation::Unit, Accumulation::F32 { block: 40 }, Accumulation::F64 { block: 40 });
+    let mut algorithms: Vec<Algorithm> = Vec::new();
+    for words in 1..=3 {
+        for accumulation in [unit, f32_blocks, f64_blocks] {
+            let split = Split { words, rounding: Rounding::NearestEven, scaling: Scaling::None, lift_bits: 0 };
+            algorithms.push(Algorithm {
+                method: Method::Multiword,
+                split,
+                products: Products::Significant,
+                accumulation,
+            });
+        }
+    }
+    for method in [Method::Markidis, Method::Ootomo] {
+        algorithms.push(Algorithm { method, accumulation: unit, ..algorithms[3] });
+    }
+    for device in mxprobe_cpu::CpuBackend::new().discover().devices {
+        for operation in device.operations().values() {
+            let model = load(if operation.id.family == "amx" { "amx" } else { "avx512" }).expect("a shipped model");
+            let (here, there) = (
+                Unit::device(device.as_ref(), operation),
+                Unit::model(&model, &operation.id).expect("it has the operation"),
+            );
+            let mut compared = 0;
+            for (m, n, k) in [(1, 1, 1), (7, 66, 129), (33, 40, 100), (70, 5, 257)] {
+                let mut uniform = Uniform::new(3);
+                let (mut a, mut b) = (uniform.matrix(m, k, -0.5, 0.5, true), uniform.matrix(k, n, -0.5, 0.5, true));
+                if operation.id.is_integer() {
+                    // Integers of either format: 0 to 127.
+                    [&mut a, &mut b].map(|matrix| {
+                        matrix.values.iter_mut().for_each(|value| *value = (*value * 254.0).abs().round())
+                    });
+                }
+                let floats = algorithms.iter().filter(|_| !operation.id.is_integer());
+                for algorithm in algorithms.iter().take(1).chain(floats.skip(1)) {
+                    let [ours, models] =
+                        [&here, &there].map(|unit| multiply(unit, &a, &b, None, algorithm).expect("it multiplies").d);
+                    assert_eq!(ours, models, "{} {m}×{n}×{k} {algorithm:?}", operation.id);
+                    compared += ours.len();
+                }
+            }
+            println!("{}: {compared} elements of whole products equal those of {}", operation.id, model.name);
+        }
+    }
 }
 
 #[test]

@@ -31,6 +31,11 @@ const CHECKED_STEPS: [u64; 3] = [1, 2, 5];
 /// A sample shorter than this is of the clock and of starting the work, not of the unit.
 const SHORTEST_NS: [(Clock, f64); 2] = [(Clock::Host, 100_000.0), (Clock::Device, 10_000.0)];
 
+/// How often the steps of a sample are doubled to leave fixed costs behind, and how many times longer than asked for a sample
+/// may get so.
+const MOST_DOUBLINGS: usize = 6;
+const LONGEST_SAMPLES: f64 = 12.0;
+
 /// Steps of a chain whose time is looked at first.
 const FIRST_STEPS: u64 = 16;
 /// How often the steps of a sample are counted anew where samples come out short.
@@ -116,6 +121,7 @@ impl Work<'_> {
         // Where others had the machine while steps were counted, samples come out short: they are counted anew.
         for _ in 0..ATTEMPTS {
             steps = self.calibrate(span, target_ns, steps)?;
+            steps = self.beyond_fixed_costs(span, target_ns, steps)?;
             all = self.series(span, steps, settings.samples.max(FEWEST_SAMPLES))?;
             if all.iter().all(|timed| timed.elapsed_ns >= 0.5 * target_ns) {
                 break;
@@ -246,6 +252,22 @@ impl Work<'_> {
                 steps = ((steps as f64 * factor) as u64).max(steps + 1);
             }
         }
+    }
+
+    /// As many steps, or more where starting the work takes a good part of the time: twice the steps are to take nearly twice as
+    /// long.
+    fn beyond_fixed_costs(&self, span: Span, target_ns: f64, mut steps: u64) -> Result<u64, Ended> {
+        for _ in 0..MOST_DOUBLINGS {
+            let shorter = |steps: u64| -> Result<f64, Ended> {
+                Ok(self.time(steps, span)?.elapsed_ns.min(self.time(steps, span)?.elapsed_ns))
+            };
+            let (once_ns, twice_ns) = (shorter(steps)?, shorter(2 * steps)?);
+            if twice_ns >= 1.7 * once_ns || twice_ns > LONGEST_SAMPLES * target_ns {
+                break;
+            }
+            steps *= 2;
+        }
+        Ok(steps)
     }
 
     /// Twice the steps take twice the time, or so: a clock that stands still, and a loop that does not loop, are found out.

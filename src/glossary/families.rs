@@ -16,6 +16,13 @@ pub(super) const TEXTS: &[Text] = &[
         source: "IEEE 754-2019; NVIDIA, Precision and Performance: floating point and IEEE 754 compliance (2011)",
     },
     Text {
+        name: "fma",
+        about: "The scalar or vector units beside the matrix units: what `bench` holds those against.",
+        how: "fma.m1n1k1.f32.f32.f32.f32 is d = a·b + c; .ymm says vectors of 256 bits. No operation of `list`.",
+        answers: &[],
+        source: "IEEE 754-2019, 5.4.1; GLSL.std.450 Fma; PTX ISA, fma",
+    },
+    Text {
         name: "mma",
         about: "NVIDIA's mma.sync: one warp multiplies one small tile held in its registers.",
         how: "mma.mMnNkK.D.A.B.C is mma.sync.aligned with that shape; .satfinite clamps integer sums, .blockN and a \

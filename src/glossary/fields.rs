@@ -13,6 +13,11 @@ const fn field(
     Text { name, about, how, answers, source: SCHEMA }
 }
 
+/// A field of what `bench` prints.
+const fn bench_field(name: &'static str, about: &'static str, how: &'static str) -> Text {
+    Text { name, about, how, answers: &[], source: "docs/bench.md; `mxprobe schema bench`" }
+}
+
 pub(super) const TEXTS: &[Text] = &[
     field(
         "schema",
@@ -137,5 +142,50 @@ pub(super) const TEXTS: &[Text] = &[
         "Other answers to the question, and what each would have returned for the same input.",
         "An answer is proved where the device returned none of them.",
         &[],
+    ),
+    bench_field(
+        "yardstick",
+        "It is no operation of a matrix unit, but the scalar units that those are held against.",
+        "The first of a report is what `ratio_to_yardstick` is of.",
+    ),
+    bench_field(
+        "runs",
+        "What was measured of an operation: on one unit (`span` one), and on all.",
+        "Empty exactly where the outcome is not `measured`.",
+    ),
+    bench_field(
+        "clock",
+        "Which clock measured: the device's timestamps, or the host's.",
+        "Starting the work is in what the host's clock says.",
+    ),
+    bench_field(
+        "flop_per_s_best",
+        "The rate of the shortest sample; a multiplication and an addition are two, of integers too.",
+        "Others may use the machine, and only ever make a sample longer: the best is nearest to the unit.",
+    ),
+    bench_field(
+        "flop_per_s_median",
+        "The rate of the middle of the samples.",
+        "Far below the best, and with a large `spread_percent`, the machine was not idle, or the clock changed.",
+    ),
+    bench_field(
+        "flop_per_cycle_and_unit",
+        "The best rate over the clock while it was measured and the units that worked.",
+        "The number to compare with an architecture's: 1024 for AMX and bf16, 4096 for a multiprocessor of Hopper and f16.",
+    ),
+    bench_field(
+        "frequency_hz",
+        "Cycles a second of a unit while the shortest sample ran.",
+        "Measured, not read from a table; absent where it cannot be.",
+    ),
+    bench_field(
+        "ratio_to_yardstick",
+        "The best rate of all units over that of the scalar units.",
+        "Below 1, and with no code to read, an operation is taken for an emulation.",
+    ),
+    bench_field(
+        "peak",
+        "What the vendor promises, dense, with its source, and the share of it that was reached.",
+        "Absent where the table has no number for the device: that is no judgement.",
     ),
 ];

@@ -139,6 +139,10 @@ mod tests {
         for part in ["", "Finding"] {
             assert!(fields(part).is_subset(&known), "{part}: {:?}", fields(part).difference(&known));
         }
+        let bench = crate::report::bench_schema();
+        let of_bench = ["/properties", "/$defs/Throughput/properties", "/$defs/ThroughputRun/properties"];
+        let of_bench = of_bench.into_iter().filter_map(|pointer| bench.pointer(pointer)?.as_object());
+        let all: BTreeSet<String> = all.into_iter().chain(of_bench.flat_map(|of| of.keys().cloned())).collect();
         assert!(known.is_subset(&all), "{:?}", known.difference(&all));
     }
 
