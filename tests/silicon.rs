@@ -151,9 +151,8 @@ fn whole_products_on_the_cpus_units_equal_those_on_their_models() {
                 let (mut a, mut b) = (uniform.matrix(m, k, -0.5, 0.5, true), uniform.matrix(k, n, -0.5, 0.5, true));
                 if operation.id.is_integer() {
                     // Integers of either format: 0 to 127.
-                    [&mut a, &mut b].map(|matrix| {
-                        matrix.values.iter_mut().for_each(|value| *value = (*value * 254.0).abs().round())
-                    });
+                    let values = a.values.iter_mut().chain(&mut b.values);
+                    values.for_each(|value| *value = (*value * 254.0).abs().round());
                 }
                 let floats = algorithms.iter().filter(|_| !operation.id.is_integer());
                 for algorithm in algorithms.iter().take(1).chain(floats.skip(1)) {

@@ -150,11 +150,18 @@ fn a_product_too_small_to_be_timed_has_no_rate() {
     let folder = tempfile::tempdir().unwrap();
     let out = file(&folder, "d.npy");
     let head = ["gemm", "--random", "1,1,1", "--out", &out];
-    let said = say(&[&head[..], &A100[..]].concat()).ended(0);
-    assert!(said.out.contains("µs: too short for a rate") && !said.out.contains("multiply-adds/s"), "{}", said.out);
+    // On a machine that is busy with other things even this may take long, and then it has a rate.
+    let is_short = || {
+        let said = say(&[&head[..], &A100[..]].concat()).ended(0);
+        let is_short = said.out.contains("µs: too short for a rate");
+        assert_ne!(is_short, said.out.contains("multiply-adds/s"), "{}", said.out);
+        is_short
+    };
+    assert!((0..20).any(|_| is_short()));
     let said = say(&[&head[..], &A100[..], &["--format", "json"]].concat()).ended(0);
     let value: serde_json::Value = serde_json::from_str(&said.out).unwrap();
-    assert!(value["multiply_adds_per_s"].is_null() && value["duration_ns"].as_f64().unwrap() > 0.0);
+    let duration_ns = value["duration_ns"].as_f64().unwrap();
+    assert!(duration_ns > 0.0 && value["multiply_adds_per_s"].is_null() == (duration_ns < 1e7), "{}", said.out);
 }
 
 #[test]
