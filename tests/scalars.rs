@@ -63,7 +63,7 @@ impl Unit {
         Self { info, operations: OperationSet::new(), scalars: vec![Scalar { id, functions }], change }
     }
 
-    /// A result as this unit writes it: `near` is the nearest value, `exact` has the sign of what is lost.
+    /// A result as this unit writes it.
     fn written(&self, value: f32) -> f32 {
         match self.change {
             Change::FlushResults if value.is_subnormal() => 0f32.copysign(value),
@@ -72,7 +72,7 @@ impl Unit {
         }
     }
 
-    /// Toward zero, from a value that f64 holds to more bits than f32 does.
+    /// Toward zero, from a value of f64: exact enough for products, quotients and roots.
     fn rounded(&self, wide: f64) -> f32 {
         #[allow(clippy::cast_possible_truncation, reason = "the conversion rounds to nearest")]
         let near = wide as f32;
@@ -96,7 +96,7 @@ impl Unit {
             return self.written(near(x, y));
         }
         let sum = wide(x.into(), y.into());
-        self.written(if sum == 0.0 || !sum.is_finite() { near(x, y) } else { self.rounded(to_odd(sum, x, y, near)) })
+        self.written(if sum == 0.0 || !sum.is_finite() { near(x, y) } else { self.rounded(sum) })
     }
 
     fn multiply(&self, x: f32, y: f32) -> f32 {
@@ -153,20 +153,6 @@ impl Unit {
         };
         u64::from(value.to_bits())
     }
-}
-
-/// A value of f64 that lies on the same side of every value of f32 as the exact result does, where f64 itself rounds.
-fn to_odd(wide: f64, x: f32, y: f32, near: fn(f32, f32) -> f32) -> f64 {
-    // Only sums of far exponents are inexact in f64; there the larger term decides, and the smaller the side.
-    let sum = near(1.0, 1.0) != 1.0 && f64::from(x).abs().max(f64::from(y).abs()) == wide.abs();
-    let (large, small) = if x.abs() >= y.abs() { (x, y) } else { (y, x) };
-    let is_sum = sum && near(1.0, 0.0).abs() == 1.0 && near(0.0, 1.0).abs() == 1.0;
-    if !is_sum || small == 0.0 {
-        return wide;
-    }
-    let small_sign = if near(0.0, 1.0) < 0.0 && small == y { -small } else { small };
-    let same = (large > 0.0) == (small_sign > 0.0) || large == y && near(0.0, 1.0) < 0.0;
-    f64::from_bits(if same { wide.to_bits() + 1 } else { wide.to_bits() - 1 })
 }
 
 impl Device for Unit {

@@ -90,7 +90,7 @@ fn drawn(function: ScalarFunction, format: Format, random: &mut Random, turn: us
         };
         number(format, random.flip(), u128::from(1 << bits | fraction), exponent - bits)
     };
-    if turn % 5 == 0 {
+    if turn.is_multiple_of(5) {
         return (0..arity).map(|_| random.bits() & format.mask()).collect();
     }
     if let ScalarFunction::Convert { to } = function {

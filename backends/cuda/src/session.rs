@@ -61,7 +61,15 @@ impl Session {
         // SAFETY: everything here is on one stream, and no buffer outlives the call that made it.
         unsafe { context.disable_event_tracking() };
         let stream = context.default_stream();
-        Ok(Self { context, stream, multiprocessors, capability, compiled: HashMap::new(), timeable: HashMap::new(), scalars: HashMap::new() })
+        Ok(Self {
+            context,
+            stream,
+            multiprocessors,
+            capability,
+            compiled: HashMap::new(),
+            timeable: HashMap::new(),
+            scalars: HashMap::new(),
+        })
     }
 
     /// The kernel of an instruction, compiled at its first use.
