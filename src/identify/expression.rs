@@ -136,10 +136,7 @@ impl Expression {
         let plain = self.plain(names, &[]);
         let Some(short) = self.short(names, k) else { return plain };
         // The short form is taken only if it is seen to mean the same.
-        let same = match (plan_of(&short, names, k), plan_of(&plain, names, k)) {
-            (Ok(short), Ok(plain)) => nested(&short) == nested(&plain),
-            _ => false,
-        };
+        let same = plan_of(&short, names, k).is_ok_and(|short| nested(&short) == nested(&self.plan()));
         if same { short } else { plain }
     }
 

@@ -281,7 +281,7 @@ fn info(readings: &Readings, used: &[Extension]) -> DeviceInfo {
         backend: "cpu".to_owned(),
         selector: "cpu:0".to_owned(),
         name,
-        fingerprint: format!("{}+{}", readings.vendor.to_lowercase(), words.join("+")),
+        fingerprint: [readings.vendor.to_lowercase().as_str()].into_iter().chain(words).collect::<Vec<_>>().join("+"),
         kind: DeviceKind::Hardware,
         emulated: false,
         aliases: Vec::new(),
@@ -499,10 +499,16 @@ mod tests {
     }
 
     #[test]
-    fn a_cpu_without_any_unit_is_a_refusal_for_each_instruction() {
+    fn a_cpu_without_any_matrix_unit_is_scalar_arithmetic_and_a_refusal_for_each_instruction() {
         let found = discover(&Readings::default());
-        assert!(found.devices.is_empty());
-        let lines: Vec<String> = found.refusals.iter().map(|it| format!("{}: {}", it.what, it.reason)).collect();
+        let [device] = &found.devices[..] else { panic!("{} devices", found.devices.len()) };
+        assert!(device.operations().is_empty() && found.refusals.is_empty());
+        // SSE2 is in every x86-64 CPU; FMA3 is not in this one.
+        let named = |text: &str| device.scalars().iter().find(|scalar| scalar.id.to_string() == text);
+        assert!(named("scalar.f32").is_some_and(|scalar| scalar.functions.len() == 12));
+        assert!(named("scalar.f64.ru.daz").is_some_and(|scalar| !scalar.functions.contains_key(&ScalarFunction::Fma)));
+        let refusals = device.refusals();
+        let lines: Vec<String> = refusals.iter().map(|it| format!("{}: {}", it.what, it.reason)).collect();
         assert_eq!(lines.len(), INSTRUCTIONS.len());
         for line in [
             "amx.m16n16k32.f32.bf16.bf16.f32 (TDPBF16PS): CPUID.7.0:EDX bit 24 (AMX-TILE) is 0",
@@ -511,7 +517,7 @@ mod tests {
         ] {
             assert!(lines.iter().any(|it| it == line), "{line} is not among {lines:#?}");
         }
-        assert!(found.refusals.iter().all(|refusal| refusal.reason.is_unsupported()));
+        assert!(refusals.iter().all(|refusal| refusal.reason.is_unsupported()));
     }
 
     #[test]
