@@ -76,6 +76,9 @@ fn table(found: &[Found], screen: Screen, chosen: bool) -> String {
                 let _ = writeln!(text, "    {}", one_line(&line));
             }
         }
+        if let Some(line) = scalars(listed) {
+            let _ = writeln!(text, "    {}", one_line(&line));
+        }
         for (what, refusal) in grouped(&listed.refusals) {
             let _ = writeln!(text, "    {}", paint(yellow, &format!("not used: {what}: {}", refusal.reason)));
             if let Some(help) = refusal.help.as_ref().filter(|_| screen.verbose) {
@@ -94,6 +97,18 @@ fn table(found: &[Found], screen: Screen, chosen: bool) -> String {
     }
     let _ = writeln!(text, "{}", paint(dim, &tried(found)));
     text
+}
+
+/// The scalar arithmetic: what is asked without a mode by its name, the modes by their number.
+fn scalars(listed: &ListedDevice) -> Option<String> {
+    let (plain, modes): (Vec<_>, Vec<_>) = listed.scalars.iter().partition(|scalar| scalar.id.qualifiers.is_empty());
+    let names: Vec<&str> = plain.iter().flat_map(|scalar| &scalar.aliases).map(String::as_str).collect();
+    match (names.is_empty(), modes.len()) {
+        (true, 0) => None,
+        (_, 0) => Some(names.join(", ")),
+        (true, count) => Some(format!("scalar arithmetic in {count} modes")),
+        (false, count) => Some(format!("{}, and {count} modes of them", names.join(", "))),
+    }
 }
 
 fn summary(listed: &ListedDevice) -> String {

@@ -12,6 +12,7 @@ mod identify;
 mod isolation;
 mod listing;
 mod run;
+mod scalars;
 mod schema;
 mod views;
 mod vulkan;
