@@ -38,6 +38,7 @@ const FUNCTION: &str = "Every pair of special values and 1,500 drawn operands, a
 
 const CORRECT: &[(&str, &str)] = &[
     ("RNE, RZ, RD or RU", "correctly rounded in that direction: nothing is lost but what the format cannot hold"),
+    ("RZ or RD", "no result is negative, as of a square root, so that the two directions are one"),
     ("exact", "every result tried is a value of the format"),
     ("within N ulp", "an approximation: so far from the correctly rounded result at the most, among the calls tried"),
 ];

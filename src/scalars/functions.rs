@@ -1,6 +1,6 @@
 //! Which direction does each function round in, is it correctly rounded, and are its steps those that its name says?
 
-use mxprobe_api::{Decoded, Error, Format, ScalarFunction, Subnormals};
+use mxprobe_api::{Decoded, Error, Format, Rounding, ScalarFunction, Subnormals};
 
 use super::{
     cases,
@@ -107,8 +107,11 @@ fn name(function: ScalarFunction, reading: (Mode, Steps), explain: &[(Mode, Step
     let (mode, steps) = reading;
     let exact = directions(steps) >= ROUNDINGS.len()
         && ROUNDINGS.iter().all(|(_, rounding)| explain.iter().any(|(mode, _)| mode.rounding == *rounding));
-    let word = ROUNDINGS.iter().find(|(_, rounding)| *rounding == mode.rounding).map_or("", |(word, _)| *word);
-    let value = if exact { "exact" } else { word };
+    // Several where no input tells them apart: a square root is never negative, so that RD is RZ.
+    let alike = |rounding: Rounding| explain.contains(&(Mode { rounding, ..mode }, steps));
+    let words: Vec<&str> = ROUNDINGS.iter().filter(|(_, rounding)| alike(*rounding)).map(|(word, _)| *word).collect();
+    let word = words.join(" or ");
+    let value = if exact { "exact" } else { &word };
     let words = if exact { "exact".to_owned() } else { format!("correctly rounded ({word})") };
     let fused = Steps::fuses(function, steps);
     match (steps, fused) {
