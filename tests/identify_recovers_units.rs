@@ -209,6 +209,19 @@ fn units_that_are_hard_to_see_are_recovered() {
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), models.len(), wrong.join("\n"));
 }
 
+#[test]
+fn units_of_several_adders_that_hide_each_other_are_recovered() {
+    let mut wrong = Vec::new();
+    for (model, operation) in [
+        ("a100", "mma.m8n8k4.f16.f16.f16.f16"),
+        ("mi300x", "mfma.m4n4k4.f32.bf16.bf16.f32.16b"),
+        ("mi300x", "mfma.m32n32k4.f32.xf32.xf32.f32"),
+    ] {
+        wrong.extend(recover(&load(model).unwrap(), &operation.parse().unwrap()).err());
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
 /// A model whose results are changed by what is not arithmetic.
 struct Strange {
     inner: ModelDevice,

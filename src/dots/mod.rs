@@ -5,7 +5,9 @@
 
 mod draw;
 mod simplest;
+mod sparse;
 
 pub use draw::{Draw, draw, seed_of};
 pub use mxprobe_conformance::{CLASSES, Dot, Maker, Random, pack};
 pub use simplest::{cost, simplest};
+pub(crate) use sparse::Sparse;

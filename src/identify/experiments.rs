@@ -20,16 +20,21 @@ pub(super) struct Experiments<'a, 's> {
     pub(super) ordinary: Vec<usize>,
     /// Batches asked since the tree was known.
     pub(super) rounds: usize,
-    /// When to stop searching.
+    /// When to stop searching, whatever was spent.
     pub(super) deadline: Instant,
+    /// Terms that candidates may still add up, and have.
+    pub(super) allowed: u64,
+    pub(super) spent: u64,
     samples: Vec<Sample>,
 }
 
 impl<'a, 's> Experiments<'a, 's> {
-    pub(super) fn new(subject: &'a Subject<'s>, limit: Duration) -> Self {
+    pub(super) fn new(subject: &'a Subject<'s>, limit: Duration, allowed: u64) -> Self {
         let deadline = Instant::now() + limit;
         Self {
             deadline,
+            allowed,
+            spent: 0,
             subject,
             dots: Vec::new(),
             answers: Vec::new(),
@@ -48,7 +53,12 @@ impl<'a, 's> Experiments<'a, 's> {
 
     /// Whether the time for searching is over.
     pub(super) fn is_late(&self) -> bool {
-        Instant::now() > self.deadline
+        self.spent > self.allowed || Instant::now() > self.deadline
+    }
+
+    /// Notes that a candidate was evaluated on so many dots.
+    pub(super) fn spend(&mut self, dots: usize) {
+        self.spent += dots as u64 * (self.subject.k() as u64 + 4);
     }
 
     /// One round whose dots are not kept.

@@ -2,7 +2,7 @@
 
 use mxprobe_sim::{Plan, PlanNode, Term, plan_of};
 
-use crate::probes::Leaf;
+use crate::{dots::Dot, probes::Leaf};
 
 /// A tree over adders that are numbered.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -106,6 +106,49 @@ impl Expression {
                     found.push(below);
                 }
                 leaves
+            }
+        }
+    }
+
+    /// The adders in the order in which they come from d downward.
+    pub(super) fn adders_downward(&self) -> Vec<usize> {
+        let mut found = Vec::new();
+        let mut level = vec![self];
+        while !level.is_empty() {
+            let mut next = Vec::new();
+            for expression in level {
+                if let Self::Add(adder, arguments) = expression {
+                    if !found.contains(adder) {
+                        found.push(*adder);
+                    }
+                    next.extend(arguments);
+                }
+            }
+            level = next;
+        }
+        found
+    }
+
+    /// The adders, a bit each, that add two terms of this dot that are not zero, or that round a product alone.
+    pub(super) fn busy(&self, dot: &Dot) -> u64 {
+        self.busy_below(&|leaf| match leaf {
+            Leaf::C => dot.c != 0,
+            Leaf::Product(k) => dot.a[k] != 0 && dot.b[k] != 0,
+        })
+        .1
+    }
+
+    fn busy_below(&self, has: &dyn Fn(Leaf) -> bool) -> (bool, u64) {
+        match self {
+            Self::C => (has(Leaf::C), 0),
+            Self::Zero => (false, 0),
+            Self::Product(k) => (has(Leaf::Product(*k)), 0),
+            Self::Add(adder, arguments) => {
+                let below: Vec<(bool, u64)> = arguments.iter().map(|argument| argument.busy_below(has)).collect();
+                let count = below.iter().filter(|(any, _)| *any).count();
+                let rounds = count == 1 && matches!(arguments[..], [Self::Product(_)]);
+                let own = if count > 1 || rounds { 1 << adder } else { 0 };
+                (count > 0, below.iter().fold(own, |busy, (_, other)| busy | other))
             }
         }
     }

@@ -109,6 +109,27 @@ pub(super) fn grid(exponent: Exponent, fraction_bits: i32) -> Vec<GridRule> {
     vec![GridRule { terms: Class::All, exponent, fraction_bits, exponent_floor: None }]
 }
 
+/// An adder's output with every grid of one rule, and values cut further or not.
+pub(super) fn plain_grids(base: &Adder) -> Vec<Adder> {
+    let base = Adder {
+        zero: base.zero,
+        scale: base.scale,
+        product_overflow: base.product_overflow,
+        ..exact(&base.name, base.output, base.nan.clone())
+    };
+    let mut found = Vec::new();
+    for bits in (16..=44).rev() {
+        for exponent in [Exponent::Operands, Exponent::Leading] {
+            for below in BELOWS {
+                for value_cut_bits in 0..=12 {
+                    found.push(Adder { grid: grid(exponent, bits), below, value_cut_bits, ..base.clone() });
+                }
+            }
+        }
+    }
+    found
+}
+
 /// What an adder of that role may be, as far as ordinary values show it: the simplest first.
 pub(super) fn cores(role: Role, base: &Adder, id: &OperationId, fraction_bits: u32) -> Vec<Adder> {
     let mut grids: Vec<(Vec<GridRule>, Below)> = vec![(Vec::new(), Below::Truncate)];

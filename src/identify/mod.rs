@@ -18,7 +18,7 @@ mod skeleton;
 mod verify;
 mod words;
 
-use std::{rc::Rc, time::Duration};
+use std::{collections::HashSet, rc::Rc, time::Duration};
 
 use mxprobe_api::{Device, Error, Operation, OperationId};
 use mxprobe_sim::{Adder, Flush, Output};
@@ -29,7 +29,7 @@ pub use verify::{Comparison, decimal, verify};
 pub use words::parameters;
 
 use crate::{
-    dots::{Dot, draw, seed_of, simplest},
+    dots::{Dot, Sparse, draw, seed_of, simplest},
     probes::{Subject, Tree, probe, steadiness, summation},
     report::Evidence,
 };
@@ -49,13 +49,16 @@ pub struct Effort {
     pub attack: usize,
     /// Rounds after the tree, at the most.
     pub rounds: usize,
-    /// How long to search before the unit is reported as not explained.
+    /// Terms that candidates add up before the unit is reported as not explained. A count and no time, so that a busy
+    /// machine finds what an idle one finds.
+    pub terms: u64,
+    /// How long to search, whatever was added up by then.
     pub time: Duration,
 }
 
 impl Default for Effort {
     fn default() -> Self {
-        Self { seed: 1, first: 3_000, attack: 50_000, rounds: 12, time: Duration::from_secs(30) }
+        Self { seed: 1, first: 3_000, attack: 50_000, rounds: 12, terms: 2_500_000_000, time: Duration::from_secs(120) }
     }
 }
 
@@ -142,13 +145,14 @@ pub fn identify(
 ) -> Result<Identification, Error> {
     let subject = Subject::new(device, operation);
     let mut search = Search {
-        experiments: Experiments::new(&subject, effort.time),
+        experiments: Experiments::new(&subject, effort.time, effort.terms),
         effort,
         progress,
         order: None,
         readings: 0,
         tested: 0,
         counterexamples: Vec::new(),
+        bent: HashSet::new(),
     };
     search.run()
 }
@@ -157,8 +161,9 @@ pub fn identify(
 /// is the tree as it was seen, fewer.
 const NEARLY: usize = 94;
 const NEARLY_AT_FIRST: usize = 80;
-/// Per cent of all dots from which on two values are changed at once before other readings are tried.
+/// Per cent of all dots from which on two values are changed at once, and how many readings are tried before that.
 const ALMOST: usize = 98;
+const PATIENCE: usize = 12;
 
 /// Readings that are bent a little, and those that are bent as far as it goes.
 const BENT: usize = 8;
@@ -176,6 +181,8 @@ struct Search<'a, 's> {
     readings: usize,
     tested: usize,
     counterexamples: Vec<Evidence>,
+    /// Trees and adders of which two values were changed at once.
+    bent: HashSet<(String, String)>,
 }
 
 impl Search<'_, '_> {
@@ -222,6 +229,18 @@ impl Search<'_, '_> {
         let plain = others.iter().filter_map(|tree| readings(tree, &id).into_iter().next());
         let at = skeletons.len().min(1);
         skeletons.splice(at..at, plain.map(Rc::new));
+        // Groups come next where blocks have scales: of as many products as a block first, then of fewer.
+        if let Some(scale) = id.block_scale() {
+            let rank = |skeleton: &Skeleton| match skeleton.group_size() {
+                None => usize::MAX,
+                Some(size) if size > scale.block => size,
+                Some(size) => scale.block - size,
+            };
+            let from = skeletons.len().min(1);
+            skeletons[from..].sort_by_key(|skeleton| rank(skeleton));
+        }
+        let mut known = HashSet::new();
+        skeletons.retain(|skeleton| known.insert((skeleton.text(id.shape.sizes().2), skeleton.roles.len())));
         let outcome = self.search(&skeletons)?;
         Ok(self.finished(outcome))
     }
@@ -279,7 +298,7 @@ impl Search<'_, '_> {
         let mut tried: Vec<Scored> = Vec::new();
         let mut beams: Vec<(usize, Vec<Scored>)> = Vec::new();
         let of = search::spread(&self.experiments.ordinary, search::SECOND).len();
-        for skeleton in skeletons {
+        for (at, skeleton) in skeletons.iter().enumerate() {
             if self.experiments.is_late() && !(tried.is_empty() && beams.is_empty()) {
                 break;
             }
@@ -304,17 +323,19 @@ impl Search<'_, '_> {
                 if let Some(found) = self.settle(scored, &mut tried)? {
                     return Ok(found);
                 }
-                let all = self.experiments.dots.len();
-                if let Some(scored) = tried.last().filter(|scored| scored.explained * 100 >= all * ALMOST).cloned() {
-                    let scored = search::refine(&mut self.experiments, vec![scored], 1, 2);
-                    if let Some(found) = self.settle(scored, &mut tried)? {
-                        return Ok(found);
-                    }
-                }
             }
             if top < of {
                 beams.push((top, beam));
             }
+            // What is almost it is bent further, but others have their turn first: that costs as much as many of them.
+            if (at + 1).is_multiple_of(PATIENCE)
+                && let Some(found) = self.bend_what_is_almost_it(&mut tried)?
+            {
+                return Ok(found);
+            }
+        }
+        if let Some(found) = self.bend_what_is_almost_it(&mut tried)? {
+            return Ok(found);
         }
         // None fits at once: the nearest are bent, one value at a time first, then two, as far as it goes.
         beams.sort_by_key(|(top, _)| std::cmp::Reverse(*top));
@@ -345,6 +366,19 @@ impl Search<'_, '_> {
             Some(best) => self.outside(&best.clone()),
             None => Err(Error::invalid(format!("{} has no tree to try", self.subject().id()))),
         }
+    }
+
+    /// Two values at once of what explains the most, unless that was done.
+    fn bend_what_is_almost_it(&mut self, tried: &mut Vec<Scored>) -> Result<Option<Outcome>, Error> {
+        let all = self.experiments.dots.len();
+        let best = tried.iter().max_by_key(|scored| scored.explained).cloned();
+        let Some(best) = best.filter(|best| best.explained * 100 >= all * ALMOST) else { return Ok(None) };
+        let adders = format!("{:?}", best.hypothesis.adders);
+        if !self.bent.insert((best.hypothesis.skeleton.text(self.subject().k()), adders)) {
+            return Ok(None);
+        }
+        let scored = search::refine(&mut self.experiments, vec![best], 1, 2);
+        self.settle(scored, tried)
     }
 
     /// Attacks what explains everything so far; what does not, or fails, joins what was tried.
@@ -390,7 +424,7 @@ impl Search<'_, '_> {
             let seed = seed_of(self.effort.seed, 100 + self.experiments.rounds as u64);
             let dots = match quiet {
                 _ if over => Vec::new(),
-                0..DRAWN => draw(self.subject().id(), seed, self.effort.attack),
+                0..DRAWN => self.drawn(seed),
                 _ => rivals::splitting(&mut self.experiments, &now.hypothesis, seed),
             };
             if dots.is_empty() {
@@ -418,6 +452,14 @@ impl Search<'_, '_> {
         Ok(Err(now))
     }
 
+    /// Dots of every class, and as many of few terms at every distance.
+    fn drawn(&self, seed: u64) -> Vec<Dot> {
+        let id = self.subject().id();
+        let mut dots = draw(id, seed, self.effort.attack / 2);
+        dots.extend(Sparse::new(id, seed).take(self.effort.attack - dots.len()));
+        dots
+    }
+
     fn compare(&self, hypothesis: &Hypothesis, dots: &[Dot], answers: &[u64]) -> Result<Vec<usize>, Error> {
         let evaluator = hypothesis.evaluator(self.subject().id())?;
         let sample = experiments::sample_of(self.subject(), dots, hypothesis.flush);
@@ -434,7 +476,7 @@ impl Search<'_, '_> {
     /// Keeps what differs, and one in so many of the rest, so that the search goes on with both.
     fn keep_some(&mut self, dots: Vec<Dot>, answers: Vec<u64>, wrong: &[usize], one_in: usize) {
         self.tested += dots.len();
-        let wrong: std::collections::HashSet<usize> = wrong.iter().copied().take(600).collect();
+        let wrong: HashSet<usize> = wrong.iter().copied().take(600).collect();
         let kept: Vec<(Dot, u64)> = dots
             .into_iter()
             .zip(answers)

@@ -35,6 +35,8 @@ pub(super) enum Change {
     Grid(Vec<GridRule>),
     /// So many more fraction bits for everything but values.
     Widen(i32),
+    /// As many more for everything but values, and what is more is lost once the sum is normalised.
+    CutLater(i32),
     Below(Below),
     ValueCut(u32),
     Ignored(Option<IgnoredValues>),
@@ -82,9 +84,11 @@ impl Change {
     fn apply(&self, adder: &mut Adder) {
         match self {
             Self::Grid(grid) => adder.grid.clone_from(grid),
-            Self::Widen(by) => {
-                adder.grid.iter_mut().for_each(|rule| rule.fraction_bits += by);
-                adder.value_cut_bits = adder.value_cut_bits.saturating_add_signed(*by);
+            Self::Widen(by) => widen(adder, *by),
+            Self::CutLater(by) => {
+                let bits = adder.grid.iter().map(|rule| rule.fraction_bits).max().unwrap_or_default();
+                (adder.normalised_fraction_bits, adder.normalised_below) = (u32::try_from(bits).ok(), adder.below);
+                widen(adder, *by);
             }
             Self::Below(below) => adder.below = *below,
             Self::ValueCut(bits) => adder.value_cut_bits = *bits,
@@ -102,6 +106,11 @@ impl Change {
             Self::As(_) => {}
         }
     }
+}
+
+fn widen(adder: &mut Adder, by: i32) {
+    adder.grid.iter_mut().for_each(|rule| rule.fraction_bits += by);
+    adder.value_cut_bits = adder.value_cut_bits.saturating_add_signed(by);
 }
 
 /// Every change of one value.
@@ -267,6 +276,7 @@ fn of_grid(experiments: &Experiments<'_, '_>, adder: &Adder, changes: &mut Vec<C
         return;
     }
     changes.extend((-12..=16).filter(|by| *by != 0).map(Change::Widen));
+    changes.extend((1..=4).map(Change::CutLater));
     changes.extend((0..=16).map(Change::ValueCut));
     changes.push(Change::Carry(None));
     changes.extend((0..=8).map(|bits| Change::Carry(Some(bits))));

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use mxprobe_api::{FloatEncoding, Format, Overflow, Rounding, Subnormals};
-use mxprobe_sim::{Adder, Class, Exponent, Flush, Output, Sample, ZeroSign};
+use mxprobe_sim::{Adder, Below, Class, Exponent, Flush, Output, Sample, ZeroSign};
 
 use super::{
     experiments::{Experiments, sample_of},
@@ -12,13 +12,13 @@ use super::{
     search::explained,
 };
 use crate::{
-    dots::{Dot, Random, draw, seed_of},
+    dots::{Dot, Random, Sparse, draw, seed_of},
     probes::{Leaf, Subject},
 };
 
 /// Dots in which rivals are looked for: some for all of them, then more for each; and how many of those on which a rival
 /// differs are asked.
-const POOL: usize = 9_000;
+const POOL: usize = 12_000;
 const AIMED: usize = 4_000;
 const ASKED: usize = 3;
 
@@ -41,8 +41,9 @@ pub(super) fn splitting(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypo
     let all: Vec<usize> = (0..experiments.dots.len()).collect();
     let mut random = Random(seed_of(seed, 3));
     let aim = Aim::of(subject, hypothesis);
-    let mut shared = aim.dots(subject, &mut random, POOL * 2 / 3);
+    let mut shared = aim.dots(subject, &mut random, POOL / 3);
     shared.extend(draw(subject.id(), seed_of(seed, 4), POOL / 3));
+    shared.extend(Sparse::new(subject.id(), seed_of(seed, 5)).take(POOL / 3));
     let shared = Pool::new(subject, shared, hypothesis);
     let mut found = Vec::new();
     for rival in neighbours(experiments, hypothesis) {
@@ -51,7 +52,8 @@ pub(super) fn splitting(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypo
         }
         let mut split = shared.split(subject, &rival.hypothesis);
         if split.is_empty() {
-            let aimed = aim.at(&rival).dots(subject, &mut random, AIMED);
+            let mut aimed = aim.at(&rival).dots(subject, &mut random, AIMED);
+            aimed.extend(Sparse::new(subject.id(), random.bits()).take(AIMED));
             split = Pool::new(subject, aimed, hypothesis).split(subject, &rival.hypothesis);
         }
         found.extend(split);
@@ -169,6 +171,14 @@ fn of_grid(adder: &Adder, changes: &mut Vec<Change>) {
             with(&|rule| rule.exponent = exponent);
         }
     }
+    changes.extend([-1, 1].map(Change::Widen));
+    changes.extend([1, 2].map(Change::CutLater));
+    changes.push(Change::Normalised(None, Below::Truncate));
+    if let Some(bits) = adder.normalised_fraction_bits {
+        changes.extend([bits - 1, bits + 1].map(|bits| Change::Normalised(Some(bits), adder.normalised_below)));
+        let others = [Below::Truncate, Below::Floor].into_iter().filter(|below| *below != adder.normalised_below);
+        changes.extend(others.map(|below| Change::Normalised(Some(bits), below)));
+    }
     changes.extend([1, 2].map(|more| Change::ValueCut(adder.value_cut_bits + more)));
     changes.push(Change::ValueCut(adder.value_cut_bits.saturating_sub(1)));
     changes.push(Change::Carry(None));
@@ -219,6 +229,10 @@ struct Aim {
     nodes: Vec<Vec<Vec<Leaf>>>,
     /// Now and then leaves are taken wherever they are.
     anywhere: bool,
+    /// Products that c meets in one step: for each node where it comes in.
+    beside_c: Vec<Vec<usize>>,
+    /// Fraction bits of d.
+    fraction_bits: i32,
 }
 
 impl Aim {
@@ -226,8 +240,10 @@ impl Aim {
         Self {
             centres: centres(subject, hypothesis),
             depths: depths(hypothesis),
+            beside_c: hypothesis.skeleton.nodes().iter().filter_map(|node| beside_c(node)).collect(),
             nodes: hypothesis.skeleton.nodes(),
             anywhere: true,
+            fraction_bits: subject.id().d.fraction_bits().cast_signed(),
         }
     }
 
@@ -249,7 +265,32 @@ impl Aim {
     /// Dots of one to four terms there.
     fn dots(&self, subject: &Subject<'_>, random: &mut Random, count: usize) -> Vec<Dot> {
         let leaves: Vec<Vec<Leaf>> = subject.leaves().into_iter().map(|leaf| vec![leaf]).collect();
-        (0..count).map(|_| self.dot(subject, random, &leaves)).collect()
+        (0..count).map(|_| self.tie(subject, random).unwrap_or_else(|| self.dot(subject, random, &leaves))).collect()
+    }
+
+    /// c a power of two, a product of a few half units in the last place of a result near it, and a product where something is
+    /// decided: a tie, or what a lost bit makes one. Every third dot; `None` in the other cases and where no c is met.
+    fn tie(&self, subject: &Subject<'_>, random: &mut Random) -> Option<Dot> {
+        if random.below(3) > 0 || self.beside_c.is_empty() {
+            return None;
+        }
+        let id = subject.id();
+        let products = &self.beside_c[random.below(self.beside_c.len())];
+        let first = random.below(products.len());
+        let second = (first + 1 + random.below(products.len() - 1)) % products.len();
+        let top = self.centres[random.below(self.centres.len())] + random.between(-3, 3);
+        let mut dot = subject.zeros();
+        dot.c = power(id.c, random.flip(), 1, top);
+        let half = top - self.fraction_bits - 1 - i32::from(random.flip());
+        let deep = top - self.depths[random.below(self.depths.len())] - random.between(-2, 2);
+        for (at, significand, exponent) in
+            [(first, [1, 3][random.below(2)], half), (second, 4 + random.bits() % 4, deep - 2)]
+        {
+            let of_b = exponent / 2 + random.between(-2, 2);
+            dot.a[products[at]] = power(id.a, random.flip(), significand, exponent - of_b);
+            dot.b[products[at]] = power(id.b, false, 1, of_b);
+        }
+        Some(dot)
     }
 
     fn dot(&self, subject: &Subject<'_>, random: &mut Random, leaves: &[Vec<Leaf>]) -> Dot {
@@ -262,7 +303,9 @@ impl Aim {
             if parts.is_empty() {
                 break;
             }
-            let part = parts.swap_remove(random.below(parts.len()));
+            // c is one leaf among many, and the one of most bits: every other dot begins with it.
+            let c = parts.iter().position(|part| *part == [Leaf::C]).filter(|_| term == 0 && random.flip());
+            let part = parts.swap_remove(c.unwrap_or_else(|| random.below(parts.len())));
             let down = match (term, random.below(2)) {
                 (0, _) => 0,
                 (_, 0) => [0, 0, 0, 1][random.below(4)],
@@ -283,6 +326,21 @@ impl Aim {
     }
 }
 
+/// The products that c, or what holds it, meets in a node, if there are two.
+fn beside_c(node: &[Vec<Leaf>]) -> Option<Vec<usize>> {
+    node.iter().any(|part| part.contains(&Leaf::C)).then_some(())?;
+    let others = node.iter().filter(|part| !part.contains(&Leaf::C)).flatten();
+    let products: Vec<usize> =
+        others.filter_map(|leaf| if let Leaf::Product(k) = leaf { Some(*k) } else { None }).collect();
+    (products.len() > 1).then_some(products)
+}
+
+/// The bits of ±significand·2^exponent, as near as the format comes.
+fn power(format: Format, negative: bool, significand: u64, exponent: i32) -> u64 {
+    let (rounding, overflow) = (Rounding::TowardZero, Overflow::Saturate);
+    format.encode(negative, u128::from(significand), exponent, rounding, overflow, Subnormals::Keep).bits
+}
+
 /// A value of about this exponent, of few bits or of many, as near as the format comes.
 fn value(random: &mut Random, format: Format, exponent: i32) -> u64 {
     let bits = format.fraction_bits();
@@ -292,9 +350,7 @@ fn value(random: &mut Random, format: Format, exponent: i32) -> u64 {
         2 => 1,
         _ => random.bits() & ((1 << bits) - 1),
     };
-    let magnitude = 1u128 << bits | u128::from(fraction);
-    let lowest = exponent - bits.cast_signed();
-    format.encode(random.flip(), magnitude, lowest, Rounding::TowardZero, Overflow::Saturate, Subnormals::Keep).bits
+    power(format, random.flip(), 1 << bits | fraction, exponent - bits.cast_signed())
 }
 
 /// Exponents about which something is decided, as far as products reach: the middle, the ends of the ranges, the floors.

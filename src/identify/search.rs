@@ -4,11 +4,11 @@
 use std::rc::Rc;
 
 use mxprobe_api::OperationId;
-use mxprobe_sim::{Adder, Flush, Output};
+use mxprobe_sim::{Adder, Flush, Output, Scale};
 
 use super::{
     experiments::Experiments,
-    hypothesis::{Hypothesis, cores, exact, float, no_nan},
+    hypothesis::{Hypothesis, cores, exact, float, no_nan, plain_grids},
     moves::{self, Move},
     nan,
     skeleton::{Role, Skeleton},
@@ -48,17 +48,23 @@ pub(super) fn explained(
         wrong <= allowed
     });
     experiments.answers = answers;
+    experiments.spend(right + wrong);
     (wrong <= allowed).then_some(right)
 }
 
 /// The dots that a hypothesis does not explain.
 pub(super) fn unexplained(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypothesis) -> Vec<usize> {
-    let Ok(evaluator) = hypothesis.evaluator(experiments.subject.id()) else {
-        return (0..experiments.dots.len()).collect();
-    };
+    let all: Vec<usize> = (0..experiments.dots.len()).collect();
+    unexplained_of(experiments, hypothesis, &all)
+}
+
+/// Those of these dots that a hypothesis does not explain.
+fn unexplained_of(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypothesis, which: &[usize]) -> Vec<usize> {
+    let Ok(evaluator) = hypothesis.evaluator(experiments.subject.id()) else { return which.to_vec() };
+    experiments.spend(which.len());
     let answers = std::mem::take(&mut experiments.answers);
     let mut wrong = Vec::new();
-    evaluator.visit(experiments.sample(hypothesis.flush), 0..answers.len(), |at, d| {
+    evaluator.visit(experiments.sample(hypothesis.flush), which.iter().copied(), |at, d| {
         if d != answers[at] {
             wrong.push(at);
         }
@@ -90,9 +96,27 @@ pub(super) fn fraction_bits(experiments: &Experiments<'_, '_>) -> u32 {
 pub(super) fn coarse(experiments: &mut Experiments<'_, '_>, skeleton: &Rc<Skeleton>) -> Vec<Scored> {
     let id = experiments.subject.id();
     let bits = fraction_bits(experiments);
-    let mut beam = vec![Scored { hypothesis: start(skeleton, id, experiments, bits), explained: 0 }];
+    let start = start(skeleton, id, experiments, bits);
     let ordinary = experiments.ordinary.clone();
     let (first, second) = (spread(&ordinary, FIRST), spread(&ordinary, SECOND));
+    // What block scales multiply decides on what grid everything else is.
+    let mut starts = vec![start.clone()];
+    if id.block_scale().is_some() && skeleton.roles.contains(&Role::Group) {
+        let mut scaled = start.clone();
+        let groups = scaled.adders.iter_mut().zip(&skeleton.roles).filter(|(_, role)| **role == Role::Group);
+        groups.for_each(|(adder, _)| adder.scale = Scale::Sum);
+        starts.push(scaled);
+    }
+    let mut downward: Vec<Scored> = starts.iter().filter_map(|start| downward(experiments, start, bits)).collect();
+    for scored in &mut downward {
+        scored.explained = explained(experiments, &scored.hypothesis, &second, second.len()).unwrap_or(0);
+    }
+    if downward.iter().any(|scored| scored.explained == second.len()) {
+        downward.sort_by_key(|scored| std::cmp::Reverse(scored.explained));
+        return downward;
+    }
+    let mut beam = downward;
+    beam.push(Scored { hypothesis: start, explained: 0 });
     let sweeps = if skeleton.roles.len() == 1 { 1 } else { 4 };
     let mut best = 0;
     for sweep in 0..sweeps {
@@ -107,6 +131,49 @@ pub(super) fn coarse(experiments: &mut Experiments<'_, '_>, skeleton: &Rc<Skelet
         beam.truncate(2);
     }
     beam
+}
+
+/// Dots at the least from which one adder is told.
+const TELLING: usize = 24;
+
+/// The adders one by one, the one that gives d first: each from dots in which nothing below it adds two terms, so that what
+/// is not known yet has no say.
+fn downward(experiments: &mut Experiments<'_, '_>, from: &Hypothesis, bits: u32) -> Option<Scored> {
+    let classes = from.skeleton.expression.adders_downward();
+    if classes.len() < 2 {
+        return None;
+    }
+    let ordinary = experiments.ordinary.clone();
+    let busy: Vec<u64> = ordinary.iter().map(|at| from.skeleton.expression.busy(&experiments.dots[*at])).collect();
+    let mut now = Scored { hypothesis: from.clone(), explained: 0 };
+    let mut known = 0;
+    for class in classes {
+        known |= 1 << class;
+        let which: Vec<usize> = ordinary
+            .iter()
+            .zip(&busy)
+            .filter(|(_, busy)| *busy & !known == 0 && *busy >> class & 1 == 1)
+            .map(|(at, _)| *at)
+            .collect();
+        if which.len() < TELLING {
+            continue;
+        }
+        let (first, second) = (spread(&which, FIRST), spread(&which, SECOND));
+        let beam = sweep_class(experiments, vec![now.clone()], class, bits, &first, &second);
+        let domain = Domain { dots: second, adder: Some(class) };
+        let mut best: Option<Scored> = None;
+        for candidate in beam.into_iter().take(2) {
+            let found = climb(experiments, candidate, 0, &domain);
+            if best.as_ref().is_none_or(|best| found.explained > best.explained) {
+                best = Some(found);
+            }
+            if best.as_ref().is_some_and(|best| best.explained == domain.dots.len()) {
+                break;
+            }
+        }
+        now = best.unwrap_or(now);
+    }
+    Some(now)
 }
 
 /// Tries everything that one adder may be, in each candidate of the beam.
@@ -125,7 +192,10 @@ fn sweep_class(
     let mut least = 0;
     for (at, scored) in beam.iter().enumerate() {
         let hypothesis = &scored.hypothesis;
-        for adder in cores(hypothesis.skeleton.roles[class], &hypothesis.adders[class], id, bits) {
+        let now = hypothesis.adders[class].clone();
+        let others = cores(hypothesis.skeleton.roles[class], &now, id, bits).into_iter().filter(|other| *other != now);
+        let others: Vec<Adder> = others.collect();
+        for adder in std::iter::once(now.clone()).chain(others) {
             let mut changed = hypothesis.clone();
             changed.adders[class] = adder;
             let Some(right) = explained(experiments, &changed, first, first.len() - least) else { continue };
@@ -192,8 +262,9 @@ pub(super) fn refine(
     });
     scored.truncate(width);
     let mut best: Option<Scored> = None;
+    let domain = Domain { dots: (0..total).collect(), adder: None };
     for candidate in scored {
-        let found = climb(experiments, candidate, pairs);
+        let found = climb(experiments, candidate, pairs, &domain);
         if best.as_ref().is_none_or(|best| found.explained > best.explained) {
             best = Some(found);
         }
@@ -204,28 +275,47 @@ pub(super) fn refine(
     best
 }
 
-/// Dots among those that are not explained, and among those that are, on which a change is tried.
+/// Dots among those that are not explained, and among those that are, on which a change is tried; of the latter fewer where
+/// dots are long.
 const TRIED_WRONG: usize = 160;
 const TRIED_RIGHT: usize = 240;
+const TRIED_TERMS: usize = 4_800;
 
 /// Steps of one climb at the most.
 const STEPS: usize = 30;
 
+/// Over which dots a climb goes, and whether it changes one adder alone.
+struct Domain {
+    dots: Vec<usize>,
+    adder: Option<usize>,
+}
+
+impl Domain {
+    fn moves(&self, experiments: &Experiments<'_, '_>, hypothesis: &Hypothesis) -> Vec<Move> {
+        let mut list = moves::all(experiments, hypothesis);
+        if let Some(own) = self.adder {
+            list.retain(|change| matches!(change, Move::Adder(at, _) if *at == own));
+        }
+        list
+    }
+}
+
 /// `pairs` is how often two values may be changed at once.
-fn climb(experiments: &mut Experiments<'_, '_>, mut now: Scored, mut pairs: usize) -> Scored {
+fn climb(experiments: &mut Experiments<'_, '_>, mut now: Scored, mut pairs: usize, domain: &Domain) -> Scored {
     for step in 0..STEPS {
         if experiments.is_late() {
             break;
         }
-        let wrong = unexplained(experiments, &now.hypothesis);
-        now.explained = experiments.dots.len() - wrong.len();
+        let wrong = unexplained_of(experiments, &now.hypothesis, &domain.dots);
+        now.explained = domain.dots.len() - wrong.len();
         if wrong.is_empty() {
             return now;
         }
-        let trial = Trial::new(experiments, &wrong, step);
-        let list = moves::all(experiments, &now.hypothesis);
+        let trial = Trial::new(&domain.dots, &wrong, step, experiments.subject.k());
+        let list = domain.moves(experiments, &now.hypothesis);
         let mut ranked = trial.rank(experiments, &now.hypothesis, &list);
-        if let Some(better) = best_of(experiments, &now, ranked.iter().map(|(_, hypothesis)| hypothesis)) {
+        if let Some(better) = best_of(experiments, &now, ranked.iter().map(|(_, hypothesis)| hypothesis), &domain.dots)
+        {
             now = better;
             continue;
         }
@@ -233,6 +323,10 @@ fn climb(experiments: &mut Experiments<'_, '_>, mut now: Scored, mut pairs: usiz
             return now;
         }
         pairs -= 1;
+        if let Some(better) = rebuilt(experiments, &now, &trial, domain) {
+            now = better;
+            continue;
+        }
         // No single change helps: two at once, the first of those that explain something at least.
         ranked.sort_by_key(|(gain, _)| std::cmp::Reverse(gain.fixed));
         let firsts: Vec<Hypothesis> =
@@ -251,9 +345,9 @@ fn climb(experiments: &mut Experiments<'_, '_>, mut now: Scored, mut pairs: usiz
             if experiments.is_late() {
                 break;
             }
-            let list = moves::all(experiments, first);
+            let list = domain.moves(experiments, first);
             let ranked = trial.rank(experiments, first, &list);
-            better = best_of(experiments, &now, ranked.iter().map(|(_, hypothesis)| hypothesis));
+            better = best_of(experiments, &now, ranked.iter().map(|(_, hypothesis)| hypothesis), &domain.dots);
             if better.is_some() {
                 break;
             }
@@ -263,21 +357,60 @@ fn climb(experiments: &mut Experiments<'_, '_>, mut now: Scored, mut pairs: usiz
             None => return now,
         }
     }
-    now.explained = experiments.dots.len() - unexplained(experiments, &now.hypothesis).len();
+    now.explained = domain.dots.len() - unexplained_of(experiments, &now.hypothesis, &domain.dots).len();
     now
 }
 
-/// The best of some candidates on every dot, if it is better than what there is.
+/// Candidates of one adder made anew from which a climb starts.
+const REBUILT: usize = 3;
+
+/// One adder made anew, of one rule and with c cut or not, and climbed from: where another mechanism explains nearly as much
+/// as the true one, no change of one value or two leads from it to that.
+fn rebuilt(experiments: &mut Experiments<'_, '_>, now: &Scored, trial: &Trial, domain: &Domain) -> Option<Scored> {
+    let dots: Vec<usize> = trial.wrong.iter().chain(&trial.right).copied().collect();
+    let mut best: Option<Scored> = None;
+    for class in 0..now.hypothesis.adders.len() {
+        if domain.adder.is_some_and(|own| own != class) || now.hypothesis.adders[class].grid.is_empty() {
+            continue;
+        }
+        let mut found: Vec<Scored> = Vec::new();
+        for adder in plain_grids(&now.hypothesis.adders[class]) {
+            let mut hypothesis = now.hypothesis.clone();
+            hypothesis.adders[class] = adder;
+            let allowed = found.get(REBUILT - 1).map_or(dots.len(), |worst| dots.len() - worst.explained);
+            if let Some(explained) = explained(experiments, &hypothesis, &dots, allowed) {
+                found.push(Scored { hypothesis, explained });
+                found.sort_by_key(|scored| std::cmp::Reverse(scored.explained));
+                found.truncate(REBUILT);
+            }
+        }
+        for scored in found {
+            if experiments.is_late() {
+                break;
+            }
+            let climbed = climb(experiments, scored, 0, domain);
+            if climbed.explained > best.as_ref().map_or(now.explained, |best| best.explained) {
+                best = Some(climbed);
+            }
+            if best.as_ref().is_some_and(|best| best.explained == domain.dots.len()) {
+                return best;
+            }
+        }
+    }
+    best
+}
+
+/// The best of some candidates on all these dots, if it is better than what there is.
 fn best_of<'b>(
     experiments: &mut Experiments<'_, '_>,
     now: &Scored,
     candidates: impl Iterator<Item = &'b Hypothesis>,
+    all: &[usize],
 ) -> Option<Scored> {
-    let all: Vec<usize> = (0..experiments.dots.len()).collect();
     let mut best: Option<Scored> = None;
     for hypothesis in candidates.take(12) {
         let least = best.as_ref().map_or(now.explained, |best| best.explained);
-        let Some(explained) = explained(experiments, hypothesis, &all, all.len() - least) else { continue };
+        let Some(explained) = explained(experiments, hypothesis, all, all.len() - least) else { continue };
         let simpler = best
             .as_ref()
             .is_some_and(|best| explained == best.explained && hypothesis.complexity() < best.hypothesis.complexity());
@@ -301,13 +434,15 @@ struct Trial {
 }
 
 impl Trial {
-    fn new(experiments: &Experiments<'_, '_>, wrong: &[usize], step: usize) -> Self {
-        let mut is_wrong = vec![false; experiments.dots.len()];
-        wrong.iter().for_each(|at| is_wrong[*at] = true);
-        let right: Vec<usize> = (0..is_wrong.len()).filter(|at| !is_wrong[*at]).collect();
+    /// `all` is in ascending order, and so is `wrong`.
+    fn new(all: &[usize], wrong: &[usize], step: usize, k: usize) -> Self {
+        let right: Vec<usize> = all.iter().copied().filter(|at| wrong.binary_search(at).is_err()).collect();
         let from = if right.is_empty() { 0 } else { step * 37 % right.len() };
         let right: Vec<usize> = right[from..].iter().chain(&right[..from]).copied().collect();
-        Self { wrong: spread(wrong, TRIED_WRONG), right: spread(&right, TRIED_RIGHT) }
+        Self {
+            wrong: spread(wrong, TRIED_WRONG),
+            right: spread(&right, TRIED_RIGHT.min(TRIED_TERMS / (k + 4)).max(60)),
+        }
     }
 
     /// The changes that explain more than they break, the best first.

@@ -55,6 +55,12 @@ impl Skeleton {
         Self { plan: expression.plan(), expression, ..self.clone() }
     }
 
+    /// How many products the first of its groups has, where it has any.
+    pub(super) fn group_size(&self) -> Option<usize> {
+        let group = self.roles.iter().position(|role| *role == Role::Group)?;
+        self.plan.nodes.iter().find(|node| node.adder == group).map(|node| node.terms.len())
+    }
+
     /// For every addition of two terms or more, the leaves below each of its arguments.
     pub(super) fn nodes(&self) -> Vec<Vec<Vec<Leaf>>> {
         let mut found = Vec::new();

@@ -16,5 +16,4 @@ pub mod rup;
 pub mod search;
 pub mod smt;
 pub mod solver;
-mod sparse;
 pub mod words;

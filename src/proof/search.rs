@@ -5,8 +5,7 @@ use std::{convert::Infallible, time::Instant};
 use mxprobe_api::{Decoded, Error, Format, OperationId};
 use mxprobe_sim::{Evaluator, Model};
 
-use super::sparse::Sparse;
-use crate::dots::{self, Dot, Draw, cost, seed_of};
+use crate::dots::{self, Dot, Draw, Sparse, cost, seed_of};
 
 /// How many differing dots are made simple; the simplest of all is kept.
 const KEPT: usize = 8;

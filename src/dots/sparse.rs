@@ -2,20 +2,20 @@
 
 use mxprobe_api::{FloatEncoding, Format, OperationId, Overflow, Rounding, Subnormals};
 
-use crate::dots::{Dot, Random};
+use super::{Dot, Random};
 
 /// Terms that are products, at the most.
 const PRODUCTS: usize = 3;
 
 /// Dots without end, the same from the same seed; none where a format holds integers.
-pub(super) struct Sparse<'a> {
+pub(crate) struct Sparse<'a> {
     id: &'a OperationId,
     floats: Option<[FloatEncoding; 3]>,
     random: Random,
 }
 
 impl<'a> Sparse<'a> {
-    pub(super) fn new(id: &'a OperationId, seed: u64) -> Self {
+    pub(crate) fn new(id: &'a OperationId, seed: u64) -> Self {
         let floats = id.a.as_float().zip(id.b.as_float()).zip(id.d.as_float()).map(|((a, b), d)| [a, b, d]);
         Self { id, floats, random: Random(seed) }
     }
