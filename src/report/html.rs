@@ -91,11 +91,11 @@ fn block(out: &mut String, block_of: &Block) {
 }
 
 fn table(out: &mut String, head: &[String], rows: &[Row]) {
-    // On a phone the cells of a row stand one below the other; many short ones are scrolled.
+    // On a phone the cells of a row stand one below the other; many short ones fill lines.
     let kind = match head.len() {
-        0..=2 => "pairs stack",
-        3..=MOST_STACKED => "columns stack",
-        _ => "columns",
+        0..=2 => "pairs",
+        3..=MOST_BELOW => "columns",
+        _ => "columns many",
     };
     let _ = write!(out, "<div class=\"scroll\" tabindex=\"0\"><table class=\"{kind}\">\n<thead><tr>");
     for name in head {
@@ -112,8 +112,8 @@ fn table(out: &mut String, head: &[String], rows: &[Row]) {
     out.push_str("</tbody>\n</table></div>\n");
 }
 
-/// The most columns whose cells a phone shows one below the other.
-const MOST_STACKED: usize = 6;
+/// The most columns whose cells a phone shows each on a line of its own.
+const MOST_BELOW: usize = 6;
 
 fn cell(out: &mut String, cell: &Cell, number: usize, head: &[String]) {
     // Where the head is not shown, each cell says what it is; of two columns that is plain.
