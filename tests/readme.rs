@@ -80,6 +80,27 @@ fn the_table_of_findings_is_what_the_reports_in_results_say() {
     }
 }
 
+/// The document of all probes: its head, and what `explain` says.
+fn probes() -> String {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mxprobe"));
+    let entries = text(command.args(["explain", "--all", "--format", "markdown"]).output().expect("it starts"));
+    format!(
+        "# How each probe works\n\nAnd what formats, families of operations and fields of a report are. This is what \
+         `mxprobe explain --all --format markdown`\nprints; `mxprobe explain NAME` says one. What no probe can see: \
+         [limits](limits.md).\n\n{entries}"
+    )
+}
+
+#[test]
+fn the_document_of_probes_is_what_the_command_says() {
+    let path = root().join("docs/probes.md");
+    if std::env::var_os("MXPROBE_BLESS").is_some() {
+        fs::write(&path, probes()).unwrap();
+    } else {
+        assert!(read(&path) == probes(), "docs/probes.md is not current; MXPROBE_BLESS=1 rewrites it");
+    }
+}
+
 #[test]
 fn three_commands_lead_from_a_clone_to_a_page_that_compares_two_devices() {
     let readme = read("README.md");

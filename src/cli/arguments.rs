@@ -496,6 +496,12 @@ pub(crate) struct Explain {
     /// report; without it, the names are listed
     #[arg(conflicts_with = "trace")]
     pub(crate) name: Option<String>,
+    /// Explain every probe, format, family of operations and field
+    #[arg(long, conflicts_with_all = ["name", "trace"])]
+    pub(crate) all: bool,
+    /// How it is printed
+    #[arg(long, value_enum, default_value = "text", conflicts_with = "trace")]
+    pub(crate) format: TextFormat,
     /// Show how a model computes dots, term by term; they are given as `eval` takes them
     #[arg(long, requires_all = ["device", "op"])]
     pub(crate) trace: bool,
@@ -508,6 +514,15 @@ pub(crate) struct Explain {
     /// The dot that is traced, as one line of JSON; without it, lines are read from standard input
     #[arg(long, value_name = "JSON", requires = "trace")]
     pub(crate) dot: Option<String>,
+}
+
+/// The forms of an explanation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TextFormat {
+    /// Plain text
+    Text,
+    /// A document; of a name, all but models
+    Markdown,
 }
 
 #[derive(Debug, Args)]

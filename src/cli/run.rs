@@ -432,6 +432,7 @@ impl Sink {
             None => None,
             Some(path) if path.is_dir() => Some(Out::Directory(path.clone())),
             Some(path) => {
+                refuse_views(path)?;
                 let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
                 if !parent.is_dir() || path.as_os_str().to_string_lossy().ends_with('/') {
                     return Err(Failure::usage(format!("`{}` cannot be written: no such directory", path.display()))
@@ -533,6 +534,20 @@ impl Sink {
                 output::replace(&directory.join(file_name(&report.device)), &to_json(report))
             }
         }
+    }
+}
+
+/// Refuses names of views: what is written is JSON, whatever `--format` prints.
+fn refuse_views(path: &Path) -> Result<(), Failure> {
+    let views = [("html", "html"), ("htm", "html"), ("md", "markdown"), ("csv", "csv")];
+    let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
+    match views.into_iter().find(|(name, _)| extension.eq_ignore_ascii_case(name)) {
+        Some((_, format)) => {
+            Err(Failure::usage(format!("`{}` is no name for a report: --out writes JSON", path.display())).help(
+                format!("`--format {format}` prints that view, and `mxprobe report` shows a saved report as one"),
+            ))
+        }
+        None => Ok(()),
     }
 }
 

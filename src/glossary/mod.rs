@@ -3,9 +3,12 @@
 mod families;
 mod fields;
 mod formats;
+mod markdown;
 mod probes;
 
 use crate::probes::PROBES;
+
+pub use markdown::markdown;
 
 /// What a name means to a reader of a report.
 #[derive(Clone, Debug, PartialEq, Eq)]
