@@ -49,7 +49,7 @@ pub use unfinished::{EXECUTION, Plan, Resumption};
 pub use view::{Csv, Html, Json, Markdown, Table, View};
 
 /// The schema version a report carries: a reader ignores unknown keys of the same major version.
-pub const SCHEMA: &str = "mxprobe-report/1.1";
+pub const SCHEMA: &str = "mxprobe-report/1.2";
 
 /// Everything one run learnt about one device.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -297,7 +297,7 @@ impl From<&DeviceInfo> for DeviceRecord {
                 version: driver.version.clone(),
                 api_version: driver.api_version.clone(),
             }),
-            properties: info.properties.clone(),
+            properties: provenance::published(&info.properties),
         }
     }
 }
