@@ -11,7 +11,7 @@ use std::{
 };
 
 use mxprobe::report::{
-    BenchReport, Finding, Outcome, Report, TimedBy,
+    BenchReport, Finding, OperationReport, Outcome, Report, TimedBy,
     check::{check, read_reports},
 };
 use mxprobe_sim::shipped;
@@ -78,10 +78,18 @@ fn finds_the_model(name: &str, operations: &[&str], count: usize) {
     let model = shipped().iter().find(|model| model.name == name).unwrap();
     let report = report(&[("MXPROBE_DOUBLE_MODEL", name)], operations, 0);
     assert!(report.device.emulated);
-    assert_eq!(report.operations.len(), count, "{operations:?} of {name}");
+    let is_scalar = |operation: &&OperationReport| operation.operation.id.family == "scalar";
+    let (scalars, matrices): (Vec<_>, Vec<_>) = report.operations.iter().partition(is_scalar);
+    assert_eq!(matrices.len(), count, "{operations:?} of {name}");
+    assert_eq!(scalars.is_empty(), !operations.is_empty(), "scalar arithmetic is asked about where nothing is chosen");
     assert_eq!(report.device.fingerprint, model.fingerprint);
     let mut wrong = Vec::new();
-    for operation in &report.operations {
+    for operation in scalars {
+        if operation.finding("function.fma").is_some_and(|finding| !finding.is("RNE, fused")) {
+            wrong.push(format!("{}: FMA is not fused", operation.operation.id));
+        }
+    }
+    for operation in matrices {
         let id = &operation.operation.id;
         if !model.operations.contains_key(id) {
             wrong.push(format!("{id} is offered, and {name} has no such operation"));
@@ -400,7 +408,9 @@ fn the_collection_script_makes_every_report_of_a_machine() {
     assert!(log.contains("run cuda:0: exit 0 after") && log.contains("list: exit 0"), "{log}");
     let text = std::fs::read_to_string(folder.path().join("cuda-0.json")).unwrap();
     let reports = read_reports(&text).unwrap();
-    assert!(reports[0].device.emulated && reports[0].operations.len() == 9, "{log}");
+    assert!(reports[0].device.emulated, "{log}");
+    let matrices = reports[0].operations.iter().filter(|found| found.operation.id.family != "scalar").count();
+    assert_eq!(matrices, 9, "{log}");
     assert!(std::fs::read_to_string(folder.path().join("list.txt")).unwrap().contains("cuda:0"));
     assert!(log.contains("bench cuda:0: exit 0"), "{log}");
     let text = std::fs::read_to_string(folder.path().join("cuda-0-bench.json")).unwrap();

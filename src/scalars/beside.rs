@@ -117,8 +117,9 @@ fn both(subject: &Subject<'_>, device: &dyn Device, scalar: &Scalar) -> Result<F
         }
         None => format!("the matrix unit gives the scalar unit's bits in {}", words.join(", ")),
     };
-    let first = (0..dots.len()).find(|at| ways.iter().all(|(_, way)| way[*at] != matrix[*at]));
-    let shown = first.map(|at| {
+    // The dot on which the most ways give other bits, the first of several.
+    let others = |at: usize| ways.iter().filter(|(_, way)| way[at] != matrix[at]).count();
+    let shown = (0..dots.len()).max_by_key(|at| (others(*at), std::cmp::Reverse(*at))).map(|at| {
         let rivals: Vec<(String, u64)> =
             ways.iter().map(|(name, way)| (format!("the scalar unit, {name}"), way[at])).collect();
         subject.evidence("the same dot on both units", &dots[at], matrix[at], &rivals)
