@@ -2,7 +2,9 @@
 
 pub mod check;
 mod compare;
+mod compare_screen;
 mod compare_view;
+mod comparison;
 mod csv;
 mod document;
 mod groups;
@@ -30,8 +32,9 @@ use mxprobe_api::{DeviceInfo, DeviceKind, OperationId, Refusal};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use compare::{
-    Alone, Answer, COMPARISON_SCHEMA, Compared, Comparison, DotCompared, Match, MatchedBy, Side, State, compare,
+pub use compare::compare;
+pub use comparison::{
+    Alone, Answer, COMPARISON_SCHEMA, Compared, Comparison, DotCompared, Match, MatchedBy, Side, State,
 };
 pub use groups::grouped;
 pub use identification::{
