@@ -31,6 +31,15 @@ vulkan driver *arguments: vulkan-drivers
 # Rewrite golden files from what the drivers say now
 bless: vulkan-drivers
     MXPROBE_BLESS=1 cargo test -p mxprobe-vulkan
+    MXPROBE_BLESS=1 cargo test --test commands --test readme
+
+# The archive of a release
+archive:
+    ./scripts/archive
+
+# Licences, bans, advisories and sources of the dependencies
+deny:
+    cargo deny check
 
 # Format
 fmt:

@@ -160,7 +160,7 @@ fn same_device(left: &Report, right: &Report) -> Option<String> {
 
 #[test]
 fn a_device_that_two_backends_reach_is_recognised_and_its_unit_is_compared() {
-    let uuid = ("device_uuid", "00112233445566778899aabbccddeeff");
+    let uuid = ("device_uuid_sha256", "00112233445566778899aabbccddeeff");
     let base = report("a100.json");
     let (cuda, vulkan) = (reached(&base, "cuda", uuid), reached(&base, "vulkan", uuid));
     let note = same_device(&cuda, &vulkan).expect("the UUID is the same");
@@ -179,7 +179,7 @@ fn a_device_that_two_backends_reach_is_recognised_and_its_unit_is_compared() {
 
 #[test]
 fn devices_that_only_look_alike_are_not_taken_for_one() {
-    let uuid = ("device_uuid", "00112233445566778899aabbccddeeff");
+    let uuid = ("device_uuid_sha256", "00112233445566778899aabbccddeeff");
     let base = report("a100.json");
     let cuda = reached(&base, "cuda", uuid);
     let vulkan = |change: &dyn Fn(&mut Report)| {
@@ -189,12 +189,12 @@ fn devices_that_only_look_alike_are_not_taken_for_one() {
     };
     type Change = (&'static str, fn(&mut Report));
     let changes: [Change; 6] = [
-        ("another UUID", |report| drop(report.device.properties.insert("device_uuid".into(), "01".repeat(16)))),
+        ("another UUID", |report| drop(report.device.properties.insert("device_uuid_sha256".into(), "01".repeat(16)))),
         ("the same backend", |report| report.device.backend = "cuda".into()),
         ("a double", |report| report.device.emulated = true),
         ("a model", |report| report.device.kind = mxprobe::report::Kind::Model),
         ("another machine", |report| report.host.cpu = Some("another CPU".into())),
-        ("no UUID", |report| drop(report.device.properties.remove("device_uuid"))),
+        ("no UUID", |report| drop(report.device.properties.remove("device_uuid_sha256"))),
     ];
     for (what, change) in changes {
         assert_eq!(same_device(&cuda, &vulkan(&change)), None, "{what}");
@@ -208,7 +208,7 @@ fn devices_that_only_look_alike_are_not_taken_for_one() {
     wgpu.device.backend = "wgpu".into();
     assert_eq!(same_device(&makes("0x73bf"), &wgpu), None);
     assert!(same_device(&makes("0x2684"), &wgpu).is_some());
-    let zeros = ("device_uuid", "00000000000000000000000000000000");
+    let zeros = ("device_uuid_sha256", "00000000000000000000000000000000");
     assert_eq!(same_device(&reached(&base, "cuda", zeros), &reached(&base, "vulkan", zeros)), None);
     // The UUID decides where both have one, whatever the place.
     let elsewhere = vulkan(&|report| {

@@ -19,16 +19,15 @@ use super::{
     each,
     failure::{Failure, INCOMPLETE, INTERRUPTED},
     isolation::Interrupt,
-    output,
+    output, plan,
     registry::MODELS,
-    run,
     select::{self, Target},
     worker::{Answer, Request, Watched},
 };
 
 /// Measures the throughput of devices.
 pub(crate) fn bench(arguments: &Bench, screen: Screen) -> Outcome {
-    let plan = run::plan(&arguments.devices)?;
+    let plan = plan::plan(&arguments.devices)?;
     if plan.stand_in.is_some() {
         return Err(select::no_usable(&plan.found, "`bench`"));
     }
@@ -79,6 +78,7 @@ fn places(arguments: &Bench, targets: &[Target]) -> Result<Vec<Option<PathBuf>>,
         };
         return Ok(targets.iter().map(|target| Some(name(target))).collect());
     }
+    output::is_for_json(out)?;
     if targets.len() > 1 {
         return Err(Failure::usage(format!(
             "`{}` is one file, and there are {} devices",

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::{
     Outcome,
-    arguments::{Explain, Screen},
+    arguments::{Explain, Screen, TextFormat},
     dots::Dots,
     failure::Failure,
     input, models, output,
@@ -25,11 +25,11 @@ pub(crate) fn explain(arguments: &Explain, screen: Screen) -> Outcome {
     if arguments.trace {
         return trace(arguments);
     }
-    let Some(name) = arguments.name.as_deref() else { return output::print(everything().as_bytes()) };
-    let mut text = String::new();
-    for entry in glossary::explain(name) {
-        text += &full(&entry, screen.style.width);
+    if arguments.all {
+        return output::print(entries(&glossary::entries(), arguments.format, screen).as_bytes());
     }
+    let Some(name) = arguments.name.as_deref() else { return output::print(everything().as_bytes()) };
+    let mut text = entries(&glossary::explain(name), arguments.format, screen);
     if let Some(model) = model(name)? {
         text += &model;
     }
@@ -46,6 +46,15 @@ pub(crate) fn explain(arguments: &Explain, screen: Screen) -> Outcome {
         "there is nothing called `{name}`: no probe, no model, no format, no family of operations, no field of the report"
     ))
     .help("`mxprobe explain` lists the names, `mxprobe list --backend sim` the models, `mxprobe schema` every field"))
+}
+
+/// Entries in full; nothing of none.
+fn entries(entries: &[glossary::Entry], format: TextFormat, screen: Screen) -> String {
+    match format {
+        _ if entries.is_empty() => String::new(),
+        TextFormat::Text => entries.iter().map(|entry| full(entry, screen.style.width)).collect(),
+        TextFormat::Markdown => glossary::markdown(entries),
+    }
 }
 
 /// How a model computes dots.

@@ -1,6 +1,7 @@
 //! The command: arguments, the one registry of backends, hints, exit codes.
 
 mod arguments;
+mod ask;
 mod bench;
 mod catalog;
 mod compare;
@@ -24,10 +25,13 @@ mod manual;
 mod models;
 mod npy;
 mod output;
+mod plan;
+mod progress;
 mod registry;
 mod resume;
 mod run;
 mod select;
+mod sink;
 mod stream;
 mod validate;
 mod verify;

@@ -47,6 +47,20 @@ pub(crate) fn can_write(path: &Path) -> Result<(), Failure> {
     file.map(drop).map_err(|error| unwritable(path, &error))
 }
 
+/// Refuses names of views: what is written is JSON, whatever `--format` prints.
+pub(crate) fn is_for_json(path: &Path) -> Result<(), Failure> {
+    let views = [("html", "html"), ("htm", "html"), ("md", "markdown"), ("csv", "csv")];
+    let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
+    match views.into_iter().find(|(name, _)| extension.eq_ignore_ascii_case(name)) {
+        Some((_, format)) => {
+            Err(Failure::usage(format!("`{}` is no name for a report: --out writes JSON", path.display())).help(
+                format!("`--format {format}` prints that view, and `mxprobe report` shows a saved report as one"),
+            ))
+        }
+        None => Ok(()),
+    }
+}
+
 fn folder(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }

@@ -9,7 +9,7 @@ use super::{
     arguments::{Devices, Screen},
     failure::Failure,
     input, output,
-    run::Job,
+    plan::Job,
     select::{self, Target},
 };
 

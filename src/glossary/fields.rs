@@ -27,20 +27,21 @@ pub(super) const TEXTS: &[Text] = &[
     ),
     field(
         "tool",
-        "The program that made the report: version, commit, compiler, arguments.",
+        "The program that made the report: version, commit, compiler, backends, arguments.",
         "`dirty` says that the source differed from the commit; such a report is not one to publish.",
         &[],
     ),
     field(
         "time",
-        "When the report was made and how long it took.",
+        "When the report was made, when its last finding was written, and how long it took.",
         "`interrupted` is true until the run has come to its end: operations are missing then.",
         &[],
     ),
     field(
         "host",
-        "The machine, as far as it matters: system, kernel, CPU, memory.",
-        "No name of the machine or of a user, no serial number.",
+        "The machine, as far as it matters: system, kernel, CPU, memory, whether it is virtual, and the variables of the \
+         environment that change what drivers do.",
+        "No name of the machine or of a user, no serial number: of paths the last part, of a UUID a digest.",
         &[],
     ),
     field(

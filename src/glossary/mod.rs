@@ -3,9 +3,13 @@
 mod families;
 mod fields;
 mod formats;
+mod markdown;
 mod probes;
+mod scalars;
 
 use crate::probes::PROBES;
+
+pub use markdown::markdown;
 
 /// What a name means to a reader of a report.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,7 +80,7 @@ impl Text {
 #[must_use]
 pub fn entries() -> Vec<Entry> {
     let probes = PROBES.iter().filter_map(|(name, asks)| {
-        let text = probes::TEXTS.iter().find(|text| text.name == *name)?;
+        let text = probes::TEXTS.iter().chain(scalars::TEXTS).find(|text| text.name == *name)?;
         Some(Entry { about: (*asks).to_owned(), ..text.entry(Kind::Probe) })
     });
     let families = families::TEXTS.iter().map(|text| text.entry(Kind::Family));
@@ -106,7 +110,8 @@ mod tests {
     fn every_probe_is_explained_and_nothing_that_is_none() {
         let asked: BTreeSet<String> = PROBES.iter().map(|(name, _)| (*name).to_owned()).collect();
         assert_eq!(names(Kind::Probe), asked);
-        let written: BTreeSet<String> = probes::TEXTS.iter().map(|text| text.name.to_owned()).collect();
+        let written: BTreeSet<String> =
+            probes::TEXTS.iter().chain(scalars::TEXTS).map(|text| text.name.to_owned()).collect();
         assert_eq!(written, asked);
     }
 

@@ -1,14 +1,14 @@
-//! The probes: how each is asked, and what each answer means for who computes with the unit.
+//! The probes of matrix operations: how each is asked, and what each answer means for who computes with the unit.
 
 use super::Text;
 
 const FASI: &str = "Fasi, Higham, Mikaitis, Pranesh, Numerical behavior of NVIDIA tensor cores (2021)";
 const FPREV: &str = "FPRev, arXiv:2411.00442";
-const SUBNORMALS: &str = "IEEE 754-2019, 7.5 and 3.4; Fasi et al. (2021), section 3.1.1";
+pub(super) const SUBNORMALS: &str = "IEEE 754-2019, 7.5 and 3.4; Fasi et al. (2021), section 3.1.1";
 const OWN: &str = "this project: docs/testing.md says how the probe itself is tested";
 
 /// A probe; what it asks stands in the list of probes.
-const fn probe(
+pub(super) const fn probe(
     name: &'static str,
     how: &'static str,
     answers: &'static [(&'static str, &'static str)],
@@ -17,7 +17,7 @@ const fn probe(
     Text { name, about: "", how, answers, source }
 }
 
-const READ: &[(&str, &str)] = &[
+pub(super) const READ: &[(&str, &str)] = &[
     ("kept", "subnormal inputs count: small values lose digits, not everything"),
     ("zero", "inputs below the smallest normal value count as zero: scale data up, or results underflow early"),
 ];
@@ -29,25 +29,6 @@ const BITS_READ: &[(&str, &str)] = &[
         "the register is wider than the format, as for tf32; `cut` ignores the rest, which biases toward zero, \
          `rounded` does not: convert with rounding before the call if it is `cut`",
     ),
-];
-
-const IEEE: &str = "IEEE 754-2019, 4.3, 5.4 and 6.2";
-const NVIDIA: &str = "NVIDIA, Precision and Performance: floating point and IEEE 754 compliance (2011), Figures 1 to 5";
-const FUNCTION: &str = "Every pair of special values and 1,500 drawn operands, about ties and the ends of the range, against \
-                        the exact result in each direction, with subnormals kept and flushed.";
-
-const CORRECT: &[(&str, &str)] = &[
-    ("RNE, RZ, RD or RU", "correctly rounded in that direction: nothing is lost but what the format cannot hold"),
-    ("RZ or RD", "no result is negative, as of a square root, so that the two directions are one"),
-    ("exact", "every result tried is a value of the format"),
-    ("within N ulp", "an approximation: so far from the correctly rounded result at the most, among the calls tried"),
-];
-
-const STEPPED: &[(&str, &str)] = &[
-    ("RNE, fused", "one rounding for a product and the sum it joins: more accurate, and other bits than two steps"),
-    ("RNE, separate", "each step is rounded: the same bits as the same steps on any machine that follows IEEE 754"),
-    ("reordered", "the compiler changed the order of the sum: results depend on the compiler"),
-    ("by way of f64", "computed wider, then rounded: nearly always the fused result, and not always"),
 ];
 
 pub(super) const TEXTS: &[Text] = &[
@@ -418,70 +399,5 @@ pub(super) const TEXTS: &[Text] = &[
             ("true", "other instructions do: expect another speed, and other bits than from the unit"),
         ],
         OWN,
-    ),
-    probe("function.add", FUNCTION, CORRECT, IEEE),
-    probe("function.subtract", FUNCTION, CORRECT, IEEE),
-    probe("function.multiply", FUNCTION, CORRECT, IEEE),
-    probe("function.divide", FUNCTION, CORRECT, IEEE),
-    probe("function.square_root", FUNCTION, CORRECT, IEEE),
-    probe("function.convert", FUNCTION, CORRECT, IEEE),
-    probe("function.fma", FUNCTION, STEPPED, NVIDIA),
-    probe("function.multiply_add", FUNCTION, STEPPED, NVIDIA),
-    probe("function.dot4", FUNCTION, STEPPED, NVIDIA),
-    probe(
-        "dot4.error",
-        "2,000 dots of elements between -1 and 2, against the sum in f128; in units of half the last place of 1.",
-        &[
-            ("serial, fma, pairwise", "the mean error of each; the fused one is usually the smallest"),
-            ("equal numbers", "the functions compute the same: the compiler made one of another"),
-        ],
-        NVIDIA,
-    ),
-    probe(
-        "mode",
-        "What every function was found to do, against the words of the mode: a control word's bits, an execution mode, an \
-         instruction's modifiers.",
-        &[
-            ("true", "the mode can be relied on"),
-            ("false", "some functions ignore a part of it; the statement names them"),
-        ],
-        IEEE,
-    ),
-    probe("subnormals.inputs", FUNCTION, READ, SUBNORMALS),
-    probe(
-        "subnormals.results",
-        FUNCTION,
-        &[
-            ("kept", "gradual underflow: x - y is zero only where x equals y"),
-            ("zero", "results below the smallest normal value are lost"),
-            ("differs", "functions differ; the statement names them"),
-        ],
-        SUBNORMALS,
-    ),
-    probe(
-        "nan.invalid",
-        "Inf - Inf, 0 times Inf, 0 / 0, the square root of -1, and 0 times Inf + 1.",
-        &[("bits", "what an invalid operation gives"), ("differs", "it depends on the operation")],
-        IEEE,
-    ),
-    probe(
-        "nan.operand",
-        "Quiet and signalling NaNs of several payloads at each operand of one function.",
-        &[
-            ("canonical", "every NaN result is the same: payloads do not pass"),
-            ("first operand", "the first NaN operand passes, quieted"),
-            ("last operand", "the last NaN operand passes, quieted"),
-        ],
-        IEEE,
-    ),
-    probe(
-        "scalar_unit",
-        "1,000 dots of the operation, and the same sums on the device's scalar unit of d's format: a chain of fused \
-         multiply-adds, a chain of products and sums, and a tree of pairs.",
-        &[
-            ("all dots", "the matrix unit gives what that way on the scalar unit gives: it may be that unit's work"),
-            ("fewer", "results move when work moves from one unit to the other; the evidence has the bits of both"),
-        ],
-        NVIDIA,
     ),
 ];

@@ -1,4 +1,4 @@
-//! Comparisons as pages, on a terminal and as rows.
+//! Comparisons as pages and as rows.
 
 use std::fmt::Write as _;
 
@@ -8,13 +8,11 @@ use super::{
     Answer, Compared, Comparison, DotCompared, Match, MatchedBy, Outcome, Side, State, csv,
     document::{Block, Cell, Document, Row, Tone},
     matching::is_layout,
-    plain::one_line,
-    screen::{BOLD, DIM, FAILURE, Style, WARNING, hang, wrap},
     words,
 };
 
 /// Dots with other bits that are shown for each match; the JSON has all.
-const DOTS_SHOWN: usize = 3;
+pub(super) const DOTS_SHOWN: usize = 3;
 
 /// The page of a comparison.
 pub(super) fn document(comparison: &Comparison, all: bool) -> Document {
@@ -56,7 +54,7 @@ pub(super) fn document(comparison: &Comparison, all: bool) -> Document {
 }
 
 /// The device, its driver, and where the report is from.
-fn describe(side: &Side) -> String {
+pub(super) fn describe(side: &Side) -> String {
     let mut text = format!("{}  {}", side.selector, side.name);
     if let Some(driver) = &side.driver {
         let _ = write!(text, "; driver {} {}", driver.name, driver.version);
@@ -70,7 +68,7 @@ fn describe(side: &Side) -> String {
     text
 }
 
-fn verdict(comparison: &Comparison) -> String {
+pub(super) fn verdict(comparison: &Comparison) -> String {
     let matches = &comparison.matches;
     if matches.is_empty() {
         return "nothing can be compared: no operation of one report computes what one of another does".into();
@@ -98,7 +96,7 @@ fn verdict(comparison: &Comparison) -> String {
 }
 
 /// What was compared: the first operation, or what the operations compute, and how many others.
-fn title(found: &Match) -> String {
+pub(super) fn title(found: &Match) -> String {
     let mut all: Vec<String> = Vec::new();
     for id in found.operations.iter().flatten() {
         let name = match found.by {
@@ -127,12 +125,12 @@ fn formats(id: &OperationId) -> String {
     text
 }
 
-fn ids(operations: &[OperationId]) -> String {
+pub(super) fn ids(operations: &[OperationId]) -> String {
     operations.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
 /// The sides that have operations in a match.
-fn sides<'a>(found: &'a Match, comparison: &'a Comparison) -> impl Iterator<Item = (usize, &'a Side)> {
+pub(super) fn sides<'a>(found: &'a Match, comparison: &'a Comparison) -> impl Iterator<Item = (usize, &'a Side)> {
     comparison.reports.iter().enumerate().filter(|(side, _)| !found.operations[*side].is_empty())
 }
 
@@ -148,7 +146,7 @@ fn operations(found: &Match, comparison: &Comparison) -> Block {
     Block::Details { summary: summary.into(), blocks: vec![table] }
 }
 
-fn shown(found: &Match, all: bool) -> impl Iterator<Item = &Compared> {
+pub(super) fn shown(found: &Match, all: bool) -> impl Iterator<Item = &Compared> {
     found.rows.iter().filter(move |row| all || row.state == State::Differs)
 }
 
@@ -195,7 +193,7 @@ fn answer_cell(answers: &[Answer]) -> Cell {
 const NAMED: usize = 2;
 
 /// What a report says; where its operations do not agree, which says what.
-fn answer_words(answers: &[Answer]) -> String {
+pub(super) fn answer_words(answers: &[Answer]) -> String {
     if answers.is_empty() {
         return "— not asked".into();
     }
@@ -208,7 +206,7 @@ fn answer_words(answers: &[Answer]) -> String {
 }
 
 /// How many properties are how, and how many bits.
-fn summary(found: &Match) -> String {
+pub(super) fn summary(found: &Match) -> String {
     let counts = [(State::Differs, "differ"), (State::Equal, "equal"), (State::Open, "open")];
     let counts = counts.map(|(state, name)| (found.count(state), name));
     let counts = counts.iter().filter(|(count, _)| *count > 0).map(|(count, name)| format!("{count} {name}"));
@@ -221,7 +219,7 @@ fn summary(found: &Match) -> String {
 }
 
 /// The input, then what each device returned.
-fn dot_lines(dot: &DotCompared, comparison: &Comparison) -> Vec<String> {
+pub(super) fn dot_lines(dot: &DotCompared, comparison: &Comparison) -> Vec<String> {
     let Some(id) = dot.operations.iter().flatten().next() else { return vec![String::new()] };
     let mut lines = words::inputs(&dot.input, id);
     lines.push(format!("c = {}", words::number(id.c, &dot.input.c)));
@@ -231,136 +229,6 @@ fn dot_lines(dot: &DotCompared, comparison: &Comparison) -> Vec<String> {
     });
     lines.push(format!("d = {}", results.collect::<Vec<_>>().join(", ")));
     lines
-}
-
-/// Columns narrower than this are not drawn side by side.
-const NARROWEST_COLUMN: usize = 20;
-
-/// The comparison for a terminal.
-pub(super) fn screen(comparison: &Comparison, all: bool, style: Style) -> String {
-    let mut text = String::new();
-    for side in &comparison.reports {
-        let label = format!("{:2}", side.label);
-        text.push_str(&style.paint(BOLD, &label));
-        text.push(' ');
-        hang(&mut text, &one_line(&describe(side)), 3, style.width);
-    }
-    text.push('\n');
-    let mut painted = |ansi, words: &str| {
-        let mut wrapped = String::new();
-        hang(&mut wrapped, &one_line(words), 0, style.width);
-        text.push_str(&style.paint(ansi, wrapped.trim_end()));
-        text.push('\n');
-    };
-    painted(if comparison.differ { WARNING } else { BOLD }, &verdict(comparison));
-    comparison.notes.iter().for_each(|note| painted(DIM, note));
-    for found in comparison.matches.iter().filter(|found| all || found.differs()) {
-        text.push('\n');
-        show_match(&mut text, found, comparison, all, style);
-    }
-    let same = || comparison.matches.iter().filter(|found| !found.differs());
-    if !all && same().next().is_some() {
-        let _ = writeln!(text, "\n{}", style.paint(BOLD, "no difference"));
-        for found in same() {
-            text.push_str("  ");
-            hang(&mut text, &one_line(&format!("{}: {}", title(found), summary(found))), 4, style.width);
-        }
-    }
-    for alone in &comparison.alone {
-        let why = if alone.same_device { ", and the same device has them with another driver" } else { "" };
-        let _ = writeln!(text, "\n{}", style.paint(BOLD, &format!("only in {}{why}", alone.report)));
-        text.push_str("  ");
-        hang(&mut text, &one_line(&ids(&alone.operations)), 2, style.width);
-    }
-    text
-}
-
-fn show_match(text: &mut String, found: &Match, comparison: &Comparison, all: bool, style: Style) {
-    let _ = writeln!(text, "{}", style.paint(BOLD, &one_line(&title(found))));
-    let mut listed: Vec<(String, String)> = Vec::new();
-    for (at, side) in sides(found, comparison) {
-        let ids = ids(&found.operations[at]);
-        match listed.iter_mut().find(|(_, known)| *known == ids) {
-            Some((labels, _)) => labels.push_str(&format!(", {}", side.label)),
-            None => listed.push((side.label.clone(), ids)),
-        }
-    }
-    // One operation that all have stands in the title.
-    if listed.len() > 1 || found.operations.iter().any(|operations| operations.len() > 1) {
-        for (labels, ids) in listed {
-            let _ = write!(text, "  {labels}: ");
-            hang(text, &one_line(&ids), 4 + labels.len(), style.width);
-        }
-    }
-    let rows: Vec<&Compared> = shown(found, all).collect();
-    let names = rows.iter().map(|row| row.probe.chars().count()).max().unwrap_or(0).min(style.width / 3);
-    let columns: Vec<(usize, &Side)> = sides(found, comparison).collect();
-    let room = (style.width.saturating_sub(names + 4) / columns.len().max(1)).saturating_sub(2);
-    if room >= NARROWEST_COLUMN && !rows.is_empty() {
-        let labels: Vec<Vec<String>> = columns.iter().map(|(_, side)| vec![side.label.clone()]).collect();
-        beside(text, "", &labels, names, room, all, style);
-    }
-    for row in rows {
-        let mark = if all { sign(row.state) } else { ' ' };
-        let probe = format!("{mark} {}", one_line(&row.probe));
-        let answers = columns.iter().map(|(side, _)| answer_words(&row.answers[*side]));
-        if room >= NARROWEST_COLUMN {
-            let cells: Vec<Vec<String>> = answers.map(|answer| wrap(&answer, room)).collect();
-            beside(text, &probe, &cells, names, room, false, style);
-        } else {
-            let _ = writeln!(text, "{probe}");
-            for ((_, side), answer) in columns.iter().zip(answers) {
-                let _ = write!(text, "    {}  ", side.label);
-                hang(text, &answer, 6 + side.label.len(), style.width);
-            }
-        }
-    }
-    let _ = writeln!(text, "  {}", style.paint(DIM, &summary(found)));
-    for dot in found.dots.iter().take(DOTS_SHOWN) {
-        text.push_str("  ");
-        hang(text, words::about(&dot.input), 4, style.width);
-        let lines = dot_lines(dot, comparison);
-        for (number, line) in lines.iter().enumerate() {
-            let mut wrapped = String::from("    ");
-            hang(&mut wrapped, line, 6, style.width);
-            let last = number + 1 == lines.len();
-            text.push_str(&style.paint(if last { FAILURE } else { DIM }, wrapped.trim_end_matches('\n')));
-            text.push('\n');
-        }
-    }
-    if found.dots.len() > DOTS_SHOWN {
-        let rest = found.dots.len() - DOTS_SHOWN;
-        let _ = writeln!(text, "  {}", style.paint(DIM, &format!("{rest} more with other bits: `--format json`")));
-    }
-}
-
-/// A mark for those who read no colours.
-fn sign(state: State) -> char {
-    match state {
-        State::Differs => '≠',
-        State::Open => '?',
-        State::Equal => '=',
-    }
-}
-
-/// Cells side by side, below a name's right.
-fn beside(text: &mut String, name: &str, cells: &[Vec<String>], names: usize, room: usize, _: bool, style: Style) {
-    let mut name_lines = wrap(name, names + 2);
-    if name.starts_with("  ") {
-        name_lines = wrap(name.trim_start(), names).iter().map(|line| format!("  {line}")).collect();
-    }
-    let height = cells.iter().map(Vec::len).chain([name_lines.len()]).max().unwrap_or(0);
-    for number in 0..height {
-        let mut line = format!("{:1$}", name_lines.get(number).map_or("", String::as_str), names + 2);
-        for cell in cells {
-            let part = cell.get(number).map_or("", String::as_str);
-            let _ = write!(line, "  {part:room$}");
-        }
-        text.push_str(
-            if name.is_empty() { style.paint(BOLD, line.trim_end()) } else { line.trim_end().to_owned() }.as_str(),
-        );
-        text.push('\n');
-    }
 }
 
 /// The columns of comparisons.

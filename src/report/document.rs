@@ -1,6 +1,6 @@
 //! What stands in a view, whatever its form: headings, words, tables, plots. A form escapes every text it is given.
 
-use super::plot::Plot;
+use crate::plot::Bars;
 
 /// A page.
 #[derive(Clone, Debug, Default)]
@@ -36,7 +36,7 @@ pub(super) enum Block {
         summary: String,
         blocks: Vec<Self>,
     },
-    Plot(Plot),
+    Plot(Bars),
 }
 
 /// A row of a table.

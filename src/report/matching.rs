@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use mxprobe_api::{Format, OperationId};
 
-use super::{OperationReport, Report, compare::MatchedBy};
+use super::{MatchedBy, OperationReport, Report};
 use crate::scalars::FAMILY;
 
 /// Operations to compare, for each report.

@@ -2,7 +2,9 @@
 
 pub mod check;
 mod compare;
+mod compare_screen;
 mod compare_view;
+mod comparison;
 mod csv;
 mod document;
 mod groups;
@@ -30,8 +32,9 @@ use mxprobe_api::{DeviceInfo, DeviceKind, OperationId, Refusal};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use compare::{
-    Alone, Answer, COMPARISON_SCHEMA, Compared, Comparison, DotCompared, Match, MatchedBy, Side, State, compare,
+pub use compare::compare;
+pub use comparison::{
+    Alone, Answer, COMPARISON_SCHEMA, Compared, Comparison, DotCompared, Match, MatchedBy, Side, State,
 };
 pub use groups::grouped;
 pub use identification::{
@@ -49,7 +52,7 @@ pub use unfinished::{EXECUTION, Plan, Resumption};
 pub use view::{Csv, Html, Json, Markdown, Table, View};
 
 /// The schema version a report carries: a reader ignores unknown keys of the same major version.
-pub const SCHEMA: &str = "mxprobe-report/1.1";
+pub const SCHEMA: &str = "mxprobe-report/1.2";
 
 /// Everything one run learnt about one device.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -297,7 +300,7 @@ impl From<&DeviceInfo> for DeviceRecord {
                 version: driver.version.clone(),
                 api_version: driver.api_version.clone(),
             }),
-            properties: info.properties.clone(),
+            properties: provenance::published(&info.properties),
         }
     }
 }

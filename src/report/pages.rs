@@ -76,6 +76,9 @@ fn head(report: &Report, blocks: &mut Vec<Block>) {
     if let Some(cpu) = report.host.cpu.as_deref().filter(|_| device.kind != Kind::Model) {
         fact("on", format!("{cpu}, {}", report.host.os));
     }
+    if let Some(variables) = words::environment(&report.host) {
+        fact("environment", variables);
+    }
     fact("by", format!("{} {}", report.tool.name, report.tool.version_and_commit()));
     fact("made", format!("{}, {}", report.time.start, words::seconds(report.time.duration_ns)));
     let findings = report.operations.iter().flat_map(|operation| &operation.findings);

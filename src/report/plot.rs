@@ -1,36 +1,17 @@
-//! Plots, as data. A new one is a function of the operations beside [`bits_kept`], listed in [`plots`].
+//! What is plotted of reports. A new plot is a function of the operations beside [`bits_kept`], listed in [`plots`].
 
 use serde_json::Value;
 
 use super::{OperationReport, pages};
-
-/// Bars, one below the other, that begin at zero.
-#[derive(Clone, Debug)]
-pub(super) struct Plot {
-    pub(super) title: String,
-    /// What a bar counts.
-    pub(super) unit: String,
-    pub(super) bars: Vec<Bar>,
-}
-
-/// A bar.
-#[derive(Clone, Debug)]
-pub(super) struct Bar {
-    pub(super) label: String,
-    pub(super) length: f64,
-    /// The length is a lower bound.
-    pub(super) at_least: bool,
-    /// A mark across the bar, as a second length.
-    pub(super) mark: Option<f64>,
-}
+use crate::plot::{Bar, Bars};
 
 /// Every plot there is data for.
-pub(super) fn plots(groups: &[Vec<&OperationReport>]) -> Vec<Plot> {
+pub(super) fn plots(groups: &[Vec<&OperationReport>]) -> Vec<Bars> {
     [bits_kept(groups)].into_iter().flatten().collect()
 }
 
 /// Bits that survive alignment, a bar a group of operations; the mark is where the result's own fraction ends.
-fn bits_kept(groups: &[Vec<&OperationReport>]) -> Option<Plot> {
+fn bits_kept(groups: &[Vec<&OperationReport>]) -> Option<Bars> {
     let bars: Vec<Bar> = groups
         .iter()
         .filter_map(|group| {
@@ -44,7 +25,7 @@ fn bits_kept(groups: &[Vec<&OperationReport>]) -> Option<Plot> {
         return None;
     }
     let title = "Fraction bits kept when terms are aligned; the mark is the fraction of the result".into();
-    Some(Plot { title, unit: "bits".into(), bars })
+    Some(Bars { title, unit: "bits".into(), bars })
 }
 
 /// Bits, and whether there may be more.

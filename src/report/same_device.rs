@@ -3,7 +3,7 @@
 use super::{Kind, Match, Report, Side, State, compare::keys, words};
 
 /// The properties that backends fill alike.
-const UUID: &str = "device_uuid";
+const UUID: &str = super::provenance::UUID_DIGEST;
 const PLACE: &str = "pci_bus_id";
 const MAKE: [&str; 2] = ["vendor_id", "device_id"];
 

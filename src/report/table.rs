@@ -69,6 +69,9 @@ fn head(report: &Report, style: Style) -> String {
     if let Some(cpu) = report.host.cpu.as_deref().filter(|_| device.kind != Kind::Model) {
         line(format!("on {cpu}, {}", report.host.os));
     }
+    if let Some(variables) = words::environment(&report.host) {
+        line(format!("environment {variables}"));
+    }
     let duration = words::seconds(report.time.duration_ns);
     line(format!("{} {}, {}, {duration}", report.tool.name, report.tool.version_and_commit(), report.time.start));
     for note in &report.notes {

@@ -6,10 +6,10 @@ use super::{
     BenchReport, Data, Kind, Outcome, Peak, Throughput, ThroughputRun, TimedBy, Units, csv,
     document::{Block, Cell, Document, Row, Tone},
     plain::one_line,
-    plot::{Bar, Plot},
     screen::{Style, hang},
     words,
 };
+use crate::plot::{Bar, Bars};
 
 /// For a terminal or a pipe: the head, a table of rates, and what was not measured.
 pub(super) fn screen(reports: &[BenchReport], style: Style) -> String {
@@ -203,7 +203,7 @@ fn page(report: &BenchReport, blocks: &mut Vec<Block>) {
 }
 
 /// The best rate of each operation; the mark is the vendor's peak.
-fn plot(report: &BenchReport) -> Option<Plot> {
+fn plot(report: &BenchReport) -> Option<Bars> {
     let rates: Vec<(&Throughput, f64)> =
         measured(report).filter_map(|found| Some((found, found.best()?.flop_per_s_best))).collect();
     let largest = rates.iter().map(|(_, rate)| *rate).fold(0.0, f64::max);
@@ -218,8 +218,10 @@ fn plot(report: &BenchReport) -> Option<Plot> {
             mark: found.peak.as_ref().map(|peak: &Peak| digits(peak.flop_per_s)),
         })
         .collect();
+    // Integers have no floating point, and one axis has one unit.
+    let name = if measured(report).any(|found| found.id.is_integer()) { "OP/s" } else { "FLOP/s" };
     let title = "Best rate with operands in registers; the mark is the vendor's dense peak".into();
-    (!bars.is_empty()).then(|| Plot { title, unit: format!("{prefix}FLOP/s"), bars })
+    (!bars.is_empty()).then(|| Bars { title, unit: format!("{prefix}{name}"), bars })
 }
 
 /// The columns for programs.

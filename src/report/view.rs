@@ -1,7 +1,7 @@
 //! The forms in which reports and comparisons are shown. Each is made from the report types alone.
 
 use super::{
-    BenchReport, Comparison, Report, compare_view, csv, html, markdown,
+    BenchReport, Comparison, Report, compare_screen, compare_view, csv, html, markdown,
     pages::{self, Detail},
     screen::Style,
     table, throughput_view, to_json,
@@ -49,7 +49,7 @@ impl View for Table {
     }
 
     fn comparison(&self, comparison: &Comparison, all: bool) -> String {
-        compare_view::screen(comparison, all, self.0)
+        compare_screen::screen(comparison, all, self.0)
     }
 
     fn throughput(&self, reports: &[BenchReport]) -> String {

@@ -2,7 +2,7 @@
 
 use mxprobe_api::{Decoded, Format, OperationId, ScalarFunction};
 
-use super::{DeviceRecord, Evidence, Finding, Kind, Outcome};
+use super::{DeviceRecord, Evidence, Finding, Host, Kind, Outcome};
 
 /// What stands behind a device, in words.
 pub(super) fn kind(device: &DeviceRecord) -> &'static str {
@@ -12,6 +12,12 @@ pub(super) fn kind(device: &DeviceRecord) -> &'static str {
         Kind::Software => "driver that computes in software",
         Kind::Model => "model: nothing was measured on silicon",
     }
+}
+
+/// The variables of the environment that matter, where any was set.
+pub(super) fn environment(host: &Host) -> Option<String> {
+    let variables = host.environment.iter().map(|(name, value)| format!("{name}={value}"));
+    (!host.environment.is_empty()).then(|| variables.collect::<Vec<_>>().join("; "))
 }
 
 /// The name of an outcome, as in the JSON.

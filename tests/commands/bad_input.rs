@@ -78,6 +78,7 @@ fn options_before_a_command_and_wrong_values_are_refused() {
     refused(&["--format", "xml"], &["xml"]);
     refused(&["nope"], &["nope"]);
     refused(&["--device", "sim:amx", "--out", "no/such/directory/report.json"], &["no/such/directory"]);
+    refused(&["--device", "sim:amx", "--format", "html", "--out", "page.html"], &["`page.html`", "--format html"]);
     refused(&["validate", "no/such/file.json"], &["no/such/file.json"]);
     refused(&["report", "no/such/file.json"], &["no/such/file.json"]);
 }

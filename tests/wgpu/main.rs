@@ -143,7 +143,7 @@ fn same_findings(runner: &Path) -> Result<(), Failed> {
     let identity = |report: &Value| {
         let device = &report["device"];
         let of = |key: &str| device["properties"][key].clone();
-        [device["name"].clone(), device["driver"].clone(), of("vendor_id"), of("device_id"), of("device_uuid")]
+        [device["name"].clone(), device["driver"].clone(), of("vendor_id"), of("device_id"), of("device_uuid_sha256")]
     };
     if identity(&through_wgpu) != identity(&through_vulkan) {
         return Err(format!("{:?} and {:?}", identity(&through_wgpu), identity(&through_vulkan)).into());

@@ -252,6 +252,7 @@ fn info(readings: &Readings, used: &[Extension]) -> DeviceInfo {
         ("family".to_owned(), family.to_string()),
         ("model".to_owned(), model.to_string()),
         ("stepping".to_owned(), stepping.to_string()),
+        ("kernel_form".to_owned(), "machine code of this program".to_owned()),
     ]);
     let leaves = [
         ("cpuid.1", readings.leaf_1),

@@ -47,6 +47,8 @@ struct Description {
     memory_bytes: usize,
     multiprocessors: u32,
     clock_khz: i32,
+    /// Whether memory corrects its errors.
+    ecc: bool,
     pci: [i32; 3],
     /// The one that Vulkan gives too, as 32 digits; empty where the driver does not tell.
     uuid: String,
@@ -71,6 +73,7 @@ fn describe(ordinal: i32) -> Result<Description, Error> {
         memory_bytes,
         multiprocessors: unsigned(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
         clock_khz: number(Attribute::CU_DEVICE_ATTRIBUTE_CLOCK_RATE).unwrap_or(0),
+        ecc: number(Attribute::CU_DEVICE_ATTRIBUTE_ECC_ENABLED).is_ok_and(|value| value != 0),
         pci: [
             Attribute::CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID,
             Attribute::CU_DEVICE_ATTRIBUTE_PCI_BUS_ID,
@@ -216,11 +219,14 @@ fn info(driver: Driver, ordinal: i32, description: &Description) -> DeviceInfo {
     let mut properties: BTreeMap<String, String> = [
         ("compute_capability", capability.to_string()),
         ("clock_khz", description.clock_khz.to_string()),
+        ("ecc", description.ecc.to_string()),
+        ("kernel_form", "PTX".to_owned()),
         ("memory_bytes", description.memory_bytes.to_string()),
         ("multiprocessors", description.multiprocessors.to_string()),
         // A GPU is function 0 of its slot.
         ("pci_bus_id", format!("{domain:04x}:{bus:02x}:{slot:02x}.0")),
         ("ptx_accepted", driver.ptx().to_string()),
+        ("vendor_id", "0x10de".to_owned()),
     ]
     .map(|(key, value)| (key.to_owned(), value))
     .into();

@@ -74,6 +74,7 @@ impl ModelDevice {
             properties: BTreeMap::from([
                 ("vendor".into(), model.vendor.clone()),
                 ("models".into(), model.fingerprint.clone()),
+                ("kernel_form".into(), "model".into()),
             ]),
         };
         Self { model, info, path, evaluators: Arc::default() }

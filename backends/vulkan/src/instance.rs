@@ -33,6 +33,8 @@ pub(crate) struct Instance {
     _messages: Arc<Messages>,
     /// The library the functions live in.
     pub(crate) entry: ash::Entry,
+    /// The version of Vulkan that the loader offers.
+    pub(crate) version: u32,
 }
 
 impl Drop for Instance {
@@ -125,7 +127,7 @@ impl Instance {
             ),
             other => refusal(failure("vkCreateInstance", other), None),
         })?;
-        let mut instance = Self { handle, messenger: None, _messages: Arc::clone(messages), entry };
+        let mut instance = Self { handle, messenger: None, _messages: Arc::clone(messages), entry, version };
         if wants_messages {
             let debug = ext::debug_utils::Instance::new(&instance.entry, &instance.handle);
             // SAFETY: VK_EXT_debug_utils is enabled; the user data lives as long as the instance, which holds it.

@@ -172,6 +172,14 @@ pub(crate) fn examine(instance: &Arc<Instance>, index: usize, handle: vk::Physic
     keep("vendor_id", format!("{:#06x}", basic.vendor_id));
     keep("device_id", format!("{:#06x}", basic.device_id));
     keep("device_type", format!("{:?}", basic.device_type));
+    keep("driver_version_raw", format!("{:#010x}", basic.driver_version));
+    keep("kernel_form", "SPIR-V".to_owned());
+    keep("loader_version", version_text(instance.version));
+    // SAFETY: as above.
+    let memory = unsafe { vulkan.get_physical_device_memory_properties(handle) };
+    let own =
+        memory.memory_heaps_as_slice().iter().filter(|heap| heap.flags.contains(vk::MemoryHeapFlags::DEVICE_LOCAL));
+    keep("memory_bytes", own.map(|heap| heap.size).sum::<u64>().to_string());
     keep("driver_id", format!("{:?}", driver.driver_id));
     let conformance = driver.conformance_version;
     keep(
@@ -233,8 +241,7 @@ pub(crate) fn examine(instance: &Arc<Instance>, index: usize, handle: vk::Physic
         subgroup: width,
         max_workgroups: limits.max_compute_work_group_count[0],
         max_buffer_bytes: u64::from(limits.max_storage_buffer_range).min(maintenance3.max_memory_allocation_size),
-        // SAFETY: as above.
-        memory: unsafe { vulkan.get_physical_device_memory_properties(handle) },
+        memory,
         timestamps: Some((f64::from(limits.timestamp_period), families[queue_family as usize].timestamp_valid_bits))
             .filter(|(period_ns, bits)| *period_ns > 0.0 && *bits > 0),
     };

@@ -126,6 +126,7 @@ fn properties(basic: &wgpu::AdapterInfo, has: Features, api: &str) -> BTreeMap<S
     let mut values = BTreeMap::new();
     let mut keep = |key: &str, value: String| values.insert(key.to_owned(), value);
     keep("api", api.to_owned());
+    keep("kernel_form", "WGSL".to_owned());
     keep("wgpu_version", WGPU_VERSION.to_owned());
     keep("vendor_id", format!("{:#06x}", basic.vendor));
     keep("device_id", format!("{:#06x}", basic.device));

@@ -1,0 +1,119 @@
+//! The arguments of `gemm`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use super::{
+    Printed,
+    values::{exponents, interval, sizes},
+};
+
+/// What `gemm` does: D = A·B + C, or an experiment.
+#[derive(Debug, Args)]
+pub(crate) struct Gemm {
+    /// The device: cpu:0, cuda:0, sim:h100, sim:FILE.toml, …
+    #[arg(long, value_name = "SELECTOR", env = "MXPROBE_DEVICE", hide_env_values = true)]
+    pub(crate) device: String,
+    /// The operation: an id or an alias; an experiment chooses its own where none is named
+    #[arg(long, value_name = "OP")]
+    pub(crate) op: Option<String>,
+    /// A, m×k, as a NumPy file: values, or bits as unsigned integers of the format's size
+    #[arg(long, value_name = "FILE.npy")]
+    pub(crate) a: Option<PathBuf>,
+    /// B, k×n
+    #[arg(long, value_name = "FILE.npy")]
+    pub(crate) b: Option<PathBuf>,
+    /// C, m×n [default: +0]
+    #[arg(long, value_name = "FILE.npy")]
+    pub(crate) c: Option<PathBuf>,
+    /// Draw A and B instead, of these sizes, uniformly, as f32 values
+    #[arg(long, value_name = "M,N,K", value_parser = sizes, conflicts_with_all = ["a", "b"])]
+    pub(crate) random: Option<[usize; 3]>,
+    /// Where elements are drawn from: LOW is left out, HIGH is not
+    #[arg(long, value_name = "LOW,HIGH", value_parser = interval, default_value = "0,1", allow_hyphen_values = true)]
+    pub(crate) interval: (f64, f64),
+    /// The seed of NumPy's legacy stream (`numpy.random.RandomState`) that elements are drawn from
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u32,
+    /// Where D goes, as a NumPy file; an experiment's JSON
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+    /// Write D as bits, unsigned integers, and not as values
+    #[arg(long)]
+    pub(crate) bits: bool,
+    /// Words of the operation's format that each element of A and of B becomes
+    #[arg(long, value_name = "P", default_value_t = 1)]
+    pub(crate) words: usize,
+    /// Multiply every word of A with every word of B, and not only those with i + j <= P + 1
+    #[arg(long)]
+    pub(crate) all_products: bool,
+    /// How an element is rounded to a word
+    #[arg(long, value_enum, default_value_t = WordRounding::Rne)]
+    pub(crate) split_rounding: WordRounding,
+    /// Take powers of two out of each row of A and column of B before they are split, and give them back at the end
+    #[arg(long)]
+    pub(crate) scale: bool,
+    /// Store the second word 2^BITS times as large, the third 2^(2*BITS), and so on
+    #[arg(long, value_name = "BITS", default_value_t = 0)]
+    pub(crate) lift: u8,
+    /// How the words are used
+    #[arg(long, value_enum, default_value_t = GemmMethod::Multiword)]
+    pub(crate) method: GemmMethod,
+    /// Where the largest product is added: in the unit, or in blocks of k that are added outside it
+    #[arg(long, value_enum, default_value_t = Accumulate::Unit)]
+    pub(crate) accumulate: Accumulate,
+    /// Products in a block
+    #[arg(long, value_name = "B", default_value_t = 256)]
+    pub(crate) block: usize,
+    /// Measure instead: how errors grow with n
+    #[arg(long, value_enum, conflicts_with_all = ["a", "b", "c", "random"])]
+    pub(crate) experiment: Option<Experiment>,
+    /// The lengths of an experiment, as exponents of 2
+    #[arg(long, value_name = "FIRST,LAST", value_parser = exponents, default_value = "9,20")]
+    pub(crate) exponents: (u32, u32),
+    /// Also draw an experiment
+    #[arg(long, value_name = "FILE.svg")]
+    pub(crate) svg: Option<PathBuf>,
+    /// How results are printed: for people or for programs
+    #[arg(long, value_enum, default_value_t = Printed::Table)]
+    pub(crate) format: Printed,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum WordRounding {
+    /// To nearest, ties to even
+    Rne,
+    /// Toward zero
+    Rz,
+    /// Down
+    Rd,
+    /// Up
+    Ru,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum GemmMethod {
+    /// Fasi, Higham, Lopez, Mary and Mikaitis 2023
+    Multiword,
+    /// Markidis et al. 2018: two words, four products
+    Markidis,
+    /// Ootomo and Yokota 2022: two words, sums outside the unit
+    Ootomo,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Accumulate {
+    /// In the unit
+    Unit,
+    /// Blocks in f32 (FABsum-v1)
+    FabsumF32,
+    /// Blocks in f64 (FABsum-v2)
+    FabsumF64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Experiment {
+    /// Errors of words and accumulations against n, and what in the unit they come from
+    Growth,
+}

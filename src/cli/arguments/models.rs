@@ -1,0 +1,98 @@
+//! The arguments of what concerns models: `identify`, `verify`, `eval`, `distinguish`.
+
+use std::{path::PathBuf, time::Duration};
+
+use clap::Args;
+
+use super::{Printed, values::seconds};
+
+#[derive(Debug, Args)]
+pub(crate) struct Identify {
+    /// The device: cpu:0, vulkan:0, sim:h100, sim:FILE.toml, …
+    #[arg(long, value_name = "SELECTOR", env = "MXPROBE_DEVICE", hide_env_values = true)]
+    pub(crate) device: String,
+    /// Only operations whose id or alias matches, with `*` and `?` (repeatable)
+    #[arg(long, value_name = "GLOB")]
+    pub(crate) op: Vec<String>,
+    /// The model file to write
+    #[arg(long, value_name = "MODEL.toml")]
+    pub(crate) out: PathBuf,
+    #[command(flatten)]
+    pub(crate) inputs: Inputs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Verify {
+    /// The device: cpu:0, vulkan:0, sim:h100, sim:FILE.toml, …
+    #[arg(long, value_name = "SELECTOR", env = "MXPROBE_DEVICE", hide_env_values = true)]
+    pub(crate) device: String,
+    /// The model: a shipped one such as h100 or mi300x@VARIANT, or a file
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) model: String,
+    /// Only operations whose id or alias matches, with `*` and `?` (repeatable); else every one that the model has
+    #[arg(long, value_name = "GLOB")]
+    pub(crate) op: Vec<String>,
+    /// Dots of each operation, at the least
+    #[arg(long, value_name = "N", default_value = "1000000", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) count: u64,
+    #[command(flatten)]
+    pub(crate) inputs: Inputs,
+}
+
+/// What inputs are drawn from, and how a device is reached and results are printed.
+#[derive(Debug, Args)]
+pub(crate) struct Inputs {
+    /// What inputs are drawn from: the same number gives the same inputs
+    #[arg(long, value_name = "N", default_value = "1")]
+    pub(crate) seed: u64,
+    /// How results are printed: for people or for programs
+    #[arg(long, value_enum, default_value = "table")]
+    pub(crate) format: Printed,
+    /// Seconds that a device that is no model may say nothing
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "120")]
+    pub(crate) timeout: Duration,
+    /// Reach the device from this process, without a time limit: what a debugger needs
+    #[arg(long)]
+    pub(crate) no_isolation: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Eval {
+    /// The device: cpu:0, sim:h100, sim:FILE.toml, …
+    #[arg(long, value_name = "SELECTOR", env = "MXPROBE_DEVICE", hide_env_values = true)]
+    pub(crate) device: String,
+    /// The operation: an id, an alias or a pattern that matches only one
+    #[arg(long, value_name = "OP")]
+    pub(crate) op: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Distinguish {
+    /// A model: h100, mi300x@VARIANT, or a file such as ./mine.toml
+    #[arg(value_name = "MODEL")]
+    pub(crate) one: String,
+    /// Another model
+    #[arg(value_name = "MODEL")]
+    pub(crate) other: String,
+    /// The operation: an id, an alias or a pattern that matches only one
+    #[arg(long, value_name = "OP")]
+    pub(crate) op: String,
+    /// What the search draws from
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Look at finite inputs only: no NaN and no infinity among them
+    #[arg(long)]
+    pub(crate) finite: bool,
+    /// Seconds after which nothing more is tried
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "60")]
+    pub(crate) budget: Duration,
+    /// Also write the question as SMT-LIB 2 (QF_BV): `unsat` means equal
+    #[arg(long, value_name = "FILE")]
+    pub(crate) smt2: Option<PathBuf>,
+    /// Also write the question as clauses (DIMACS)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) dimacs: Option<PathBuf>,
+    /// If they are equal, write and check the proof that refutes those clauses (DRAT)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) proof: Option<PathBuf>,
+}

@@ -1,0 +1,100 @@
+//! The arguments of what needs no device: `report`, `compare`, `explain`, `schema`, `validate`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use super::Format;
+
+#[derive(Debug, Args)]
+pub(crate) struct View {
+    /// Reports, arrays of reports, directories of them; `-` for standard input
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// How they are shown
+    #[arg(long, value_enum, default_value = "table")]
+    pub(crate) format: Format,
+    /// Write to a file instead of standard output
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Compare {
+    /// Reports, arrays of reports, directories of them: two reports or more
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Show what is equal or open too
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// How the comparison is shown
+    #[arg(long, value_enum, default_value = "table")]
+    pub(crate) format: Format,
+    /// Write to a file instead of standard output
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Explain {
+    /// A probe (with `*` and `?`), a model such as sim:h100, a format, a family of operations, or a field of the
+    /// report; without it, the names are listed
+    #[arg(conflicts_with = "trace")]
+    pub(crate) name: Option<String>,
+    /// Explain every probe, format, family of operations and field
+    #[arg(long, conflicts_with_all = ["name", "trace"])]
+    pub(crate) all: bool,
+    /// How it is printed
+    #[arg(long, value_enum, default_value = "text", conflicts_with = "trace")]
+    pub(crate) format: TextFormat,
+    /// Show how a model computes dots, term by term; they are given as `eval` takes them
+    #[arg(long, requires_all = ["device", "op"])]
+    pub(crate) trace: bool,
+    /// The model whose computation is traced: sim:h100, sim:FILE.toml
+    #[arg(long, value_name = "SELECTOR", requires = "trace")]
+    pub(crate) device: Option<String>,
+    /// The operation that is traced: an id, an alias or a pattern that matches only one
+    #[arg(long, value_name = "OP", requires = "trace")]
+    pub(crate) op: Option<String>,
+    /// The dot that is traced, as one line of JSON; without it, lines are read from standard input
+    #[arg(long, value_name = "JSON", requires = "trace")]
+    pub(crate) dot: Option<String>,
+}
+
+/// The forms of an explanation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TextFormat {
+    /// Plain text
+    Text,
+    /// A document; of a name, all but models
+    Markdown,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Schema {
+    /// What it describes
+    #[arg(value_enum, default_value = "report")]
+    pub(crate) of: SchemaOf,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SchemaOf {
+    /// What `run --format json` and `--out` write
+    Report,
+    /// What `list --json` prints
+    List,
+    /// What `compare --format json` prints
+    Comparison,
+    /// What `identify --format json` prints
+    Identification,
+    /// What `verify --format json` prints
+    Verification,
+    /// What `bench --format json` prints
+    Bench,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Validate {
+    /// The report, an array of reports, or a listing; `-` for standard input
+    pub(crate) file: PathBuf,
+}

@@ -1,0 +1,60 @@
+//! The arguments of every command: how much is said, and in which colours.
+
+use std::io::IsTerminal;
+
+use clap::{Args, ValueEnum};
+use mxprobe::report::Style;
+
+#[derive(Debug, Args)]
+pub(crate) struct ScreenArguments {
+    /// Say nothing but results and errors
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    quiet: bool,
+    /// Show more: the evidence behind findings, every operation of a listing
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    verbose: u8,
+    /// When to use colours; `NO_COLOR` is respected
+    #[arg(long, global = true, value_enum, default_value = "auto", value_name = "WHEN")]
+    pub(crate) color: Color,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Color {
+    /// On a terminal
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
+}
+
+impl Color {
+    pub(crate) fn write_global(self) {
+        match self {
+            Self::Auto => anstream::ColorChoice::Auto,
+            Self::Always => anstream::ColorChoice::Always,
+            Self::Never => anstream::ColorChoice::Never,
+        }
+        .write_global();
+    }
+}
+
+/// How much is said, and how it looks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Screen {
+    pub(crate) quiet: bool,
+    pub(crate) verbose: bool,
+    pub(crate) style: Style,
+}
+
+impl ScreenArguments {
+    pub(crate) fn screen(&self) -> Screen {
+        let stdout = std::io::stdout();
+        let color = anstream::AutoStream::choice(&stdout) != anstream::ColorChoice::Never;
+        let columns = stdout.is_terminal().then(terminal_size::terminal_size).flatten();
+        let default = Style::default();
+        let width = columns.map_or(default.width, |(terminal_size::Width(width), _)| usize::from(width).max(60));
+        let verbose = self.verbose > 0;
+        Screen { quiet: self.quiet, verbose, style: Style { width, evidence: verbose, color } }
+    }
+}

@@ -1,0 +1,56 @@
+//! What stands in one argument: durations, sizes, ranges.
+
+use std::time::Duration;
+
+/// Numbers with a comma between them.
+pub(super) fn numbers<T: std::str::FromStr, const N: usize>(text: &str) -> Result<[T; N], String> {
+    let wrong = || format!("`{text}` is not {N} numbers with commas between them");
+    let found: Vec<T> =
+        text.split(',').map(|part| part.trim().parse().map_err(|_| wrong())).collect::<Result<_, _>>()?;
+    found.try_into().map_err(|_| wrong())
+}
+
+pub(super) fn sizes(text: &str) -> Result<[usize; 3], String> {
+    let sizes: [usize; 3] = numbers(text)?;
+    let elements = sizes[0].saturating_mul(sizes[2]).max(sizes[1].saturating_mul(sizes[2]));
+    if sizes.contains(&0) || elements > 1 << 30 || sizes[0].saturating_mul(sizes[1]) > 1 << 30 {
+        return Err(format!("`{text}`: sizes are 1 or more, and no matrix has more than 2^30 elements"));
+    }
+    Ok(sizes)
+}
+
+pub(super) fn interval(text: &str) -> Result<(f64, f64), String> {
+    let [low, high]: [f64; 2] = numbers(text)?;
+    if low < high && low.is_finite() && high.is_finite() {
+        Ok((low, high))
+    } else {
+        Err(format!("`{text}`: the first end is below the second, and both are finite"))
+    }
+}
+
+pub(super) fn exponents(text: &str) -> Result<(u32, u32), String> {
+    let [first, last]: [u32; 2] = numbers(text)?;
+    if first <= last && last <= 24 {
+        Ok((first, last))
+    } else {
+        Err(format!("`{text}`: 0 to 24, the first not above the last"))
+    }
+}
+
+pub(super) fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| format!("`{text}` is no number of seconds"))?;
+    if seconds > 0.0 && seconds <= 86_400.0 {
+        Ok(Duration::from_secs_f64(seconds))
+    } else {
+        Err(format!("`{text}` is not above 0 and at most 86400 seconds"))
+    }
+}
+
+pub(super) fn milliseconds(text: &str) -> Result<Duration, String> {
+    let milliseconds: f64 = text.parse().map_err(|_| format!("`{text}` is no number of milliseconds"))?;
+    if milliseconds > 0.0 && milliseconds <= 60_000.0 {
+        Ok(Duration::from_secs_f64(milliseconds / 1e3))
+    } else {
+        Err(format!("`{text}` is not above 0 and at most 60000 milliseconds"))
+    }
+}

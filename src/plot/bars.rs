@@ -1,0 +1,142 @@
+//! Bars, one below the other, that begin at zero.
+
+use std::fmt::Write as _;
+
+use super::{
+    Scale,
+    svg::{Anchor, grid, harmless, text},
+};
+
+/// Bars of one unit.
+#[derive(Clone, Debug)]
+pub struct Bars {
+    /// What they show.
+    pub title: String,
+    /// What a bar counts.
+    pub unit: String,
+    /// From top to bottom.
+    pub bars: Vec<Bar>,
+}
+
+/// A bar.
+#[derive(Clone, Debug)]
+pub struct Bar {
+    /// What it is of.
+    pub label: String,
+    /// In units of the plot, zero or more.
+    pub length: f64,
+    /// The length is a lower bound.
+    pub at_least: bool,
+    /// A mark across the bar, as a second length.
+    pub mark: Option<f64>,
+}
+
+/// The share of the width that the axis has, in percent; the rest is for the number behind the longest bar.
+const AXIS: f64 = 64.0;
+/// Height of a line of a label, of a bar with what is around it, and of the axis below all.
+const LINE: usize = 15;
+const BAR: usize = 22;
+const BELOW: usize = 38;
+/// Letters that a phone has room for.
+const LABEL: usize = 46;
+
+impl Bars {
+    /// A figure for a page, as wide as there is room: lengths are shares of the width, so that texts keep their size.
+    #[must_use]
+    pub fn figure(&self) -> String {
+        let longest = self.bars.iter().flat_map(|bar| [bar.length, bar.mark.unwrap_or(0.0)]).fold(0.0, f64::max);
+        let scale = Scale::FromZero { to: if longest > 0.0 { longest } else { 1.0 } };
+        let labels: Vec<Vec<&str>> = self.bars.iter().map(|bar| lines(&bar.label)).collect();
+        let bottom = labels.iter().map(|lines| lines.len() * LINE + BAR).sum::<usize>();
+        let title = harmless(&self.title);
+        let mut out = format!("<figure>\n<figcaption>{title}</figcaption>\n");
+        let _ = writeln!(
+            out,
+            "<svg class=\"plot\" width=\"100%\" height=\"{}\" role=\"img\" aria-label=\"{title}\">",
+            bottom + BELOW
+        );
+        self.axis(&mut out, scale, bottom);
+        let mut top = 0;
+        for (bar, lines) in self.bars.iter().zip(labels) {
+            for line in &lines {
+                text(&mut out, ("0", &(top + 12).to_string()), Anchor::Start, "", line);
+                top += LINE;
+            }
+            self.bar(&mut out, bar, scale, top);
+            top += BAR;
+        }
+        out.push_str("</svg>\n</figure>\n");
+        out
+    }
+
+    fn axis(&self, out: &mut String, scale: Scale, bottom: usize) {
+        for tick in scale.ticks() {
+            let at = format!("{:.2}%", tick.at * AXIS);
+            grid(out, (&at, "0"), (&at, &bottom.to_string()));
+            let anchor = if tick.at > 0.0 { Anchor::Middle } else { Anchor::Start };
+            text(out, (&at, &(bottom + 14).to_string()), anchor, "tick", &tick.label);
+        }
+        text(out, ("0", &(bottom + 30).to_string()), Anchor::Start, "axis", &self.unit);
+    }
+
+    fn bar(&self, out: &mut String, bar: &Bar, scale: Scale, top: usize) {
+        let percent = |length: f64| scale.at(length).unwrap_or(0.0) * AXIS;
+        let width = percent(bar.length);
+        let _ =
+            writeln!(out, "<rect class=\"bar\" x=\"0\" y=\"{}\" width=\"{width:.2}%\" height=\"12\"></rect>", top + 3);
+        if let Some(mark) = bar.mark {
+            let _ = writeln!(
+                out,
+                "<rect class=\"mark\" x=\"{:.2}%\" y=\"{}\" width=\"2.5\" height=\"16\"></rect>",
+                percent(mark),
+                top + 1
+            );
+        }
+        let number = format!("{}{} {}", if bar.at_least { "≥ " } else { "" }, bar.length, self.unit);
+        let end = percent(bar.length.max(bar.mark.unwrap_or(0.0)));
+        let _ = writeln!(out, "<text x=\"{end:.2}%\" dx=\"7\" y=\"{}\">{}</text>", top + 13, harmless(&number));
+    }
+}
+
+/// A label in lines that a phone has room for, broken behind a dot or a space; a word that is longer stays whole.
+fn lines(label: &str) -> Vec<&str> {
+    let mut lines = Vec::new();
+    let mut rest = label;
+    while rest.chars().count() > LABEL {
+        let end = rest.char_indices().nth(LABEL).map_or(rest.len(), |(at, _)| at);
+        let Some(at) = rest[..end].rfind(['.', ' ']).filter(|at| *at > 0) else { break };
+        let (line, tail) = rest.split_at(at + 1);
+        lines.push(line.trim_end());
+        rest = tail;
+    }
+    lines.push(rest);
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_labels_are_broken_where_they_may_be_and_stay_whole() {
+        let label = "mma.m16n8k64.f32.e2m1.e2m1.f32.block32.ue8m0 and 3 more";
+        assert_eq!(lines(label), ["mma.m16n8k64.f32.e2m1.e2m1.f32.block32.ue8m0", "and 3 more"]);
+        assert_eq!(lines("mma.m8n8k4"), ["mma.m8n8k4"]);
+        let word = "w".repeat(100);
+        assert_eq!(lines(&word), [word.as_str()]);
+        assert_eq!(lines(""), [""]);
+    }
+
+    #[test]
+    fn a_bar_has_its_number_with_its_unit_and_the_axis_its_ticks() {
+        let bar = |length| Bar { label: "<x>".into(), length, at_least: length > 20.0, mark: Some(10.0) };
+        let bars = Bars { title: "a & b".into(), unit: "bits".into(), bars: vec![bar(12.0), bar(24.0)] };
+        let figure = bars.figure();
+        for wanted in [">12 bits<", ">≥ 24 bits<", ">&lt;x&gt;<", ">a &amp; b<", "width=\"32.00%\"", ">20<", ">bits<"]
+        {
+            assert!(figure.contains(wanted), "{wanted}: {figure}");
+        }
+        let empty = Bars { bars: vec![bar(0.0)], ..bars };
+        assert!(!empty.figure().contains("NaN"), "{}", empty.figure());
+    }
+}

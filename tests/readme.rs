@@ -1,0 +1,154 @@
+//! What the README shows is so: its table of findings, its commands, the files it speaks of.
+
+use std::{
+    fmt::Write as _,
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Output},
+};
+
+use serde_json::Value;
+
+const BEGIN: &str = "<!-- findings: begin -->\n";
+const END: &str = "<!-- findings: end -->\n";
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn read(path: impl AsRef<Path>) -> String {
+    let path = root().join(path);
+    fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+fn text(output: Output) -> String {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("UTF-8")
+}
+
+/// The files of a directory of the project with this extension, in the order of their names.
+fn files(directory: &str, extension: &str) -> Vec<PathBuf> {
+    let entries = fs::read_dir(root().join(directory)).expect(directory).map(|entry| entry.expect("an entry").path());
+    let mut files: Vec<PathBuf> =
+        entries.filter(|path| path.extension().is_some_and(|found| found == extension)).collect();
+    files.sort();
+    files
+}
+
+fn name(path: &Path) -> &str {
+    path.file_name().and_then(|name| name.to_str()).expect("UTF-8")
+}
+
+/// The first of the tables at a glance that `mxprobe report` makes of each report, one below the other, with the device
+/// and its driver before each row.
+fn findings() -> String {
+    let mut table = String::new();
+    for path in files("results", "json") {
+        let report: Value = serde_json::from_str(&read(&path)).expect("JSON");
+        let device = &report["device"];
+        let driver = match device["driver"]["version"].as_str() {
+            Some(version) => version.to_owned(),
+            None => format!("no driver; {}", device["fingerprint"].as_str().expect("a fingerprint")),
+        };
+        let file = name(&path);
+        let who = format!("{}, {driver}: [report](results/{file})", device["name"].as_str().expect("a name"));
+        let mut command = Command::new(env!("CARGO_BIN_EXE_mxprobe"));
+        let shown = text(command.args(["report", "--format", "markdown"]).arg(&path).output().expect("it starts"));
+        let mut rows = shown.lines().skip_while(|line| !line.contains("products at once"));
+        let (Some(head), Some(rule)) = (rows.next(), rows.next()) else { continue };
+        if table.is_empty() {
+            let _ = write!(table, "| device and driver {head}\n| --- {rule}\n");
+        }
+        for row in rows.take_while(|row| row.starts_with('|')) {
+            let _ = writeln!(table, "| {who} {row}");
+        }
+    }
+    table
+}
+
+#[test]
+fn the_table_of_findings_is_what_the_reports_in_results_say() {
+    let readme = read("README.md");
+    let (before, rest) = readme.split_once(BEGIN).expect(BEGIN);
+    let (shown, after) = rest.split_once(END).expect(END);
+    let findings = findings();
+    assert!(findings.lines().count() > files("results", "json").len() + 1, "{findings}");
+    if std::env::var_os("MXPROBE_BLESS").is_some() {
+        fs::write(root().join("README.md"), format!("{before}{BEGIN}{findings}{END}{after}")).unwrap();
+    } else {
+        assert!(shown == findings, "README.md is not current; MXPROBE_BLESS=1 rewrites it:\n{findings}");
+    }
+}
+
+/// The document of all probes: its head, and what `explain` says.
+fn probes() -> String {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mxprobe"));
+    let entries = text(command.args(["explain", "--all", "--format", "markdown"]).output().expect("it starts"));
+    format!(
+        "# How each probe works\n\nAnd what formats, families of operations and fields of a report are. This is what \
+         `mxprobe explain --all --format markdown`\nprints; `mxprobe explain NAME` says one. What no probe can see: \
+         [limits](limits.md).\n\n{entries}"
+    )
+}
+
+#[test]
+fn the_document_of_probes_is_what_the_command_says() {
+    let path = root().join("docs/probes.md");
+    if std::env::var_os("MXPROBE_BLESS").is_some() {
+        fs::write(&path, probes()).unwrap();
+    } else {
+        assert!(read(&path) == probes(), "docs/probes.md is not current; MXPROBE_BLESS=1 rewrites it");
+    }
+}
+
+#[test]
+fn three_commands_lead_from_a_clone_to_a_page_that_compares_two_devices() {
+    let readme = read("README.md");
+    let block = readme.split("```sh\n").find(|block| block.starts_with("git clone ")).expect("it shows a clone");
+    let (block, _) = block.split_once("```").expect("the block ends");
+    let [clone, run, compare] = block.lines().collect::<Vec<_>>()[..] else { panic!("three commands: {block}") };
+    assert_eq!(clone, format!("git clone {} && cd mxprobe", env!("CARGO_PKG_REPOSITORY")));
+    let directory = tempfile::tempdir().unwrap();
+    // The exit code of a comparison says whether anything differs.
+    for (command, code) in [(run, 0), (compare, 1)] {
+        let words = command.strip_prefix("cargo run --release -- ").expect("cargo runs it");
+        let script = format!("\"$0\" {words}");
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &script, env!("CARGO_BIN_EXE_mxprobe")]).current_dir(directory.path());
+        let output = shell.env_remove("MXPROBE_DEVICE").output().expect("sh starts");
+        assert_eq!(output.status.code(), Some(code), "{command}\n{}", String::from_utf8_lossy(&output.stderr));
+    }
+    let page = compare.rsplit(' ').next().unwrap();
+    let page = fs::read_to_string(directory.path().join(page)).expect("the page is written");
+    for wanted in ["<!doctype html>", "model of NVIDIA A100", "model of NVIDIA H100", "order.products_at_once"] {
+        assert!(page.contains(wanted), "the page has no {wanted}");
+    }
+}
+
+#[test]
+fn every_document_is_named_and_every_link_leads_somewhere() {
+    let readme = read("README.md");
+    for path in files("docs", "md") {
+        assert!(readme.contains(&format!("docs/{}", name(&path))), "README.md does not name {}", path.display());
+    }
+    for entry in fs::read_dir(root().join("examples")).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let command = format!("--example {name}");
+        let named = files("docs", "md").iter().any(|path| read(path).contains(&command)) || readme.contains(&command);
+        assert!(named, "no document says how to run the example {name}");
+    }
+    let mut links = 0;
+    let documents = files("docs", "md").into_iter().chain(files(".", "md")).chain(files("results", "md"));
+    for document in documents {
+        let text = fs::read_to_string(&document).unwrap();
+        for link in text.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(link, _)| link) {
+            if link.starts_with("http") || link.starts_with('#') {
+                continue;
+            }
+            let path = document.parent().unwrap().join(link.split('#').next().unwrap());
+            assert!(path.exists(), "{} links {link}", document.display());
+            links += 1;
+        }
+    }
+    assert!(links > 0, "no document has a link");
+}
