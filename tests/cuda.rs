@@ -73,6 +73,9 @@ fn finding<'a>(report: &'a Report, operation: &str, probe: &str) -> &'a Finding 
     operation.and_then(|operation| operation.finding(probe)).unwrap_or_else(|| panic!("{probe} of an operation"))
 }
 
+/// Every operation of a matrix unit; scalar arithmetic is asked in tests/scalars.rs.
+const UNITS: &[&str] = &["*mma.*"];
+
 /// Probes every operation that the double of a model offers, and compares each report with the model.
 fn finds_the_model(name: &str, operations: &[&str], count: usize) {
     let model = shipped().iter().find(|model| model.name == name).unwrap();
@@ -99,27 +102,27 @@ fn finds_the_model(name: &str, operations: &[&str], count: usize) {
 
 #[test]
 fn a_run_finds_the_v100() {
-    finds_the_model("v100", &[], 9);
+    finds_the_model("v100", UNITS, 9);
 }
 
 #[test]
 fn a_run_finds_the_t4() {
-    finds_the_model("t4", &[], 43);
+    finds_the_model("t4", UNITS, 43);
 }
 
 #[test]
 fn a_run_finds_the_a100() {
-    finds_the_model("a100", &[], 90);
+    finds_the_model("a100", UNITS, 90);
 }
 
 #[test]
 fn a_run_finds_the_l40s() {
-    finds_the_model("l40s", &[], 106);
+    finds_the_model("l40s", UNITS, 106);
 }
 
 #[test]
 fn a_run_finds_the_h100() {
-    finds_the_model("h100", &[], 178);
+    finds_the_model("h100", UNITS, 178);
 }
 
 #[test]
@@ -149,7 +152,7 @@ fn a_run_finds_the_b200_on_its_widest_tiles_of_narrow_floats() {
 
 #[test]
 fn a_run_finds_the_rtx5090() {
-    finds_the_model("rtx5090", &[], 187);
+    finds_the_model("rtx5090", UNITS, 187);
 }
 
 const F16: &str = "mma.m16n8k16.f32.f16.f16.f32";
@@ -220,6 +223,78 @@ fn what_is_timed_is_what_is_computed_in_every_kind_of_kernel() {
             assert!(all.frequency_hz.is_some_and(|hz| hz > 0.0), "the kernel counted its cycles");
         }
         assert!(units.iter().all(|found| found.emulated == Some(false)), "{model}: the unit's instruction is there");
+    }
+}
+
+/// `gemm` with these arguments on the double of a model and on the model itself: whether D has the same bits.
+#[track_caller]
+fn multiplies_as_its_model(model: &str, operation: &str, arguments: &[&str]) {
+    let folder = tempfile::tempdir().unwrap();
+    let product = |device: &str, name: &str| {
+        let out = folder.path().join(name);
+        let head = ["gemm", "--device", device, "--op", operation, "--bits", "--out", out.to_str().unwrap()];
+        let said = on_double(&[("MXPROBE_DOUBLE_MODEL", model)], &[&head[..], arguments].concat());
+        assert_eq!(said.code, Some(0), "{device} {operation} {arguments:?}: {}", said.err);
+        std::fs::read(out).unwrap()
+    };
+    assert!(
+        product("cuda:0", "device.npy") == product(&format!("sim:{model}"), "model.npy"),
+        "{model} {operation} {arguments:?}: device and model differ"
+    );
+}
+
+#[test]
+fn whole_matrices_have_the_bits_of_the_model_in_every_kind_of_kernel() {
+    for (model, operation) in [
+        ("v100", "mma.m8n8k4.f32.f16.f16.f32"),
+        ("v100", "mma.m8n8k4.f16.f16.f16.f16"),
+        ("v100", "wmma.m16n16k16.f32.f16.f16.f32"),
+        ("t4", "mma.m8n8k32.s32.s4.u4.s32"),
+        ("a100", F16),
+        ("a100", "mma.m16n8k8.f32.tf32.tf32.f32"),
+        ("a100", "mma.m8n8k4.f64.f64.f64.f64"),
+        ("a100", "wmma.m8n32k16.f32.bf16.bf16.f32"),
+        ("l40s", "mma.m16n8k32.s32.s8.s8.s32.satfinite"),
+        ("h100", "mma.m16n8k32.f32.e4m3.e5m2.f32"),
+        ("h100", "mma.m16n8k16.f64.f64.f64.f64.rz"),
+        ("h100", "wgmma.m64n8k16.f16.f16.f16.f16"),
+        ("h100", "wgmma.m64n64k8.f32.tf32.tf32.f32"),
+        ("h100", "wgmma.m64n256k32.s32.u8.s8.s32"),
+        ("rtx5090", "mma.m16n8k32.f32.e2m1.e3m2.f32"),
+        // Its sums are in tensor memory: tile by tile.
+        ("b200", "tcgen05.m128n8k16.f32.f16.f16.f32"),
+    ] {
+        for sizes in ["70,90,65", "1,1,1"] {
+            multiplies_as_its_model(model, operation, &["--random", sizes, "--interval=-4,4"]);
+        }
+    }
+}
+
+#[test]
+fn whole_matrices_have_the_bits_of_the_model_in_words_and_whatever_adds_them() {
+    let random = ["--random", "33,41,130", "--interval=-1,1", "--seed", "3"];
+    for more in [
+        &["--words", "2"][..],
+        &["--words", "3", "--all-products"],
+        &["--words", "2", "--accumulate", "fabsum-f32", "--block", "48"],
+        &["--words", "2", "--accumulate", "fabsum-f64", "--block", "64"],
+        &["--method", "markidis"],
+        &["--method", "ootomo"],
+    ] {
+        multiplies_as_its_model("h100", F16, &[&random[..], more].concat());
+    }
+}
+
+#[test]
+fn a_product_that_is_written_in_part_or_not_at_all_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("d.npy");
+    for (fault, words) in
+        [("silent", "never written"), ("launch", "CUDA_ERROR_LAUNCH_FAILED"), ("layout", "layout self-test")]
+    {
+        let arguments = ["gemm", "--device", "cuda:0", "--op", F16, "--random", "20,20,20", "--out"];
+        let said = on_double(&[("MXPROBE_DOUBLE_FAULT", fault)], &[&arguments[..], &[out.to_str().unwrap()]].concat());
+        assert!(said.code != Some(0) && said.err.contains(words) && !out.exists(), "{fault}: {}", said.err);
     }
 }
 
@@ -400,7 +475,9 @@ fn the_collection_script_makes_every_report_of_a_machine() {
     assert!(log.contains("run cuda:0: exit 0 after") && log.contains("list: exit 0"), "{log}");
     let text = std::fs::read_to_string(folder.path().join("cuda-0.json")).unwrap();
     let reports = read_reports(&text).unwrap();
-    assert!(reports[0].device.emulated && reports[0].operations.len() == 9, "{log}");
+    let (scalars, units): (Vec<_>, Vec<_>) =
+        reports[0].operations.iter().partition(|found| found.operation.id.family == "scalar");
+    assert!(reports[0].device.emulated && units.len() == 9 && !scalars.is_empty(), "{log}");
     assert!(std::fs::read_to_string(folder.path().join("list.txt")).unwrap().contains("cuda:0"));
     assert!(log.contains("bench cuda:0: exit 0"), "{log}");
     let text = std::fs::read_to_string(folder.path().join("cuda-0-bench.json")).unwrap();

@@ -117,10 +117,13 @@ fn both(subject: &Subject<'_>, device: &dyn Device, scalar: &Scalar) -> Result<F
         }
         None => format!("the matrix unit gives the scalar unit's bits in {}", words.join(", ")),
     };
-    let first = (0..dots.len()).find(|at| ways.iter().all(|(_, way)| way[*at] != matrix[*at]));
+    // A dot that none of the ways gives; where one gives all of them, a dot that another does not.
+    let differing = |at: &usize| ways.iter().filter(|(_, way)| way[*at] != matrix[*at]).count();
+    let first = (0..dots.len()).max_by_key(|at| (differing(at), std::cmp::Reverse(*at)));
     let shown = first.map(|at| {
+        let others = ways.iter().filter(|(_, way)| way[at] != matrix[at]);
         let rivals: Vec<(String, u64)> =
-            ways.iter().map(|(name, way)| (format!("the scalar unit, {name}"), way[at])).collect();
+            others.map(|(name, way)| (format!("the scalar unit, {name}"), way[at])).collect();
         subject.evidence("the same dot on both units", &dots[at], matrix[at], &rivals)
     });
     Ok(Finding::measured(PROBE, value.into(), statement).with(shown.into_iter().collect()))

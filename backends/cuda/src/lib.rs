@@ -21,6 +21,7 @@ mod kernels;
 mod layout;
 mod link;
 mod opcodes;
+mod product;
 mod ptx;
 mod resident;
 mod scalar;
