@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use mxprobe_api::{
-    Device, DeviceInfo, DeviceKind, Discovery, Elements, Error, Load, Operation, OperationId, OperationSet, Product,
-    Refusal, Scalar, ScalarFunction, TileBatch, Timed, Timing,
+    Device, DeviceInfo, DeviceKind, Discovery, Elements, Error, Library, Load, Operation, OperationId, OperationSet,
+    Product, Refusal, Scalar, ScalarFunction, TileBatch, Timed, Timing,
 };
 
 use crate::{
     amx,
+    blas::Blas,
     detect::{Extension, Leaf, Readings, hypervisor},
     dot,
     gemm::{self, Unit},
@@ -187,6 +188,10 @@ impl Device for CpuDevice {
         // and operands of 1 or 2 bytes.
         let multiply = |unit: &Unit| unsafe { unit.multiply(product, threads) };
         Ok(self.gemms.get(&operation.id).map(multiply))
+    }
+
+    fn library(&self) -> Result<Box<dyn Library>, Error> {
+        Ok(Box::new(Blas::find()?))
     }
 
     fn timing(&self) -> Option<&dyn Timing> {
