@@ -31,10 +31,11 @@ const CHECKED_STEPS: [u64; 3] = [1, 2, 5];
 /// A sample shorter than this is of the clock and of starting the work, not of the unit.
 const SHORTEST_NS: [(Clock, f64); 2] = [(Clock::Host, 100_000.0), (Clock::Device, 10_000.0)];
 
-/// How often the steps of a sample are doubled to leave fixed costs behind, and how many times longer than asked for a sample
-/// may get so.
+/// How often the steps of a sample are doubled to leave fixed costs behind, and how many times longer than asked for, and how
+/// long in any case, a sample may get so.
 const MOST_DOUBLINGS: usize = 6;
 const LONGEST_SAMPLES: f64 = 12.0;
+const LONG_SAMPLE_NS: f64 = 400e6;
 
 /// Steps of a chain whose time is looked at first.
 const FIRST_STEPS: u64 = 16;
@@ -262,7 +263,7 @@ impl Work<'_> {
                 Ok(self.time(steps, span)?.elapsed_ns.min(self.time(steps, span)?.elapsed_ns))
             };
             let (once_ns, twice_ns) = (shorter(steps)?, shorter(2 * steps)?);
-            if twice_ns >= 1.7 * once_ns || twice_ns > LONGEST_SAMPLES * target_ns {
+            if twice_ns >= 1.7 * once_ns || twice_ns > (LONGEST_SAMPLES * target_ns).max(LONG_SAMPLE_NS) {
                 break;
             }
             steps *= 2;

@@ -117,13 +117,11 @@ fn both(subject: &Subject<'_>, device: &dyn Device, scalar: &Scalar) -> Result<F
         }
         None => format!("the matrix unit gives the scalar unit's bits in {}", words.join(", ")),
     };
-    // A dot that none of the ways gives; where one gives all of them, a dot that another does not.
-    let differing = |at: &usize| ways.iter().filter(|(_, way)| way[*at] != matrix[*at]).count();
-    let first = (0..dots.len()).max_by_key(|at| (differing(at), std::cmp::Reverse(*at)));
-    let shown = first.map(|at| {
-        let others = ways.iter().filter(|(_, way)| way[at] != matrix[at]);
+    // The dot on which the most ways give other bits, the first of several.
+    let others = |at: usize| ways.iter().filter(|(_, way)| way[at] != matrix[at]).count();
+    let shown = (0..dots.len()).max_by_key(|at| (others(*at), std::cmp::Reverse(*at))).map(|at| {
         let rivals: Vec<(String, u64)> =
-            others.map(|(name, way)| (format!("the scalar unit, {name}"), way[at])).collect();
+            ways.iter().map(|(name, way)| (format!("the scalar unit, {name}"), way[at])).collect();
         subject.evidence("the same dot on both units", &dots[at], matrix[at], &rivals)
     });
     Ok(Finding::measured(PROBE, value.into(), statement).with(shown.into_iter().collect()))
