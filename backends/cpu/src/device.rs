@@ -128,6 +128,8 @@ struct CpuDevice {
     kernels: BTreeMap<OperationId, Kernel>,
     scalars: Scalars,
     gemms: BTreeMap<OperationId, Unit>,
+    /// How many threads share a product; to ask takes longer than a small one.
+    threads: usize,
     yardsticks: Vec<Operation>,
     /// Of usable instructions only, the yardsticks' among them.
     residents: BTreeMap<OperationId, Resident>,
@@ -183,10 +185,9 @@ impl Device for CpuDevice {
     }
 
     fn multiply(&self, operation: &Operation, product: &Product<'_>) -> Result<Option<Elements>, Error> {
-        let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         // SAFETY: `gemms` holds an instruction only if this CPU and this process can use it, and each has sums of 32 bits
         // and operands of 1 or 2 bytes.
-        let multiply = |unit: &Unit| unsafe { unit.multiply(product, threads) };
+        let multiply = |unit: &Unit| unsafe { unit.multiply(product, self.threads) };
         Ok(self.gemms.get(&operation.id).map(multiply))
     }
 
@@ -228,7 +229,8 @@ pub(crate) fn discover(readings: &Readings) -> Discovery {
     used.sort_unstable();
     used.dedup();
     let info = info(readings, &used);
-    let device = CpuDevice { info, operations, refusals, kernels, gemms, yardsticks, residents, scalars };
+    let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let device = CpuDevice { info, operations, refusals, kernels, gemms, threads, yardsticks, residents, scalars };
     Discovery { devices: vec![Box::new(device)], refusals: Vec::new() }
 }
 
