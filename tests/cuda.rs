@@ -291,6 +291,40 @@ fn whole_matrices_have_the_bits_of_the_model_in_words_and_whatever_adds_them() {
 }
 
 #[test]
+fn the_yardstick_is_the_cublas_that_the_environment_names() {
+    let arguments = [
+        "gemm",
+        "--device",
+        "cuda:0",
+        "--experiment",
+        "yardstick",
+        "--size",
+        "40",
+        "--rounds",
+        "2",
+        "--format",
+        "json",
+    ];
+    let yardstick = |library: &std::path::Path| -> serde_json::Value {
+        let environment = [("MXPROBE_CUBLAS", library.to_str().unwrap()), ("MXPROBE_DOUBLE_MODEL", "h100")];
+        let said = on_double(&environment, &arguments);
+        assert_eq!(said.code, Some(0), "{}", said.err);
+        serde_json::from_str(&said.out).unwrap()
+    };
+    // The double has as much of cuBLAS as this takes; it is the file that was opened as the driver's, and no copy of it.
+    let found = yardstick(&double().join("libcuda.so"));
+    let ways = found["ways"].as_array().unwrap();
+    assert_eq!(ways[0]["name"], "cuBLAS 12.3.0 (libcuda.so)", "{found}");
+    let error = |name: &str| {
+        let way = ways.iter().find(|way| way["name"].as_str().unwrap().starts_with(name));
+        way.unwrap_or_else(|| panic!("{name}: {found}"))["componentwise"].as_f64().unwrap()
+    };
+    assert!(error("cuBLAS") < 1e-6 && error("double-f16") < 1e-6 && error("f16") > 1e-5, "{found}");
+    let found = yardstick(std::path::Path::new("/nowhere/libcublas.so"));
+    assert!(found["no_library"].as_str().unwrap().contains("`/nowhere/libcublas.so` does not open"), "{found}");
+}
+
+#[test]
 fn a_product_that_is_written_in_part_or_not_at_all_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("d.npy");
@@ -467,6 +501,7 @@ fn collect(environment: &[(&str, &str)]) -> (String, tempfile::TempDir) {
         .env("COLLECT_DEVICES", "cuda:0")
         .env("COLLECT_DOTS", "20000")
         .env("COLLECT_EXPONENTS", "9,9")
+        .env("COLLECT_SIZE", "32")
         .envs(environment.iter().copied())
         .output()
         .expect("sh starts");
@@ -485,6 +520,10 @@ fn the_collection_script_makes_every_report_of_a_machine() {
     assert_eq!(matrices, 9, "{log}");
     assert!(std::fs::read_to_string(folder.path().join("list.txt")).unwrap().contains("cuda:0"));
     assert!(log.contains("bench cuda:0: exit 0"), "{log}");
+    assert!(log.contains("yardstick cuda:0: exit 0") && log.contains("gemm cuda:0: exit 0"), "{log}");
+    let text = std::fs::read_to_string(folder.path().join("cuda-0-yardstick.json")).unwrap();
+    let yardstick: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert!(yardstick["ways"].as_array().unwrap().iter().any(|way| way["name"] == "double-f16"), "{text}");
     let text = std::fs::read_to_string(folder.path().join("cuda-0-bench.json")).unwrap();
     assert_eq!(check(&text).unwrap(), "the throughput of 10 operations of cuda:0");
     let bench: BenchReport = serde_json::from_str(&text).unwrap();

@@ -3,11 +3,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use cudarc::driver::{DriverError, result, sys};
 use mxprobe_api::{
-    Device, DeviceInfo, DeviceKind, Driver as DriverInfo, Elements, Error, Issued, Load, Operation, OperationId,
-    OperationSet, Product, Refusal, Scalar, ScalarFunction, ScalarId, TileBatch, Timed, Timing, self_test,
+    Device, DeviceInfo, DeviceKind, Driver as DriverInfo, Elements, Error, Issued, Library, Load, Operation,
+    OperationId, OperationSet, Product, Refusal, Scalar, ScalarFunction, ScalarId, TileBatch, Timed, Timing, self_test,
 };
 
 use crate::capability::{Capability, Target};
+use crate::cublas::Cublas;
 use crate::driver::{Driver, failure};
 use crate::instruction::{Instruction, Kind, table};
 use crate::layout::Layouts;
@@ -297,6 +298,11 @@ impl Device for CudaDevice {
         let kernel = kernel
             .ok_or_else(|| Error::invalid(format!("{} has no {function} of {}", self.info.selector, scalar.id)))?;
         self.session(&mut self.opened())?.compute(kernel, operands)
+    }
+
+    fn library(&self) -> Result<Box<dyn Library>, Error> {
+        let session = Session::open(self.ordinal, self.multiprocessors, self.capability)?;
+        Ok(Box::new(Cublas::find(session)?))
     }
 
     fn timing(&self) -> Option<&dyn Timing> {
