@@ -15,10 +15,11 @@ use serde_json::Value;
 
 type Case = fn(&Path) -> Result<(), Failed>;
 
-const CASES: [(&str, Case); 7] = [
+const CASES: [(&str, Case); 8] = [
     ("lavapipe_is_found_to_add_rounded_products_in_order_and_c_last", findings),
     ("lavapipe_f16_equals_the_llvmpipe_model_on_a_million_dots", |run| equal(run, "coopmat.m8n8k8.f16.f16.f16.f16")),
     ("lavapipe_f32_equals_the_llvmpipe_model_on_a_million_dots", |run| equal(run, "coopmat.m8n8k8.f32.f16.f16.f32")),
+    ("whole_matrices_on_lavapipe_have_the_bits_of_the_llvmpipe_model", products),
     ("a_device_that_writes_nothing_is_reported_as_such_and_shows_its_instruction", nothing_written),
     ("a_missing_driver_is_one_error_and_exit_code_3", no_driver),
     ("a_device_without_matrix_units_is_asked_about_its_scalars", no_matrices),
@@ -195,6 +196,44 @@ fn equal(run: &Path, id: &str) -> Result<(), Failed> {
             Err(format!("{} of {count} differ; first {dot}: driver {driver}, model {model}", wrong.len()).into())
         }
     }
+}
+
+/// `gemm` of a seed's matrices on the driver and on its model, of random sizes, words and sums.
+fn products(run: &Path) -> Result<(), Failed> {
+    let folder = tempfile::tempdir()?;
+    let mut state = 5u64;
+    let mut size = || {
+        state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+        1 + (state >> 33) % 90
+    };
+    for (id, words) in [
+        ("f16.f16.f16.f16", 1),
+        ("f16.f16.f16.f16", 2),
+        ("f32.f16.f16.f32", 1),
+        ("f32.f16.f16.f32", 3),
+        ("s32.s8.s8.s32", 1),
+        ("u32.u8.u8.u32", 1),
+    ] {
+        let (id, sizes) = (format!("coopmat.m8n8k8.{id}"), format!("{},{},{}", size(), size(), size()));
+        let interval = if id.contains("u8") { "0,200" } else { "-100,100" };
+        let product = |mut command: Command, device: &str| -> Result<Vec<u8>, Failed> {
+            let out = folder.path().join(device.replace(':', "-"));
+            let output = command
+                .args(["gemm", "--device", device, "--op", &id, "--random", &sizes, "--interval", interval, "--bits"])
+                .args(["--words", &words.to_string(), "--out"])
+                .arg(&out)
+                .output()?;
+            if !output.status.success() {
+                return Err(format!("{device} {id} {sizes}: {}", String::from_utf8_lossy(&output.stderr)).into());
+            }
+            Ok(std::fs::read(out)?)
+        };
+        let driver = product(command(run, "lavapipe"), "vulkan:0")?;
+        if driver != product(Command::new(env!("CARGO_BIN_EXE_mxprobe")), "sim:llvmpipe")? {
+            return Err(format!("{id}, m,n,k = {sizes}, {words} words: driver and model differ").into());
+        }
+    }
+    Ok(())
 }
 
 fn nothing_written(run: &Path) -> Result<(), Failed> {

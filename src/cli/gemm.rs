@@ -6,16 +6,17 @@ use mxprobe::gemm::{
     Accumulation, Algorithm, Growth, Matrix, Method, Products, Scaling, Split, Uniform, Unit, Variant, errors, grow,
     multiply, svg,
 };
-use mxprobe_api::{Device, Error, Format, OperationId, Rounding};
+use mxprobe_api::{Device, Error, Format, Library, OperationId, Rounding};
 use mxprobe_sim::Model;
 use serde_json::json;
 
 use super::{
     Outcome,
-    arguments::{Accumulate, Gemm, GemmMethod, Printed, Screen, WordRounding},
+    arguments::{Accumulate, Experiment, Gemm, GemmMethod, Printed, Screen, WordRounding},
     failure::Failure,
     npy, output,
     select::{self, Target},
+    yardstick::{self, yardstick},
 };
 
 /// A product that takes less time has no rate: starting the work would be most of it.
@@ -29,8 +30,16 @@ pub(crate) fn gemm(arguments: &Gemm, screen: Screen) -> Outcome {
             .help("`gemm` computes on one device: name one of them"));
     };
     let opened = Opened::open(target)?;
-    if arguments.experiment.is_some() {
-        return experiment(arguments, screen, target, &opened);
+    match arguments.experiment {
+        Some(Experiment::Growth) => return experiment(arguments, screen, target, &opened),
+        Some(Experiment::Yardstick) => {
+            yardstick::check(arguments)?;
+            arguments.out.iter().try_for_each(|path| output::can_write(path))?;
+            let library = opened.library(&target.selector);
+            let library = library.as_deref().map_err(Clone::clone);
+            return yardstick(arguments, screen, library, &variants(arguments, target)?, &|id| opened.unit(id));
+        }
+        None => {}
     }
     let Some(op) = &arguments.op else {
         return Err(Failure::usage("no operation: `--op` names one").help("`mxprobe list --device SEL` shows them"));
@@ -103,7 +112,7 @@ pub(crate) fn gemm(arguments: &Gemm, screen: Screen) -> Outcome {
 }
 
 /// The error of a request that does not fit, or of a device that failed.
-fn refused(error: Error) -> Failure {
+pub(crate) fn refused(error: Error) -> Failure {
     if error.is_invalid() || error.is_unsupported() { Failure::usage(error) } else { Failure::no_device(error) }
 }
 
@@ -119,6 +128,14 @@ impl Opened {
             return Ok(Self::Model(Box::new(model)));
         }
         target.entry.open(&target.selector).map(Self::Device).map_err(Failure::no_device)
+    }
+
+    /// The library that stands beside the device.
+    fn library(&self, selector: &str) -> Result<Box<dyn Library>, Error> {
+        match self {
+            Self::Model(_) => Err(Error::unsupported(format!("no library multiplies on {selector}, which is a model"))),
+            Self::Device(device) => device.library(),
+        }
     }
 
     fn unit(&self, id: &OperationId) -> Result<Unit<'_>, Error> {

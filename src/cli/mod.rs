@@ -37,6 +37,7 @@ mod validate;
 mod verify;
 mod view;
 mod worker;
+mod yardstick;
 
 use std::process::ExitCode;
 

@@ -252,7 +252,7 @@ fn plain(words: usize) -> Split {
     Split { words, rounding: Rounding::NearestEven, scaling: Scaling::None, lift_bits: 0 }
 }
 
-fn algorithm(variant: &Variant) -> Algorithm {
+pub(super) fn algorithm(variant: &Variant) -> Algorithm {
     Algorithm {
         method: Method::Multiword,
         split: plain(variant.words),

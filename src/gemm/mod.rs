@@ -12,6 +12,7 @@ mod reference;
 mod unit;
 mod values;
 mod words;
+mod yardstick;
 
 pub use growth::{Cause, Curve, Growth, Interval, Point, Variant, grow};
 pub use multiply::{Accumulation, Algorithm, Method, Product, Products, multiply};
@@ -21,6 +22,7 @@ pub use reference::{Errors, errors};
 pub use unit::Unit;
 pub use values::value;
 pub use words::{Rounded, Scaling, Split, words};
+pub use yardstick::{Race, Way, Yardstick, compare};
 
 use mxprobe_api::{Elements, Error, Format};
 

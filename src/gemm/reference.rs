@@ -24,23 +24,31 @@ impl Reference {
     /// A·B by compensated dot products (Ogita, Rump and Oishi, SISC 2005, Dot2): as if in twice f64's precision and
     /// rounded once; and |A|·|B| in f64.
     pub(super) fn new(a: &Matrix, b: &Matrix) -> Self {
-        let columns: Vec<Vec<f64>> =
-            (0..b.columns).map(|column| (0..b.rows).map(|row| b.values[row * b.columns + column]).collect()).collect();
-        let rows: Vec<&[f64]> = a.values.chunks(a.columns.max(1)).collect();
+        let rows: Vec<&[f64]> = (0..a.rows).map(|row| &a.values[row * a.columns..][..a.columns]).collect();
+        let blocks: Vec<Vec<[f64; LANES]>> = (0..b.columns).step_by(LANES).map(|first| block(b, first)).collect();
         let narrow = [a, b].into_iter().flat_map(|matrix| &matrix.values).all(|value| is_single(*value));
         let threads = super::threads();
         let per_thread = rows.len().div_ceil(threads).max(1);
-        let mut dots: Vec<(f64, f64)> = Vec::with_capacity(rows.len() * columns.len());
+        let mut dots: Vec<(f64, f64)> = Vec::with_capacity(rows.len() * b.columns);
         std::thread::scope(|scope| {
             let parts: Vec<_> = rows
                 .chunks(per_thread)
                 .map(|rows| {
-                    let columns = &columns;
+                    let blocks = &blocks;
                     scope.spawn(move || {
-                        let dot = |row: &[f64], column: &[f64]| {
-                            if narrow { dot2(row, column, exact_product) } else { dot2(row, column, two_product) }
-                        };
-                        rows.iter().flat_map(|row| columns.iter().map(|column| dot(row, column))).collect::<Vec<_>>()
+                        let mut dots = vec![(0.0, 0.0); rows.len() * b.columns];
+                        for (at, block) in blocks.iter().enumerate() {
+                            let first = at * LANES;
+                            for (row, dots) in rows.iter().zip(dots.chunks_mut(b.columns)) {
+                                let found = if narrow {
+                                    dot2(row, block, exact_product)
+                                } else {
+                                    dot2(row, block, two_product)
+                                };
+                                dots[first..].iter_mut().zip(found).for_each(|(to, dot)| *to = dot);
+                            }
+                        }
+                        dots
                     })
                 })
                 .collect();
@@ -74,19 +82,36 @@ pub fn errors(a: &Matrix, b: &Matrix, computed: &Elements) -> Errors {
     Reference::new(a, b).errors(computed)
 }
 
-/// Σ x·y, compensated, and Σ |x·y|.
+/// Columns whose dots are computed side by side, each by itself: one alone would wait for each of its own sums.
+const LANES: usize = 8;
+
+/// Columns of a matrix from `first` on; those beyond the last are +0.
+fn block(b: &Matrix, first: usize) -> Vec<[f64; LANES]> {
+    let count = LANES.min(b.columns - first);
+    let line = |row: usize| {
+        let mut lanes = [0.0; LANES];
+        lanes[..count].copy_from_slice(&b.values[row * b.columns + first..][..count]);
+        lanes
+    };
+    (0..b.rows).map(line).collect()
+}
+
+/// Σ x·y, compensated, and Σ |x·y|, of each column.
 #[inline]
-fn dot2(x: &[f64], y: &[f64], product_of: impl Fn(f64, f64) -> (f64, f64)) -> (f64, f64) {
-    let (mut sum, mut low, mut magnitude) = (0f64, 0f64, 0f64);
-    for (x, y) in x.iter().zip(y) {
-        let (product, product_low) = product_of(*x, *y);
-        let next = sum + product;
-        let back = next - sum;
-        low += (sum - (next - back)) + (product - back) + product_low;
-        sum = next;
-        magnitude += product.abs();
+fn dot2(x: &[f64], block: &[[f64; LANES]], product_of: impl Fn(f64, f64) -> (f64, f64)) -> [(f64, f64); LANES] {
+    let (mut sums, mut lows, mut magnitudes) = ([0f64; LANES], [0f64; LANES], [0f64; LANES]);
+    for (x, y) in x.iter().zip(block) {
+        for lane in 0..LANES {
+            let (product, product_low) = product_of(*x, y[lane]);
+            let sum = sums[lane];
+            let next = sum + product;
+            let back = next - sum;
+            lows[lane] += (sum - (next - back)) + (product - back) + product_low;
+            sums[lane] = next;
+            magnitudes[lane] += product.abs();
+        }
     }
-    (sum + low, magnitude)
+    std::array::from_fn(|lane| (sums[lane] + lows[lane], magnitudes[lane]))
 }
 
 /// Whether f32 holds a value.
@@ -120,10 +145,25 @@ mod tests {
 
     #[test]
     fn cancellation_does_not_hide_what_is_left() {
-        let (sum, magnitude) = dot2(&[1e16, 1.0, -1e16], &[1.0, 1.0, 1.0], two_product);
-        assert_eq!((sum, magnitude), (1.0, 2e16));
+        let ones = Matrix::new(3, 1, vec![1.0; 3]).unwrap();
+        let found = dot2(&[1e16, 1.0, -1e16], &block(&ones, 0), two_product);
+        assert_eq!(found[..2], [(1.0, 2e16), (0.0, 0.0)]);
         let (product, low) = two_product(1.0 + f64::EPSILON, 1.0 + f64::EPSILON);
         assert_eq!((product, low), (1.0 + 2.0 * f64::EPSILON, f64::EPSILON * f64::EPSILON));
+    }
+
+    #[test]
+    fn every_row_meets_every_column_whatever_their_number() {
+        let values = |count: usize| (0..count).map(|at| f64::from(u32::try_from(at * 7 % 13).unwrap()) - 6.0).collect();
+        for (m, n, k) in [(1, 1, 1), (3, 19, 5), (16, 8, 4), (2, 7, 0)] {
+            let (a, b) = (Matrix::new(m, k, values(m * k)).unwrap(), Matrix::new(k, n, values(k * n)).unwrap());
+            let reference = Reference::new(&a, &b);
+            for at in 0..m * n {
+                let products = (0..k).map(|l| a.values[at / n * k + l] * b.values[l * n + at % n]);
+                let dot = products.fold(0.0, |sum, product| sum + product);
+                assert_eq!(reference.product[at].to_bits(), dot.to_bits(), "{m}×{n}×{k}: {at}");
+            }
+        }
     }
 
     #[test]

@@ -96,14 +96,20 @@ impl Part {
         let mut part = Self { words: Vec::new(), inexact: Vec::new() };
         for word in 0..split.words {
             let lift = split.lift_bits * i32::try_from(word).expect("a few words");
-            let mut elements = Elements::from_bits(format, []);
+            let normal = Normal::of(format, split.rounding);
+            let mut bytes = Vec::with_capacity(rest.len() * format.storage_bytes());
             for value in &mut rest {
-                let bits = round(scaled(*value, lift), format, split.rounding);
-                let taken = scaled(format.to_f64(bits), -lift);
+                let lifted = scaled(*value, lift);
+                let fast = normal.and_then(|normal| normal.round(lifted));
+                let (bits, rounded) = fast.unwrap_or_else(|| {
+                    let bits = round(lifted, format, split.rounding);
+                    (bits, format.to_f64(bits))
+                });
+                let taken = scaled(rounded, -lift);
                 *value = if taken.is_finite() { *value - taken } else { 0.0 };
-                elements.push(bits);
+                bytes.extend_from_slice(&bits.to_le_bytes()[..format.storage_bytes()]);
             }
-            part.words.push(elements);
+            part.words.push(Elements::from_bytes(format, bytes).expect("elements of this format"));
             part.inexact.push(rest.iter().filter(|value| **value != 0.0).count());
         }
         part
@@ -136,6 +142,58 @@ pub(super) fn scaled(value: f64, exponent: i32) -> f64 {
 /// 2^exponent, exactly; `exponent` within f64's normal range.
 fn power_of_two(exponent: i32) -> f64 {
     f64::from_bits(u64::try_from(exponent + 1023).expect("a normal exponent") << 52)
+}
+
+/// Rounds values whose results are zero or normal numbers, to nearest or toward zero, in a few steps: most are.
+#[derive(Clone, Copy)]
+struct Normal {
+    /// Fraction bits of f64 that the format does not have.
+    dropped: u32,
+    /// Exponents that f64's bits may have, biased.
+    exponents: (u64, u64),
+    /// What is taken off a biased exponent of f64.
+    bias: u64,
+    sign: u32,
+    to_nearest: bool,
+}
+
+impl Normal {
+    /// For f16 and bf16; `None` for others and for other directions.
+    fn of(format: Format, rounding: Rounding) -> Option<Self> {
+        let to_nearest = match rounding {
+            Rounding::NearestEven => true,
+            Rounding::TowardZero => false,
+            _ => return None,
+        };
+        let float = format.as_float().filter(|_| matches!(format, Format::F16 | Format::BF16))?;
+        let biased = |exponent: i32| u64::try_from(exponent + 1023).expect("f64 holds the format");
+        Some(Self {
+            dropped: 52 - float.fraction_bits,
+            // Of the largest exponent some round up to infinity.
+            exponents: (biased(float.min_exponent()), biased(float.max_exponent() - 1)),
+            bias: biased(-float.bias),
+            sign: format.bits() - 1,
+            to_nearest,
+        })
+    }
+
+    /// The bits and the value of the result.
+    fn round(self, value: f64) -> Option<(u64, f64)> {
+        let bits = value.to_bits();
+        let (sign, magnitude) = (bits >> 63, bits & (u64::MAX >> 1));
+        if magnitude == 0 {
+            return Some((sign << self.sign, value));
+        }
+        let exponent = magnitude >> 52;
+        if exponent < self.exponents.0 || exponent > self.exponents.1 {
+            return None;
+        }
+        let unit = 1u64 << self.dropped;
+        let up = if self.to_nearest { unit / 2 - 1 + (magnitude >> self.dropped & 1) } else { 0 };
+        let kept = (magnitude + up) >> self.dropped;
+        let rounded = f64::from_bits(sign << 63 | kept << self.dropped);
+        Some((sign << self.sign | (kept - (self.bias << (52 - self.dropped))), rounded))
+    }
 }
 
 /// The bits of a value rounded into a format.
@@ -184,6 +242,36 @@ mod tests {
         assert_eq!(split.line_exponents, [18, -30]);
         let columns = words(&matrix, Format::F16, &Split { scaling: Scaling::Lines, ..PLAIN }, false);
         assert_eq!(columns.line_exponents, [18, 0]);
+    }
+
+    #[test]
+    fn normal_numbers_are_rounded_as_all_are() {
+        let mut stream = crate::gemm::Uniform::new(7);
+        for format in [Format::F16, Format::BF16] {
+            for rounding in [Rounding::NearestEven, Rounding::TowardZero] {
+                let normal = Normal::of(format, rounding).unwrap();
+                let every = (0..1u64 << 16).filter(|bits| format.to_f64(*bits).is_finite());
+                // Each value of the format, the middle to the next one, and what lies beside both.
+                let mut taken = 0;
+                for value in every.map(|bits| format.to_f64(bits)) {
+                    let next = f64::from_bits(value.to_bits() + (1 << normal.dropped));
+                    let between = value + (next - value) * stream.next_value();
+                    for value in [value, value.next_up(), value.next_down(), value.midpoint(next), between] {
+                        if let Some((bits, rounded)) = normal.round(value) {
+                            let wanted = round(value, format, rounding);
+                            assert_eq!(bits, wanted, "{value:e} in {format}, {rounding:?}");
+                            assert_eq!(rounded.to_bits(), format.to_f64(wanted).to_bits(), "{value:e} in {format}");
+                            taken += 1;
+                        }
+                    }
+                }
+                assert!(taken > 250_000, "{taken} of {format}");
+            }
+        }
+        assert!(
+            Normal::of(Format::BF16, Rounding::Up).is_none()
+                && Normal::of(Format::E4M3, Rounding::NearestEven).is_none()
+        );
     }
 
     #[test]

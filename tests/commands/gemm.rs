@@ -176,3 +176,38 @@ fn an_operation_with_block_scales_is_refused_with_its_id() {
         said.err
     );
 }
+
+#[test]
+fn the_yardstick_says_what_it_looked_for_where_there_is_no_library() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = file(&folder, "yardstick.json");
+    let head = ["gemm", "--experiment", "yardstick", "--size", "24", "--rounds", "2"];
+    let said = say(&[&head[..], &["--device", "sim:amx", "--out", &out]].concat()).ended(0);
+    assert!(said.out.contains("no library multiplies on sim:amx, which is a model"), "{}", said.out);
+    assert!(said.out.contains("triple-bf16 (amx.m16n16k32.f32.bf16.bf16.f32)"), "{}", said.out);
+    let found: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&out).unwrap()).unwrap();
+    let ways = found["ways"].as_array().unwrap();
+    let error = |name: &str| ways.iter().find(|way| way["name"] == name).unwrap()["componentwise"].as_f64().unwrap();
+    assert!(error("bf16") > error("double-bf16") && error("double-bf16") > error("triple-bf16"), "{found}");
+    assert!(ways.iter().all(|way| way["best_ns"].as_u64() <= way["median_ns"].as_u64()), "{found}");
+    say(&[&head[..4], &["0", "--device", "sim:amx"]].concat()).ended(2);
+}
+
+#[test]
+fn the_library_that_the_environment_names_is_the_yardstick_or_an_answer_why_not() {
+    let listed = say(&["list", "--backend", "cpu"]).out;
+    if !listed.contains("dot.m1n1k2.f32.bf16") && !listed.contains("amx.m16n16k32.f32.bf16") {
+        return eprintln!("SKIPPED: this CPU multiplies no bf16");
+    }
+    let arguments = ["gemm", "--experiment", "yardstick", "--size", "96", "--rounds", "2", "--device", "cpu:0"];
+    let output = mxprobe(&arguments).env("MXPROBE_BLAS", "/nowhere/libblas.so").output().unwrap();
+    let said = super::Said::from(output).ended(0);
+    assert!(said.out.contains("no BLAS: `/nowhere/libblas.so` does not open"), "{}", said.out);
+    let said = say(&[&arguments[..], &["--format", "json"]].concat()).ended(0);
+    let found: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+    let Some(library) = found["ways"].as_array().unwrap().iter().find(|way| way["operation"].is_null()) else {
+        assert!(found["no_library"].as_str().unwrap().contains("libopenblas"), "{found}");
+        return eprintln!("SKIPPED: {}", found["no_library"]);
+    };
+    assert!(library["componentwise"].as_f64().unwrap() < 96.0 * f64::from(-24).exp2(), "{found}");
+}

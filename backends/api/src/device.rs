@@ -1,6 +1,8 @@
 use std::collections::BTreeMap;
 
-use crate::{Elements, Error, Issued, Operation, OperationSet, Product, Scalar, ScalarFunction, TileBatch, Timing};
+use crate::{
+    Elements, Error, Issued, Library, Operation, OperationSet, Product, Scalar, ScalarFunction, TileBatch, Timing,
+};
 
 /// A way to reach matrix units: CUDA, Vulkan, the CPU's own instructions, models.
 pub trait Backend: Send + Sync {
@@ -137,6 +139,14 @@ pub trait Device: Send + Sync {
     fn multiply(&self, operation: &Operation, product: &Product<'_>) -> Result<Option<Elements>, Error> {
         let _ = (operation, product);
         Ok(None)
+    }
+
+    /// A library's product of f32 matrices on this device, looked for when it is asked for: a yardstick.
+    ///
+    /// # Errors
+    /// That there is none, with what was looked for.
+    fn library(&self) -> Result<Box<dyn Library>, Error> {
+        Err(Error::unsupported(format!("no library multiplies on {}", self.info().selector)))
     }
 
     /// The device's clock, where it has one: throughput can be measured then.

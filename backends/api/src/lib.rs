@@ -15,6 +15,7 @@ mod device;
 mod error;
 mod format;
 mod issued;
+mod library;
 mod operation;
 mod product;
 mod scalar;
@@ -26,6 +27,7 @@ pub use device::{Backend, Device, DeviceInfo, DeviceKind, Discovery, Driver, Ref
 pub use error::Error;
 pub use format::{Decoded, Encoded, Encoding, FloatEncoding, Format, Overflow, Rounding, Specials, Subnormals};
 pub use issued::Issued;
+pub use library::{Library, multiply_with};
 pub use operation::{BlockScale, Operation, OperationId, OperationSet, Shape};
 pub use product::{Product, multiply};
 pub use scalar::{DotOrder, Scalar, ScalarFunction, ScalarId, compute};

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use mxprobe_api::{
-    Device, DeviceInfo, DeviceKind, Discovery, Elements, Error, Load, Operation, OperationId, OperationSet, Product,
-    Refusal, Scalar, ScalarFunction, TileBatch, Timed, Timing,
+    Device, DeviceInfo, DeviceKind, Discovery, Elements, Error, Library, Load, Operation, OperationId, OperationSet,
+    Product, Refusal, Scalar, ScalarFunction, TileBatch, Timed, Timing,
 };
 
 use crate::{
     amx,
+    blas::Blas,
     detect::{Extension, Leaf, Readings, hypervisor},
     dot,
     gemm::{self, Unit},
@@ -127,6 +128,8 @@ struct CpuDevice {
     kernels: BTreeMap<OperationId, Kernel>,
     scalars: Scalars,
     gemms: BTreeMap<OperationId, Unit>,
+    /// How many threads share a product; to ask takes longer than a small one.
+    threads: usize,
     yardsticks: Vec<Operation>,
     /// Of usable instructions only, the yardsticks' among them.
     residents: BTreeMap<OperationId, Resident>,
@@ -182,11 +185,14 @@ impl Device for CpuDevice {
     }
 
     fn multiply(&self, operation: &Operation, product: &Product<'_>) -> Result<Option<Elements>, Error> {
-        let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         // SAFETY: `gemms` holds an instruction only if this CPU and this process can use it, and each has sums of 32 bits
         // and operands of 1 or 2 bytes.
-        let multiply = |unit: &Unit| unsafe { unit.multiply(product, threads) };
+        let multiply = |unit: &Unit| unsafe { unit.multiply(product, self.threads) };
         Ok(self.gemms.get(&operation.id).map(multiply))
+    }
+
+    fn library(&self) -> Result<Box<dyn Library>, Error> {
+        Ok(Box::new(Blas::find()?))
     }
 
     fn timing(&self) -> Option<&dyn Timing> {
@@ -223,7 +229,8 @@ pub(crate) fn discover(readings: &Readings) -> Discovery {
     used.sort_unstable();
     used.dedup();
     let info = info(readings, &used);
-    let device = CpuDevice { info, operations, refusals, kernels, gemms, yardsticks, residents, scalars };
+    let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let device = CpuDevice { info, operations, refusals, kernels, gemms, threads, yardsticks, residents, scalars };
     Discovery { devices: vec![Box::new(device)], refusals: Vec::new() }
 }
 

@@ -40,12 +40,15 @@ pub(crate) struct Unit {
 /// Elements of a vector of sums, and columns of a tile.
 const VECTOR: usize = 16;
 
+/// Bytes of a line of the caches.
+const LINE_BYTES: usize = 64;
+
 /// Bytes of a group: the consecutive k that go into one element of 32 bits.
 const GROUP: usize = 4;
 
 impl Unit {
     pub(crate) const fn dots(kernel: Kernel) -> Self {
-        Self { rows: 6, columns: 64, step_bytes: GROUP, stretch: 256, group: 16, kernel }
+        Self { rows: 6, columns: 64, step_bytes: GROUP, stretch: 256, group: 64, kernel }
     }
 
     pub(crate) const fn tiles(kernel: Kernel) -> Self {
@@ -67,10 +70,10 @@ impl Unit {
         let row_bytes = k * a.format().storage_bytes();
         let steps = row_bytes.div_ceil(self.step_bytes).max(1);
         let packed_b = PackedB::new(self, b, (k, n), steps, threads);
-        // Fewer rows in a group where there are few: every thread is to have some.
+        // As many groups for each thread, and fewer rows in a group for it.
         let blocks = m.div_ceil(self.rows);
         let threads = threads.clamp(1, blocks);
-        let rows = self.group.min(blocks.div_ceil(threads)) * self.rows;
+        let rows = blocks.div_ceil(blocks.div_ceil(self.group).next_multiple_of(threads)) * self.rows;
         let groups: Vec<Mutex<&mut [u8]>> = d.bytes_mut().chunks_mut(rows * n * GROUP).map(Mutex::new).collect();
         let next = AtomicUsize::new(0);
         let work = || {
@@ -216,6 +219,8 @@ fn on_threads(threads: usize, work: impl Fn() + Sync) {
 /// a group of consecutive k.
 struct PackedB {
     bytes: Vec<u8>,
+    /// Where it begins in them: at a line of the caches, so that no vector lies in two.
+    start: usize,
     /// Of one step of a block.
     step: usize,
     steps: usize,
@@ -224,8 +229,11 @@ struct PackedB {
 impl PackedB {
     fn new(unit: Unit, b: &Elements, (k, n): (usize, usize), steps: usize, threads: usize) -> Self {
         let step = unit.columns * unit.step_bytes;
-        let mut bytes = vec![0; n.div_ceil(unit.columns) * steps * step];
-        let blocks: Vec<Mutex<&mut [u8]>> = bytes.chunks_mut(steps * step).map(Mutex::new).collect();
+        let packed_bytes = n.div_ceil(unit.columns) * steps * step;
+        let mut bytes = vec![0; packed_bytes + LINE_BYTES];
+        let start = bytes.as_ptr().align_offset(LINE_BYTES).min(LINE_BYTES);
+        let blocks: Vec<Mutex<&mut [u8]>> =
+            bytes[start..][..packed_bytes].chunks_mut(steps * step).map(Mutex::new).collect();
         let next = AtomicUsize::new(0);
         on_threads(threads.min(blocks.len()), || {
             while let Some((at, block)) = taken(&next, &blocks) {
@@ -237,11 +245,11 @@ impl PackedB {
             }
         });
         drop(blocks);
-        Self { bytes, step, steps }
+        Self { bytes, start, step, steps }
     }
 
     fn stretch(&self, block: usize, first: usize, count: usize) -> &[u8] {
-        &self.bytes[(block * self.steps + first) * self.step..][..count * self.step]
+        &self.bytes[self.start + (block * self.steps + first) * self.step..][..count * self.step]
     }
 }
 

@@ -27,6 +27,8 @@ mod backend;
 #[cfg(target_arch = "x86_64")]
 mod amx;
 #[cfg(target_arch = "x86_64")]
+mod blas;
+#[cfg(target_arch = "x86_64")]
 mod cores;
 #[cfg(target_arch = "x86_64")]
 mod detect;

@@ -3,11 +3,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use cudarc::driver::{DriverError, result, sys};
 use mxprobe_api::{
-    Device, DeviceInfo, DeviceKind, Driver as DriverInfo, Elements, Error, Issued, Load, Operation, OperationId,
-    OperationSet, Refusal, Scalar, ScalarFunction, ScalarId, TileBatch, Timed, Timing, self_test,
+    Device, DeviceInfo, DeviceKind, Driver as DriverInfo, Elements, Error, Issued, Library, Load, Operation,
+    OperationId, OperationSet, Product, Refusal, Scalar, ScalarFunction, ScalarId, TileBatch, Timed, Timing, self_test,
 };
 
 use crate::capability::{Capability, Target};
+use crate::cublas::Cublas;
 use crate::driver::{Driver, failure};
 use crate::instruction::{Instruction, Kind, table};
 use crate::layout::Layouts;
@@ -169,6 +170,18 @@ impl CudaDevice {
         self.opened.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Compiles the kernel of an operation and checks its layout, where that was not done before.
+    fn test_once(&self, opened: &mut Opened, operation: &Operation) -> Result<(), Error> {
+        if !opened.tested.contains(&operation.id) {
+            let (instruction, target) = self.instruction(&operation.id)?;
+            let session = self.session(opened)?;
+            session.compiled(instruction, || made(instruction, *target, Steps::One))?;
+            self_test(operation, |batch| session.run(&operation.id, batch))?;
+            opened.tested.insert(operation.id.clone());
+        }
+        Ok(())
+    }
+
     fn session<'a>(&self, opened: &'a mut Opened) -> Result<&'a mut Session, Error> {
         if opened.session.is_none() {
             opened.session = Some(Session::open(self.ordinal, self.multiprocessors, self.capability)?);
@@ -270,17 +283,16 @@ impl Device for CudaDevice {
     }
 
     fn execute(&self, operation: &Operation, batch: &TileBatch) -> Result<Elements, Error> {
+        let mut opened = self.opened();
+        self.test_once(&mut opened, operation)?;
+        self.session(&mut opened)?.run(&operation.id, batch)
+    }
+
+    fn multiply(&self, operation: &Operation, product: &Product<'_>) -> Result<Option<Elements>, Error> {
         let (instruction, target) = self.instruction(&operation.id)?;
         let mut opened = self.opened();
-        let is_tested = opened.tested.contains(&operation.id);
-        let session = self.session(&mut opened)?;
-        session.compiled(instruction, || made(instruction, *target, Steps::One))?;
-        if !is_tested {
-            self_test(operation, |batch| session.run(&operation.id, batch))?;
-        }
-        let d = session.run(&operation.id, batch)?;
-        opened.tested.insert(operation.id.clone());
-        Ok(d)
+        self.test_once(&mut opened, operation)?;
+        self.session(&mut opened)?.multiply((instruction, *target), product)
     }
 
     fn scalars(&self) -> &[Scalar] {
@@ -292,6 +304,11 @@ impl Device for CudaDevice {
         let kernel = kernel
             .ok_or_else(|| Error::invalid(format!("{} has no {function} of {}", self.info.selector, scalar.id)))?;
         self.session(&mut self.opened())?.compute(kernel, operands)
+    }
+
+    fn library(&self) -> Result<Box<dyn Library>, Error> {
+        let session = Session::open(self.ordinal, self.multiprocessors, self.capability)?;
+        Ok(Box::new(Cublas::find(session)?))
     }
 
     fn timing(&self) -> Option<&dyn Timing> {

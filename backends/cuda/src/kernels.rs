@@ -8,6 +8,7 @@ use crate::capability::{Capability, Target};
 use crate::instruction::{Instruction, table};
 use crate::layout::Layouts;
 use crate::opcodes::{Code, scalar_counts};
+use crate::product::whole;
 use crate::ptx::{header, kernel};
 use crate::resident::Steps;
 use crate::scalar;
@@ -38,6 +39,17 @@ impl KernelText {
         let mut all = Self::of(capability, Steps::Many);
         all.retain(|kernel| kernel.id.c == kernel.id.d);
         all
+    }
+
+    /// The kernels of whole matrices, of the operations that have one.
+    #[must_use]
+    pub fn whole(capability: Capability) -> Vec<Self> {
+        let text = |instruction: Instruction| {
+            let target = instruction.availability.target(capability)?;
+            let ptx = whole(&instruction, &Layouts::of(&instruction), target)?.kernel.text;
+            Some(Self { id: instruction.id, target, ptx, unit: instruction.unit, capability })
+        };
+        table().into_iter().filter_map(text).collect()
     }
 
     fn of(capability: Capability, steps: Steps) -> Vec<Self> {

@@ -352,6 +352,11 @@ impl Layout {
         packed
     }
 
+    /// Lays out whole groups.
+    pub(crate) fn pack_all(&self, elements: &Elements) -> Vec<u8> {
+        self.pack(elements, 0, elements.len() / (self.elements * self.group))
+    }
+
     /// Takes `tiles` tiles out of whole groups: the reverse of [`pack`](Self::pack).
     pub(crate) fn unpack(&self, packed: &[u8], format: Format, tiles: usize) -> Elements {
         let size = format.storage_bytes();

@@ -14,6 +14,7 @@
 //! in it, so that an emulation is not taken for the unit.
 
 mod capability;
+mod cublas;
 mod device;
 mod driver;
 mod instruction;
@@ -21,6 +22,7 @@ mod kernels;
 mod layout;
 mod link;
 mod opcodes;
+mod product;
 mod ptx;
 mod resident;
 mod scalar;

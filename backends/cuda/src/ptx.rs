@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use mxprobe_api::Format;
+use mxprobe_api::{Format, OperationId};
 
 use crate::capability::Target;
 use crate::instruction::{Instruction, Kind};
@@ -72,7 +72,12 @@ pub(crate) fn entry(name: &str, parameters: &[&str], threads: u32, body: &Body) 
 
 /// `{%a0, %a1}`.
 pub(crate) fn registers(name: char, count: usize) -> String {
-    let names: Vec<String> = (0..count).map(|at| format!("%{name}{at}")).collect();
+    registers_from(name, 0, count)
+}
+
+/// `{%a4, %a5}`.
+pub(crate) fn registers_from(name: char, first: usize, count: usize) -> String {
+    let names: Vec<String> = (first..first + count).map(|at| format!("%{name}{at}")).collect();
     format!("{{{}}}", names.join(", "))
 }
 
@@ -131,7 +136,7 @@ pub(crate) fn pointer(body: &mut Body, parameter: &str, thread: &str, bytes: usi
 }
 
 /// The first group of a warp, and how far it is to the next; `%thread` holds the thread in its block.
-fn warp_loop(body: &mut Body) {
+pub(crate) fn warp_loop(body: &mut Body) {
     body.lines(
         "ld.param.u32 %count, [count];
         shr.u32 %thread, %thread, 5;
@@ -147,7 +152,7 @@ fn warp_loop(body: &mut Body) {
 }
 
 /// On to the next group, and the end.
-fn warp_loop_end(body: &mut Body) {
+pub(crate) fn warp_loop_end(body: &mut Body) {
     body.lines(
         "add.u32 %group, %group, %stride;
         setp.lt.u32 %more, %group, %count;
@@ -216,17 +221,10 @@ fn warp(instruction: &Instruction, layouts: &Layouts, target: Target, steps: Ste
 fn opaque(instruction: &Instruction, layouts: &Layouts, target: Target, steps: Steps) -> Kernel {
     const THREADS: u32 = 128;
     let id = &instruction.id;
-    let (shape, (_, n, k)) = (id.shape, id.shape.sizes());
-    // Volta's f16 fragments hold every element twice; so do all later ones, for compatibility (PTX ISA 9.0, 9.7.14.4.1).
-    let registers_of_operand = |layout: &Layout| if id.a == Format::F16 { 8 } else { layout.registers(32) };
-    let operands = [
-        ('a', &layouts.a, id.a, registers_of_operand(&layouts.a), k),
-        ('b', &layouts.b, id.b, registers_of_operand(&layouts.b), k),
-        ('c', &layouts.c, id.c, layouts.c.registers(32), n),
-        ('d', &layouts.d, id.d, layouts.d.registers(32), n),
-    ];
+    let operands = [('a', &layouts.a), ('b', &layouts.b), ('c', &layouts.c), ('d', &layouts.d)]
+        .map(|(name, layout)| (name, layout, wmma_registers(id, name, layout)));
     let mut body = Body::default();
-    for (name, layout, _, count, _) in operands {
+    for (name, layout, count) in operands {
         body.line(format!(".reg .b{} %{name}<{count}>;", layout.register_bytes() * 8));
     }
     body.lines(
@@ -241,8 +239,8 @@ fn opaque(instruction: &Instruction, layouts: &Layouts, target: Target, steps: S
     }
     warp_loop(&mut body);
     body.label("next");
-    let lists = operands.map(|(name, _, _, count, _)| registers(name, count));
-    for (name, layout, format, count, stride) in operands {
+    let lists = operands.map(|(name, _, count)| registers(name, count));
+    for (name, layout, count) in operands {
         if name == 'd' {
             // Again and again, the registers of C are those of D.
             let d = if steps == Steps::Many { &lists[2] } else { &lists[3] };
@@ -251,15 +249,12 @@ fn opaque(instruction: &Instruction, layouts: &Layouts, target: Target, steps: S
         }
         body.line(format!("mul.wide.u32 %at, %group, {};", layout.bytes()));
         body.line(format!("add.s64 %at, %at, %p_{name};"));
-        let order = if name == 'b' { "col" } else { "row" };
-        let list = registers(name, count);
+        let (list, (words, stride)) = (registers(name, count), wmma_access(id, name));
         if name == 'd' {
             let list = if steps == Steps::Many { &lists[2] } else { &list };
-            body.line(format!("wmma.store.d.sync.aligned.row.{shape}.global.{format} [%at], {list}, {stride};"));
+            body.line(format!("wmma.store.{words} [%at], {list}, {stride};"));
         } else {
-            body.line(format!(
-                "wmma.load.{name}.sync.aligned.{order}.{shape}.global.{format} {list}, [%at], {stride};"
-            ));
+            body.line(format!("wmma.load.{words} {list}, [%at], {stride};"));
         }
     }
     steps.store_cycles(&mut body);
@@ -270,10 +265,33 @@ fn opaque(instruction: &Instruction, layouts: &Layouts, target: Target, steps: S
     Kernel { text, threads: THREADS, groups_at_once: THREADS / 32 }
 }
 
+/// Registers of a fragment of `wmma`.
+pub(crate) fn wmma_registers(id: &OperationId, name: char, layout: &Layout) -> usize {
+    // Volta's f16 fragments hold every element twice; so do all later ones, for compatibility (PTX ISA 9.0, 9.7.14.4.1).
+    if matches!(name, 'a' | 'b') && id.a == Format::F16 { 8 } else { layout.registers(32) }
+}
+
+/// What stands behind `wmma.load.` or `wmma.store.`, and how many elements it is from line to line.
+pub(crate) fn wmma_access(id: &OperationId, name: char) -> (String, usize) {
+    let (shape, (_, n, k)) = (id.shape, id.shape.sizes());
+    let (order, format, stride) = match name {
+        'a' => ("row", id.a, k),
+        'b' => ("col", id.b, k),
+        'c' => ("row", id.c, n),
+        _ => ("row", id.d, n),
+    };
+    (format!("{name}.sync.aligned.{order}.{shape}.global.{format}"), stride)
+}
+
 /// Copies an operand of group `%group` from global to shared memory, 4 bytes a thread at a time.
 pub(crate) fn copy_to_shared(body: &mut Body, layout: &Layout, pointer: &str, shared: &str, threads: usize) {
     body.line(format!("mul.wide.u32 %at, %group, {};", layout.bytes()));
     body.line(format!("add.s64 %at, %at, {pointer};"));
+    copy_from(body, layout, "%at", shared, threads);
+}
+
+/// Copies an operand that begins at `at`, moved on by the thread's place.
+pub(crate) fn copy_from(body: &mut Body, layout: &Layout, at: &str, shared: &str, threads: usize) {
     let mut done = 0;
     while done < layout.bytes() {
         let left = (layout.bytes() - done) / 4;
@@ -283,7 +301,7 @@ pub(crate) fn copy_to_shared(body: &mut Body, layout: &Layout, pointer: &str, sh
         } else {
             ""
         };
-        body.line(format!("{guard}ld.global.b32 %word, [%at+{done}];"));
+        body.line(format!("{guard}ld.global.b32 %word, [{at}+{done}];"));
         body.line(format!("{guard}st.shared.b32 [{shared}+{done}], %word;"));
         done += threads * 4;
     }
@@ -298,15 +316,14 @@ pub(crate) fn descriptor(leading: usize, stride: usize) -> u64 {
 /// Bytes of a core matrix: 8 lines of 16 bytes.
 pub(crate) const CORE_MATRIX_BYTES: usize = 128;
 
-/// Four warps a group: A and B in shared memory, one `wgmma.mma_async` that adds to the registers that held C.
-fn warpgroup(instruction: &Instruction, layouts: &Layouts, target: Target, steps: Steps) -> Kernel {
-    const THREADS: usize = 128;
-    let id = &instruction.id;
-    let (m, n, _) = id.shape.sizes();
-    let d = Operand::new('d', &layouts.d, THREADS);
+/// Threads of a warpgroup.
+pub(crate) const GROUP_THREADS: usize = 128;
+
+/// Registers of a warpgroup's kernel but for its sums, the pointers moved on by the thread's place, its first group, and the
+/// descriptors of A and B in shared memory.
+pub(crate) fn warpgroup_begin(body: &mut Body, instruction: &Instruction, layouts: &Layouts) {
+    let (m, n, _) = instruction.id.shape.sizes();
     let (a_bytes, b_bytes) = (layouts.a.bytes(), layouts.b.bytes());
-    let mut body = Body::default();
-    d.declare(&mut body);
     body.line(format!(".shared .align 128 .b8 operands[{}];", a_bytes + b_bytes));
     body.lines(
         ".reg .b64 %at, %p_a, %p_b, %p_c, %p_d, %of_a, %of_b, %wide;
@@ -324,7 +341,7 @@ fn warpgroup(instruction: &Instruction, layouts: &Layouts, target: Target, steps
         mad.lo.u32 %own_b, %thread, 4, %shared_b;",
     );
     for name in ["a", "b", "c", "d"] {
-        pointer(&mut body, name, "%thread", 4);
+        pointer(body, name, "%thread", 4);
     }
     for (side, lines) in [('a', m), ('b', n)] {
         let constant = descriptor(lines / 8 * CORE_MATRIX_BYTES, CORE_MATRIX_BYTES);
@@ -338,25 +355,10 @@ fn warpgroup(instruction: &Instruction, layouts: &Layouts, target: Target, steps
         setp.lt.u32 %more, %group, %count;
         @!%more bra finish;",
     );
-    body.label("next");
-    copy_to_shared(&mut body, &layouts.a, "%p_a", "%own_a", THREADS);
-    copy_to_shared(&mut body, &layouts.b, "%p_b", "%own_b", THREADS);
-    d.load(&mut body, "%p_c");
-    body.lines(
-        "fence.proxy.async.shared::cta;
-        bar.sync 0;",
-    );
-    // Negation of A and B off; 16-bit operands can be transposed too: they are not (PTX ISA 9.0, 9.7.15.5.2).
-    let modifiers = match (id.is_integer(), id.a.bits()) {
-        (true, _) => "",
-        (false, 16) => ", 1, 1, 0, 0",
-        (false, _) => ", 1, 1",
-    };
-    let multiply = format!("{} {}, %of_a, %of_b, %adds{modifiers};", instruction.text, d.list());
-    let end = "wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;";
-    steps.emit(&mut body, "wgmma.fence.sync.aligned;", &multiply, end);
-    d.store(&mut body, "%p_d");
-    steps.store_cycles(&mut body);
+}
+
+/// On to the next group of a warpgroup, and the end.
+pub(crate) fn warpgroup_end(body: &mut Body) {
     body.lines(
         "bar.sync 0;
         add.u32 %group, %group, %stride;
@@ -365,6 +367,43 @@ fn warpgroup(instruction: &Instruction, layouts: &Layouts, target: Target, steps
     );
     body.label("finish");
     body.line("ret;");
+}
+
+/// `wgmma` that adds to registers, with what stands before and after it.
+pub(crate) fn wgmma(instruction: &Instruction, sums: &str) -> [String; 3] {
+    let id = &instruction.id;
+    // Negation of A and B off; 16-bit operands can be transposed too: they are not (PTX ISA 9.0, 9.7.15.5.2).
+    let modifiers = match (id.is_integer(), id.a.bits()) {
+        (true, _) => "",
+        (false, 16) => ", 1, 1, 0, 0",
+        (false, _) => ", 1, 1",
+    };
+    [
+        "wgmma.fence.sync.aligned;".to_owned(),
+        format!("{} {sums}, %of_a, %of_b, %adds{modifiers};", instruction.text),
+        "wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;".to_owned(),
+    ]
+}
+
+/// Four warps a group: A and B in shared memory, one `wgmma.mma_async` that adds to the registers that held C.
+fn warpgroup(instruction: &Instruction, layouts: &Layouts, target: Target, steps: Steps) -> Kernel {
+    let d = Operand::new('d', &layouts.d, GROUP_THREADS);
+    let mut body = Body::default();
+    d.declare(&mut body);
+    warpgroup_begin(&mut body, instruction, layouts);
+    body.label("next");
+    copy_to_shared(&mut body, &layouts.a, "%p_a", "%own_a", GROUP_THREADS);
+    copy_to_shared(&mut body, &layouts.b, "%p_b", "%own_b", GROUP_THREADS);
+    d.load(&mut body, "%p_c");
+    body.lines(
+        "fence.proxy.async.shared::cta;
+        bar.sync 0;",
+    );
+    let [begin, multiply, end] = wgmma(instruction, &d.list());
+    steps.emit(&mut body, &begin, &multiply, &end);
+    d.store(&mut body, "%p_d");
+    steps.store_cycles(&mut body);
+    warpgroup_end(&mut body);
     let mut parameters = vec!["a", "b", "c", "d"];
     steps.parameters(&mut parameters);
     let text = module(target, &parameters, 128, &body);

@@ -5,14 +5,15 @@ use std::sync::Arc;
 
 use cudarc::driver::{CudaContext, CudaFunction, CudaSlice, CudaStream, DriverError, LaunchConfig, PushKernelArg};
 use cudarc::nvrtc::Ptx;
-use mxprobe_api::{Elements, Error, Issued, OperationId, ScalarFunction, ScalarId, TileBatch};
+use mxprobe_api::{Elements, Error, Issued, OperationId, Product, ScalarFunction, ScalarId, TileBatch};
 
-use crate::capability::Capability;
+use crate::capability::{Capability, Target};
 use crate::driver::failure;
 use crate::instruction::Instruction;
 use crate::layout::{Layout, Layouts};
 use crate::link::link;
 use crate::opcodes::Code;
+use crate::product;
 use crate::ptx::{ENTRY, Kernel};
 use crate::scalar::{self, ScalarKernel};
 
@@ -20,7 +21,7 @@ use crate::scalar::{self, ScalarKernel};
 const BYTES_PER_LAUNCH: usize = 64 << 20;
 
 /// What output memory holds before a launch, and before the second one that decides whether anything was written.
-const FILLINGS: [u8; 2] = [0xa5, 0x5a];
+pub(crate) const FILLINGS: [u8; 2] = [0xa5, 0x5a];
 
 /// A compiled kernel.
 pub(crate) struct Compiled {
@@ -47,6 +48,8 @@ pub(crate) struct Session {
     capability: Capability,
     compiled: HashMap<OperationId, Compiled>,
     timeable: HashMap<OperationId, Arc<Timeable>>,
+    /// `None` of operations whose whole matrices no kernel multiplies.
+    products: HashMap<OperationId, Option<product::Compiled>>,
     scalars: HashMap<(ScalarId, ScalarFunction), CudaFunction>,
 }
 
@@ -68,6 +71,7 @@ impl Session {
             capability,
             compiled: HashMap::new(),
             timeable: HashMap::new(),
+            products: HashMap::new(),
             scalars: HashMap::new(),
         })
     }
@@ -92,7 +96,7 @@ impl Session {
     }
 
     /// The machine code of a kernel, and its entry.
-    fn function(&self, kernel: &Kernel) -> Result<(Vec<u8>, CudaFunction), Error> {
+    pub(crate) fn function(&self, kernel: &Kernel) -> Result<(Vec<u8>, CudaFunction), Error> {
         self.context.bind_to_thread().map_err(called("cuCtxSetCurrent"))?;
         let cubin = link(&kernel.text)?;
         let function = self.load(cubin.clone())?;
@@ -113,6 +117,23 @@ impl Session {
         let made = Arc::new(Timeable { function, kernel, layouts });
         self.timeable.insert(id.clone(), Arc::clone(&made));
         Ok(made)
+    }
+
+    /// D = A·B + C with a kernel for whole matrices, compiled at its first use; `None` where that is not to be had.
+    ///
+    /// # Errors
+    /// As [`product::multiply`], and what the driver's compiler says.
+    pub(crate) fn multiply(
+        &mut self,
+        (instruction, target): (&Instruction, Target),
+        product: &Product<'_>,
+    ) -> Result<Option<Elements>, Error> {
+        let id = &instruction.id;
+        if !self.products.contains_key(id) {
+            let compiled = product::Compiled::new(self, instruction, target)?;
+            self.products.insert(id.clone(), compiled);
+        }
+        self.products[id].as_ref().map_or(Ok(None), |compiled| product::multiply(self, compiled, id, product))
     }
 
     /// Memory of the device that holds these bytes.

@@ -19,7 +19,7 @@ use std::{
 #[path = "lowering/scalars.rs"]
 mod scalars;
 
-use mxprobe_api::Issued;
+use mxprobe_api::{Issued, OperationId};
 use mxprobe_cuda::{Capability, KernelText};
 
 /// Compute capabilities with matrix units that somebody has.
@@ -281,6 +281,43 @@ fn what_is_timed_holds_the_units_instruction_in_its_loop_and_is_not_serialised()
         }
     }
     assert!(assembled > 40, "{assembled} kernels");
+}
+
+#[test]
+fn kernels_of_whole_matrices_hold_the_units_instruction_and_no_other_and_are_not_serialised() {
+    if tool("ptxas").is_none() || tool("ptxas-12").is_none() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let mut assembled = 0;
+    for (major, minor) in TIMED_CAPABILITIES {
+        let capability = Capability::new(major, minor);
+        let once: BTreeMap<String, KernelText> =
+            KernelText::all(capability).into_iter().map(|kernel| (kernel.id.to_string(), kernel)).collect();
+        let mut seen = std::collections::BTreeSet::new();
+        for whole in KernelText::whole(capability) {
+            let OperationId { family, shape, d, a, .. } = &whole.id;
+            if !seen.insert((family.clone(), shape.n, d.to_string(), a.storage_bytes())) {
+                continue;
+            }
+            let id = whole.id.to_string();
+            let issued =
+                |kernel: &KernelText| kernel.issued(&assemble(kernel, capability, folder.path()).unwrap()).unwrap();
+            let (one, many) = (issued(&once[&id]), issued(&whole));
+            // Of a loop around `wmma` the assembler makes a call to where the kernel ends, which is no routine.
+            let named = |issued: &Issued| {
+                issued.routines.iter().filter(|name| name.starts_with("__")).cloned().collect::<Vec<_>>()
+            };
+            assert_eq!(named(&many), named(&one), "{id} on {capability}");
+            let names = |issued: &Issued| issued.matrix.keys().cloned().collect::<Vec<_>>();
+            assert_eq!(names(&many), names(&one), "{id} on {capability}");
+            for (name, count) in &one.matrix {
+                assert!(many.matrix[name].is_multiple_of(*count), "{id} on {capability}: {name}");
+            }
+            assembled += 1;
+        }
+    }
+    assert!(assembled > 30, "{assembled} kernels");
 }
 
 /// Mnemonics in a disassembly, each instruction's first word after a predicate, without its modifiers but `884` and `SF`.

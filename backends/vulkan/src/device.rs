@@ -4,7 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use mxprobe_api::{
-    Device, DeviceInfo, Elements, Error, Issued, Load, Operation, OperationId, OperationSet, Refusal, Scalar,
+    Device, DeviceInfo, Elements, Error, Issued, Load, Operation, OperationId, OperationSet, Product, Refusal, Scalar,
     ScalarFunction, ScalarId, SelfTest, TileBatch, Timed, Timing, self_test,
 };
 use sha2::{Digest, Sha256};
@@ -12,6 +12,7 @@ use sha2::{Digest, Sha256};
 use crate::disassembly::assembly;
 use crate::float_mode::Asked;
 use crate::physical::{Found, Physical};
+use crate::product;
 use crate::scalar::{self, CALLS};
 use crate::session::{Groups, Session};
 use crate::spirv::Kernel;
@@ -181,11 +182,16 @@ impl VulkanDevice {
     fn execute_steps(&self, operation: &Operation, batch: &TileBatch, steps: u32) -> Result<Elements, Error> {
         let kernel = self.kernel(&operation.id)?;
         let mut opened = self.opened();
+        self.test_once(&mut opened, operation, kernel)?;
+        self.run(&mut opened, operation, kernel, batch, steps)
+    }
+
+    fn test_once(&self, opened: &mut Opened, operation: &Operation, kernel: &Kernel) -> Result<(), Error> {
         if !opened.tested.contains(&operation.id) {
-            self.self_test_in(&mut opened, operation, kernel)?;
+            self.self_test_in(opened, operation, kernel)?;
             opened.tested.insert(operation.id.clone());
         }
-        self.run(&mut opened, operation, kernel, batch, steps)
+        Ok(())
     }
 
     fn run(
@@ -249,6 +255,14 @@ impl Device for VulkanDevice {
         let mut bytes = bytes.map_err(|error| error.context(format!("{function} of {}", scalar.id)))?;
         bytes.truncate(calls * result.storage_bytes());
         Elements::from_bytes(result, bytes)
+    }
+
+    fn multiply(&self, operation: &Operation, product: &Product<'_>) -> Result<Option<Elements>, Error> {
+        let kernel = self.kernel(&operation.id)?;
+        let mut opened = self.opened();
+        self.test_once(&mut opened, operation, kernel)?;
+        let multiplied = product::multiply(self.session(&mut opened)?, operation, kernel, product);
+        multiplied.map_err(|error| error.context(&operation.id))
     }
 
     fn timing(&self) -> Option<&dyn Timing> {

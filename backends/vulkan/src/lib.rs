@@ -24,6 +24,7 @@ mod instance;
 mod matrices;
 mod module;
 mod physical;
+mod product;
 mod scalar;
 mod search;
 mod session;

@@ -55,8 +55,10 @@ pub(crate) const OP_I_ADD: u32 = 128;
 pub(crate) const OP_F_ADD: u32 = 129;
 pub(crate) const OP_F_SUB: u32 = 131;
 pub(crate) const OP_I_MUL: u32 = 132;
+pub(crate) const OP_U_DIV: u32 = 134;
 pub(crate) const OP_F_MUL: u32 = 133;
 pub(crate) const OP_F_DIV: u32 = 136;
+pub(crate) const OP_U_MOD: u32 = 137;
 pub(crate) const OP_LABEL: u32 = 248;
 pub(crate) const OP_RETURN: u32 = 253;
 pub(crate) const OP_TYPE_COOPERATIVE_MATRIX: u32 = 4456;
@@ -123,8 +125,8 @@ pub(crate) struct Module {
     glsl: Option<u32>,
 }
 
-/// What every kernel here has: `main`, the number of its workgroup, and a push constant of one integer: the tile of workgroup
-/// 0, or what the kernel makes of it.
+/// What every kernel here has: `main`, the number of its workgroup, and unsigned integers as push constants, the first the
+/// tile of workgroup 0, or what the kernel makes of it.
 pub(crate) struct Entry {
     pub(crate) main: u32,
     pub(crate) uint: u32,
@@ -133,7 +135,7 @@ pub(crate) struct Entry {
     uint3: u32,
     workgroup: u32,
     uint_pointer: u32,
-    first: u32,
+    constants: u32,
 }
 
 /// A storage buffer: its variable, and the type of a pointer to its elements.
@@ -267,21 +269,23 @@ impl Module {
         id
     }
 
-    /// Declares what [`Entry`] holds.
-    pub(crate) fn entry(&mut self) -> Entry {
+    /// Declares what [`Entry`] holds, with so many push constants.
+    pub(crate) fn entry(&mut self, constants: usize) -> Entry {
         let main = self.id();
         let void = self.ty(OP_TYPE_VOID, &[]);
         let main_type = self.ty(OP_TYPE_FUNCTION, &[void]);
         let uint = self.ty(OP_TYPE_INT, &[32, 0]);
         let uint3 = self.ty(OP_TYPE_VECTOR, &[uint, 3]);
         let workgroup = self.built_in(uint3, WORKGROUP_ID);
-        let block = self.ty(OP_TYPE_STRUCT, &[uint]);
+        let block = self.ty(OP_TYPE_STRUCT, &vec![uint; constants]);
         op(&mut self.annotations, OP_DECORATE, &[block, BLOCK]);
-        op(&mut self.annotations, OP_MEMBER_DECORATE, &[block, 0, OFFSET, 0]);
+        for (member, offset) in (0..).zip((0..).step_by(4)).take(constants) {
+            op(&mut self.annotations, OP_MEMBER_DECORATE, &[block, member, OFFSET, offset]);
+        }
         let block_pointer = self.ty(OP_TYPE_POINTER, &[PUSH_CONSTANT, block]);
         let uint_pointer = self.ty(OP_TYPE_POINTER, &[PUSH_CONSTANT, uint]);
-        let first = self.variable(block_pointer, PUSH_CONSTANT);
-        Entry { main, uint, main_type, void, uint3, workgroup, uint_pointer, first }
+        let constants = self.variable(block_pointer, PUSH_CONSTANT);
+        Entry { main, uint, main_type, void, uint3, workgroup, uint_pointer, constants }
     }
 
     fn built_in(&mut self, uint3: u32, built_in: u32) -> u32 {
@@ -326,9 +330,8 @@ impl Module {
         self.result(OP_I_ADD, entry.uint, &[first, group])
     }
 
-    /// Begins `main` with variables of these types; returns them, the number of the workgroup and the push constant.
+    /// Begins `main` with variables of these types; returns them, the number of the workgroup and the first push constant.
     pub(crate) fn begin_with(&mut self, entry: &Entry, types: &[u32]) -> (Vec<u32>, u32, u32) {
-        let zero = self.constant(0);
         let pointers: Vec<u32> = types.iter().map(|ty| self.ty(OP_TYPE_POINTER, &[FUNCTION, *ty])).collect();
         let label = self.id();
         op(&mut self.code, OP_FUNCTION, &[entry.void, entry.main, 0, entry.main_type]);
@@ -336,9 +339,15 @@ impl Module {
         // Variables stand first (SPIR-V 1.6, 2.4).
         let variables = pointers.into_iter().map(|pointer| self.result(OP_VARIABLE, pointer, &[FUNCTION])).collect();
         let group = self.first_of(entry, entry.workgroup);
-        let pointer = self.result(OP_ACCESS_CHAIN, entry.uint_pointer, &[entry.first, zero]);
-        let pushed = self.result(OP_LOAD, entry.uint, &[pointer]);
+        let pushed = self.pushed(entry, 0);
         (variables, group, pushed)
+    }
+
+    /// A push constant; the function has begun.
+    pub(crate) fn pushed(&mut self, entry: &Entry, index: u32) -> u32 {
+        let index = self.constant(index);
+        let pointer = self.result(OP_ACCESS_CHAIN, entry.uint_pointer, &[entry.constants, index]);
+        self.result(OP_LOAD, entry.uint, &[pointer])
     }
 
     /// Declares the input whose first component is the number of an invocation in its workgroup.

@@ -76,7 +76,7 @@ pub(crate) fn words(format: Format, function: ScalarFunction, mode: Option<&Aske
     module.capability(SHADER);
     module.needs(from);
     module.needs(to);
-    let entry = module.entry();
+    let entry = module.entry(1);
     let invocations = module.invocations(&entry);
     let operands = module.buffer(0, from, false);
     let results = module.buffer(3, to, true);

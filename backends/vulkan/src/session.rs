@@ -17,8 +17,10 @@ use crate::physical::{Physical, Subgroup};
 const CHUNK_BYTES: u64 = 16 << 20;
 /// The smallest buffer that memory is taken for, and the least that a chunk shrinks to when memory runs out.
 const SMALLEST_BUFFER_BYTES: u64 = 64 << 10;
+/// Bytes of push constants, at the most: two unsigned integers.
+const PUSHED_BYTES: u32 = 8;
 /// What the output holds before the device writes it; twice, because a result may be one of them.
-const SENTINELS: [u8; 2] = [0xaa, 0x55];
+pub(crate) const SENTINELS: [u8; 2] = [0xaa, 0x55];
 
 /// One host-visible buffer, mapped as long as it lives.
 struct Buffer {
@@ -76,8 +78,8 @@ pub(crate) struct Session {
     executables: Option<khr::pipeline_executable_properties::Device>,
     subgroup: Subgroup,
     full_subgroups: bool,
-    max_workgroups: u32,
-    max_buffer_bytes: u64,
+    pub(crate) max_workgroups: u32,
+    pub(crate) max_buffer_bytes: u64,
     chunk_bytes: u64,
     memory: vk::PhysicalDeviceMemoryProperties,
     timeout: Duration,
@@ -163,7 +165,7 @@ impl Session {
                 .descriptor_count(1)
                 .stage_flags(vk::ShaderStageFlags::COMPUTE)
         });
-        let push = [vk::PushConstantRange::default().stage_flags(vk::ShaderStageFlags::COMPUTE).size(4)];
+        let push = [vk::PushConstantRange::default().stage_flags(vk::ShaderStageFlags::COMPUTE).size(PUSHED_BYTES)];
         let sizes = [vk::DescriptorPoolSize::default().ty(vk::DescriptorType::STORAGE_BUFFER).descriptor_count(4)];
         // SAFETY: the queue family was asked for when the device was created; every structure lives until its call
         // returns, and every handle in one was created from this device just before.
@@ -327,6 +329,11 @@ impl Session {
             buffer.slice(input.len()).copy_from_slice(input);
         }
         Ok(())
+    }
+
+    /// Fills so much of the buffer of D.
+    pub(crate) fn fill_output(&mut self, len: usize, filling: u8) {
+        self.buffers[3].slice(len).fill(filling);
     }
 
     /// What stands in the buffer of D.

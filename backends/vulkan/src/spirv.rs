@@ -3,6 +3,7 @@
 //! One workgroup of one subgroup computes one tile: load A, B and C, multiply-add, store D. Encodings are *specified* by
 //! the SPIR-V specification 1.6 (2.3 and 3), `SPV_KHR_cooperative_matrix`, `SPV_KHR_bfloat16` and `SPV_EXT_float8`.
 
+mod product;
 pub(crate) mod resident;
 
 use crate::component::Component;
@@ -40,7 +41,7 @@ impl Kernel {
         module.extension("SPV_KHR_cooperative_matrix");
         self.components.into_iter().for_each(|component| module.needs(component));
 
-        let entry = module.entry();
+        let entry = module.entry(1);
         let buffers = module.buffers(self.components);
         let [a, b, c, d] = self.components;
         let matrix_a = module.matrix(a, m, k, USE_A);
@@ -68,16 +69,25 @@ impl Kernel {
             let tile_a = module.result(OP_COOPERATIVE_MATRIX_LOAD, matrix_a, &[pointer_a, row_major, stride_a]);
             let pointer_b = element_of(&mut module, buffers[1], all_k * n, step * k * n);
             let tile_b = module.result(OP_COOPERATIVE_MATRIX_LOAD, matrix_b, &[pointer_b, row_major, stride_n]);
-            let mut operands = vec![tile_a, tile_b, sum];
-            match self.operand_flags() {
-                0 => {}
-                flags => operands.push(flags),
-            }
-            sum = module.result(OP_COOPERATIVE_MATRIX_MUL_ADD, matrix_d, &operands);
+            sum = self.multiply_add(&mut module, matrix_d, [tile_a, tile_b, sum]);
         }
         let pointer_d = element_of(&mut module, buffers[3], m * n, 0);
         op(&mut module.code, OP_COOPERATIVE_MATRIX_STORE, &[pointer_d, sum, row_major, stride_n]);
         module.finish(&entry, self.subgroup_size, self.mode.as_ref())
+    }
+
+    /// Adds a product to the sum in a variable.
+    fn add_product(&self, module: &mut Module, matrix_d: u32, (a, b): (u32, u32), sum: u32) {
+        let before = module.result(OP_LOAD, matrix_d, &[sum]);
+        let after = self.multiply_add(module, matrix_d, [a, b, before]);
+        op(&mut module.code, OP_STORE, &[sum, after]);
+    }
+
+    fn multiply_add(&self, module: &mut Module, matrix_d: u32, operands: [u32; 3]) -> u32 {
+        let flags = self.operand_flags();
+        let mut operands = operands.to_vec();
+        operands.extend((flags != 0).then_some(flags));
+        module.result(OP_COOPERATIVE_MATRIX_MUL_ADD, matrix_d, &operands)
     }
 
     /// The Cooperative Matrix Operands: which operands are signed, and whether the sum saturates. They have to be those

@@ -66,12 +66,18 @@ pub(crate) struct Gemm {
     /// Products in a block
     #[arg(long, value_name = "B", default_value_t = 256)]
     pub(crate) block: usize,
-    /// Measure instead: how errors grow with n
+    /// Measure instead: how errors grow with n, or how fast and exact words are beside a library
     #[arg(long, value_enum, conflicts_with_all = ["a", "b", "c", "random"])]
     pub(crate) experiment: Option<Experiment>,
     /// The lengths of an experiment, as exponents of 2
     #[arg(long, value_name = "FIRST,LAST", value_parser = exponents, default_value = "9,20")]
     pub(crate) exponents: (u32, u32),
+    /// Rows and columns of the matrices of `yardstick`
+    #[arg(long, value_name = "N", default_value_t = 2048)]
+    pub(crate) size: usize,
+    /// How often `yardstick` times each way
+    #[arg(long, value_name = "COUNT", default_value_t = 7)]
+    pub(crate) rounds: usize,
     /// Also draw an experiment
     #[arg(long, value_name = "FILE.svg")]
     pub(crate) svg: Option<PathBuf>,
@@ -116,4 +122,6 @@ pub(crate) enum Accumulate {
 pub(crate) enum Experiment {
     /// Errors of words and accumulations against n, and what in the unit they come from
     Growth,
+    /// Words on the unit beside a library's product of f32 matrices: time and error
+    Yardstick,
 }

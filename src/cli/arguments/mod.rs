@@ -12,7 +12,7 @@ use std::{path::PathBuf, sync::LazyLock, time::Duration};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) use bench::{Bench, BenchData};
-pub(crate) use gemm::{Accumulate, Gemm, GemmMethod, WordRounding};
+pub(crate) use gemm::{Accumulate, Experiment, Gemm, GemmMethod, WordRounding};
 pub(crate) use models::{Distinguish, Eval, Identify, Inputs, Verify};
 pub(crate) use saved::{Compare, Explain, Schema, SchemaOf, TextFormat, Validate, View};
 pub(crate) use screen::{Screen, ScreenArguments};

@@ -145,6 +145,8 @@ macro_rules! entries {
     )*};
 }
 
+mod cublas;
+
 /// Says that this library is no driver of a GPU.
 #[unsafe(no_mangle)]
 extern "C" fn mxprobe_cuda_double() -> c_int {

@@ -18,29 +18,39 @@ const OP_BRANCH: u32 = 249;
 const OP_BRANCH_CONDITIONAL: u32 = 250;
 
 /// What every one of these shaders begins with: its module, entry point and buffers, and a loop to put steps in.
-struct Shader {
-    module: Module,
-    entry: Entry,
-    buffers: [Buffer; 4],
+pub(super) struct Shader {
+    pub(super) module: Module,
+    pub(super) entry: Entry,
+    pub(super) buffers: [Buffer; 4],
 }
 
 impl Shader {
-    fn new(components: [Component; 4]) -> Self {
+    /// With so many push constants, the first the number of steps.
+    pub(super) fn new(components: [Component; 4], constants: usize) -> Self {
         let mut module = Module::default();
         module.capability(SHADER);
         components.into_iter().for_each(|component| module.needs(component));
-        let entry = module.entry();
+        let entry = module.entry(constants);
         let buffers = module.buffers(components);
         Self { module, entry, buffers }
     }
 
+    /// The same, of cooperative matrices.
+    pub(super) fn of_matrices(components: [Component; 4], constants: usize) -> Self {
+        let mut shader = Self::new(components, constants);
+        shader.module.capability(COOPERATIVE_MATRIX);
+        shader.module.capability(VULKAN_MEMORY_MODEL);
+        shader.module.extension("SPV_KHR_cooperative_matrix");
+        shader
+    }
+
     /// Begins the function, with variables of these types; returns them, the number of the workgroup and the number of steps.
-    fn begin(&mut self, types: &[u32]) -> (Vec<u32>, u32, u32) {
+    pub(super) fn begin(&mut self, types: &[u32]) -> (Vec<u32>, u32, u32) {
         self.module.begin_with(&self.entry, types)
     }
 
     /// Does `step` so many times; `counter` is a variable for the count.
-    fn repeat(&mut self, counter: u32, steps: u32, step: impl FnOnce(&mut Module)) {
+    pub(super) fn repeat(&mut self, counter: u32, steps: u32, step: impl FnOnce(&mut Module)) {
         let (module, uint) = (&mut self.module, &self.entry.uint);
         let boolean = module.ty(OP_TYPE_BOOL, &[]);
         let [zero, one] = [module.constant(0), module.constant(1)];
@@ -78,7 +88,7 @@ impl Shader {
         self.module.result(OP_I_ADD, self.entry.uint, &[product, offset])
     }
 
-    fn end(self, invocations: u32, mode: Option<&Asked>) -> Vec<u32> {
+    pub(super) fn end(self, invocations: u32, mode: Option<&Asked>) -> Vec<u32> {
         self.module.finish(&self.entry, invocations, mode)
     }
 }
@@ -89,10 +99,7 @@ impl Kernel {
     /// row-major, the same for every workgroup; binding 3 gets the sums of workgroup after workgroup.
     pub(crate) fn resident_words(&self) -> Vec<u32> {
         let (m, n, k) = self.shape;
-        let mut shader = Shader::new(self.components);
-        shader.module.capability(COOPERATIVE_MATRIX);
-        shader.module.capability(VULKAN_MEMORY_MODEL);
-        shader.module.extension("SPV_KHR_cooperative_matrix");
+        let mut shader = Shader::of_matrices(self.components, 1);
         let [a, b, _, d] = self.components;
         let matrix_a = shader.module.matrix(a, m, k, USE_A);
         let matrix_b = shader.module.matrix(b, k, n, USE_B);
@@ -112,15 +119,10 @@ impl Kernel {
             let start = load(&mut shader, 2, matrix_d, at * m * n, stride_n);
             op(&mut shader.module.code, OP_STORE, &[*sum, start]);
         }
-        let flags = self.operand_flags();
         shader.repeat(variables[0], steps, |module| {
             for (at, sum) in variables[1..].iter().enumerate() {
-                let before = module.result(OP_LOAD, matrix_d, &[*sum]);
                 let count = OPERANDS as usize;
-                let mut operands = vec![of_a[at % count], of_b[at / count], before];
-                operands.extend((flags != 0).then_some(flags));
-                let after = module.result(OP_COOPERATIVE_MATRIX_MUL_ADD, matrix_d, &operands);
-                op(&mut module.code, OP_STORE, &[*sum, after]);
+                self.add_product(module, matrix_d, (of_a[at % count], of_b[at / count]), *sum);
             }
         });
         for (at, sum) in (0..SUMS).zip(&variables[1..]) {
@@ -135,7 +137,7 @@ impl Kernel {
 
 /// The same with `Fma` of GLSL.std.450 on f32: [`FMA_INVOCATIONS`] invocations a workgroup, [`FMA_SUMS`] sums each.
 pub(crate) fn fma() -> Vec<u32> {
-    let mut shader = Shader::new([Component::F32; 4]);
+    let mut shader = Shader::new([Component::F32; 4], 1);
     let float = shader.module.component(Component::F32);
     let uint = shader.entry.uint;
     let invocations = shader.module.invocations(&shader.entry);

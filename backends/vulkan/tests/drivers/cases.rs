@@ -5,13 +5,13 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use mxprobe_api::{
-    Backend, Clock, Decoded, Device, DeviceKind, Elements, Load, Operation, OperationId, Span, TileBatch, compute,
-    execute, time,
+    Backend, Clock, Decoded, Device, DeviceKind, Elements, Load, Operation, OperationId, Product, Span, TileBatch,
+    compute, execute, multiply, time,
 };
 use mxprobe_vulkan::{VulkanBackend, VulkanDevice};
 
 use crate::model::{Inputs, Random, lavapipe};
-use crate::scalars;
+use crate::{products, scalars};
 
 /// One case.
 pub(crate) struct Case {
@@ -84,6 +84,13 @@ pub(crate) fn all() -> Vec<Case> {
             ..case("missing_validation_layers_are_a_refusal", LAVAPIPE, Box::new(no_layers))
         },
         case("what_is_timed_is_what_is_computed", LAVAPIPE, Box::new(timed)),
+        case("whole_matrices_have_the_bits_of_tiles", LAVAPIPE, Box::new(|| products::agree(&device()))),
+        case(
+            "what_no_shader_of_whole_matrices_takes_is_left_to_tiles",
+            LAVAPIPE,
+            Box::new(|| products::others_are_left_to_tiles(&device())),
+        ),
+        Case { manual: true, ..case("speed_of_products", LAVAPIPE, Box::new(|| products::speed(&device()))) },
         Case { manual: true, ..case("speed", LAVAPIPE, Box::new(speed)) },
     ];
     for id in LAVAPIPE_CONFIGURATIONS {
@@ -426,6 +433,10 @@ fn validates(computes: bool) {
         assert_eq!(result.is_ok(), computes);
         if operation.id.c == operation.id.d {
             device.issued_when_timed(operation).unwrap();
+            let (a, b) = (Elements::zeros(operation.id.a, 100), Elements::zeros(operation.id.b, 100));
+            let c = Elements::zeros(operation.id.c, 100);
+            let product = Product { m: 10, n: 10, k: 10, a: &a, b: &b, c: &c };
+            assert_eq!(multiply(&device, operation, &product).is_ok(), computes);
             // A device that is not there writes no timestamps.
             for span in [Span::One, Span::All].into_iter().filter(|_| computes) {
                 let operands = TileBatch::zeros(operation, 3);

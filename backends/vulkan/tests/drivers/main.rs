@@ -8,6 +8,7 @@
 
 mod cases;
 mod model;
+mod products;
 mod scalars;
 
 use std::path::{Path, PathBuf};

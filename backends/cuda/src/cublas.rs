@@ -1,0 +1,171 @@
+//! cuBLAS, opened at run time and never linked: the yardstick of f32 products.
+
+use std::ffi::{CStr, OsString, c_int};
+use std::sync::Mutex;
+
+use cudarc::driver::{DevicePtr, DevicePtrMut};
+use libloading::Library as Opened;
+use mxprobe_api::{Elements, Error, Format, Library};
+
+use crate::session::{Session, called};
+
+/// The environment variable that names the library, by its file's path or its soname.
+const VARIABLE: &str = "MXPROBE_CUBLAS";
+
+/// The usual names, the latest first.
+const NAMES: &[&str] = if cfg!(target_os = "windows") {
+    &["cublas64_13.dll", "cublas64_12.dll", "cublas64_11.dll"]
+} else {
+    &["libcublas.so.13", "libcublas.so.12", "libcublas.so.11"]
+};
+
+const CREATE: &CStr = c"cublasCreate_v2";
+const DESTROY: &CStr = c"cublasDestroy_v2";
+const VERSION: &CStr = c"cublasGetVersion_v2";
+const SGEMM: &CStr = c"cublasSgemm_v2";
+
+/// `cublasHandle_t`: a pointer that only the library reads.
+type Handle = usize;
+/// `cublasStatus_t`; 0 is success.
+type Status = c_int;
+type Create = unsafe extern "C" fn(*mut Handle) -> Status;
+type Destroy = unsafe extern "C" fn(Handle) -> Status;
+type Version = unsafe extern "C" fn(Handle, *mut c_int) -> Status;
+/// Device pointers are addresses.
+type Sgemm = unsafe extern "C" fn(
+    Handle,
+    c_int,
+    c_int,
+    c_int,
+    c_int,
+    c_int,
+    *const f32,
+    u64,
+    c_int,
+    u64,
+    c_int,
+    *const f32,
+    u64,
+    c_int,
+) -> Status;
+
+/// `CUBLAS_OP_N`.
+const NOT_TRANSPOSED: c_int = 0;
+
+/// cuBLAS on a device: f32 in f32, unless the environment tells it to use TF32.
+pub(crate) struct Cublas {
+    name: String,
+    handle: Handle,
+    destroy: Destroy,
+    sgemm: Sgemm,
+    /// One product at a time.
+    session: Mutex<Session>,
+    /// What the functions are in; closed after them.
+    _library: Opened,
+}
+
+impl Drop for Cublas {
+    fn drop(&mut self) {
+        // SAFETY: the handle was created by this library and is used no more.
+        unsafe { (self.destroy)(self.handle) };
+    }
+}
+
+impl Cublas {
+    /// The library that the environment names; else the first of the usual names that opens.
+    ///
+    /// # Errors
+    /// [`Error::is_missing_driver`] with what was looked for; else what the library reports.
+    pub(crate) fn find(session: Session) -> Result<Self, Error> {
+        let (name, library) = match std::env::var_os(VARIABLE) {
+            Some(named) => open(&named)
+                .map(|library| (named.to_string_lossy().into_owned(), library))
+                .map_err(|error| Error::missing_driver(format!("no cuBLAS: {error}")))?,
+            None => NAMES
+                .iter()
+                .find_map(|name| Some(((*name).to_owned(), open(&OsString::from(*name)).ok()?)))
+                .ok_or_else(|| {
+                    let names = NAMES.join(", ");
+                    Error::missing_driver(format!("no cuBLAS: none of {names} opens; {VARIABLE} may name one"))
+                })?,
+        };
+        let lacks =
+            |symbol: &CStr| Error::missing_driver(format!("no cuBLAS: `{name}` has no {}", symbol.to_string_lossy()));
+        // SAFETY: these names stand for these functions since CUDA 4 (cublas_v2.h).
+        let (create, destroy, version, sgemm) = unsafe {
+            (
+                *library.get::<Create>(CREATE).map_err(|_| lacks(CREATE))?,
+                *library.get::<Destroy>(DESTROY).map_err(|_| lacks(DESTROY))?,
+                *library.get::<Version>(VERSION).map_err(|_| lacks(VERSION))?,
+                *library.get::<Sgemm>(SGEMM).map_err(|_| lacks(SGEMM))?,
+            )
+        };
+        session.context.bind_to_thread().map_err(called("cuCtxSetCurrent"))?;
+        let (mut handle, mut number) = (0, 0);
+        // SAFETY: the device's context is current, and the pointer is to a variable.
+        succeeded("cublasCreate", unsafe { create(&raw mut handle) })?;
+        // SAFETY: as above, and the handle was just created.
+        succeeded("cublasGetVersion", unsafe { version(handle, &raw mut number) })?;
+        let file = std::path::Path::new(&name).file_name().map_or(name.clone(), |file| file.display().to_string());
+        let name = format!("cuBLAS {} ({file})", release(number));
+        Ok(Self { name, handle, destroy, sgemm, session: Mutex::new(session), _library: library })
+    }
+}
+
+fn open(name: &OsString) -> Result<Opened, String> {
+    // SAFETY: cuBLAS's initialisers are made to be run so; a user who names another library runs that one's.
+    unsafe { Opened::new(name) }.map_err(|error| format!("`{}` does not open: {error}", name.to_string_lossy()))
+}
+
+/// 12.3.1 of 120301, and 11.4.2 of 11402 (cublas_api.h).
+fn release(number: c_int) -> String {
+    let major = if number < 100_000 { 1_000 } else { 10_000 };
+    format!("{}.{}.{}", number / major, number % major / 100, number % 100)
+}
+
+fn succeeded(call: &str, status: Status) -> Result<(), Error> {
+    if status == 0 { Ok(()) } else { Err(Error::driver(format!("{call} returned {status}"))) }
+}
+
+impl Library for Cublas {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn multiply(&self, sizes: (usize, usize, usize), a: &Elements, b: &Elements) -> Result<Elements, Error> {
+        let (m, n, k) = sizes;
+        if m == 0 || n == 0 || k == 0 {
+            return Ok(Elements::zeros(Format::F32, m * n));
+        }
+        let too_large = |_| Error::unsupported(format!("{m}×{n}×{k} is more than the library counts"));
+        let [wide_m, wide_n, wide_k] = [m, n, k].map(|size| c_int::try_from(size).map_err(too_large));
+        let (m, n, k) = (wide_m?, wide_n?, wide_k?);
+        let session = self.session.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        session.context.bind_to_thread().map_err(called("cuCtxSetCurrent"))?;
+        let (of_a, of_b) = (session.upload(a.bytes())?, session.upload(b.bytes())?);
+        let bytes = sizes.0 * sizes.1 * Format::F32.storage_bytes();
+        let mut of_d = session.upload(&vec![0xff; bytes])?;
+        let status = {
+            let ((a, _a), (b, _b)) = (of_a.device_ptr(&session.stream), of_b.device_ptr(&session.stream));
+            let (d, _d) = of_d.device_ptr_mut(&session.stream);
+            let (one, zero) = (1f32, 0f32);
+            let no = NOT_TRANSPOSED;
+            // The library's matrices are column-major: Dᵀ = Bᵀ·Aᵀ.
+            // SAFETY: the buffers hold k×n, m×k and m×n elements without gaps; the context is current; the default stream,
+            // which the library uses too, orders the copies and this.
+            unsafe { (self.sgemm)(self.handle, no, no, n, m, k, &raw const one, b, n, a, k, &raw const zero, d, n) }
+        };
+        succeeded("cublasSgemm", status)?;
+        Elements::from_bytes(Format::F32, session.download(&of_d, bytes)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn releases_are_written_as_people_write_them() {
+        assert_eq!([120_301, 130_000, 11_402].map(release), ["12.3.1", "13.0.0", "11.4.2"]);
+    }
+}

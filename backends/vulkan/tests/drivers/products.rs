@@ -1,0 +1,130 @@
+//! Whole matrices in one dispatch, against tiles that are multiplied one step along k after another.
+
+use std::time::Instant;
+
+use mxprobe_api::{Decoded, Device, Elements, Operation, Product, TileBatch, execute, multiply};
+use mxprobe_vulkan::VulkanDevice;
+
+use crate::model::{Inputs, Random};
+
+/// m, n and k; the last needs more workgroups than one dispatch has, across and down.
+const SIZES: [(usize, usize, usize); 6] =
+    [(1, 1, 1), (8, 8, 8), (9, 17, 20), (33, 5, 0), (40, 64, 31), (9, 8 * 65535 + 3, 9)];
+
+/// Operations whose D can be the next one's C.
+fn chained(device: &VulkanDevice) -> impl Iterator<Item = &Operation> {
+    device.operations().values().filter(|operation| operation.id.c == operation.id.d)
+}
+
+/// Matrices of any bits: one tile of the product's own size.
+fn drawn(random: &mut Random, operation: &Operation, (m, n, k): (usize, usize, usize), inputs: Inputs) -> TileBatch {
+    let mut whole = operation.id.clone();
+    (whole.shape.m, whole.shape.n, whole.shape.k) =
+        (u32::try_from(m).unwrap(), u32::try_from(n).unwrap(), u32::try_from(k.max(1)).unwrap());
+    let mut drawn = random.batch(&whole, 1, inputs);
+    if k == 0 {
+        (drawn.a, drawn.b) = (Elements::zeros(whole.a, 0), Elements::zeros(whole.b, 0));
+    }
+    drawn
+}
+
+/// D tile by tile: the path of a device that has no other.
+fn tile_by_tile(device: &VulkanDevice, operation: &Operation, product: &Product<'_>) -> Elements {
+    let (tile_m, tile_n, tile_k) = operation.id.shape.sizes();
+    let Product { m, n, k, a, b, c } = *product;
+    let corners: Vec<(usize, usize)> =
+        (0..m).step_by(tile_m).flat_map(|top| (0..n).step_by(tile_n).map(move |left| (top, left))).collect();
+    // Elements of a matrix that a tile has, with their places in both.
+    let inside = |(rows, columns): (usize, usize), (top, left): (usize, usize), (high, wide): (usize, usize)| {
+        (0..high.min(rows.saturating_sub(top))).flat_map(move |row| {
+            (0..wide.min(columns.saturating_sub(left)))
+                .map(move |column| (row * wide + column, (top + row) * columns + left + column))
+        })
+    };
+    let mut sums = TileBatch::zeros(operation, corners.len()).c;
+    for (tile, corner) in corners.iter().enumerate() {
+        for (to, from) in inside((m, n), *corner, (tile_m, tile_n)) {
+            sums.set(tile * tile_m * tile_n + to, c.get(from));
+        }
+    }
+    for first in (0..k.max(1)).step_by(tile_k) {
+        let mut batch = TileBatch::zeros(operation, corners.len());
+        batch.c = sums;
+        for (tile, (top, left)) in corners.iter().enumerate() {
+            for (to, from) in inside((m, k), (*top, first), (tile_m, tile_k)) {
+                batch.a.set(tile * tile_m * tile_k + to, a.get(from));
+            }
+            for (to, from) in inside((k, n), (first, *left), (tile_k, tile_n)) {
+                batch.b.set(tile * tile_k * tile_n + to, b.get(from));
+            }
+        }
+        sums = execute(device, operation, &batch).unwrap();
+    }
+    let mut d = Elements::zeros(operation.id.d, m * n);
+    for (tile, corner) in corners.iter().enumerate() {
+        for (to, from) in inside((m, n), *corner, (tile_m, tile_n)) {
+            d.set(from, sums.get(tile * tile_m * tile_n + to));
+        }
+    }
+    d
+}
+
+/// Whole matrices of any size give what the operations along k give one by one.
+pub(crate) fn agree(device: &VulkanDevice) {
+    let mut random = Random(11);
+    let is_nan = |d: &Elements, at: usize| matches!(d.format().decode(d.get(at)), Decoded::Nan { .. });
+    for operation in chained(device) {
+        for (m, n, k) in SIZES {
+            for inputs in [Inputs::Finite, Inputs::Any] {
+                let TileBatch { a, b, c, .. } = &drawn(&mut random, operation, (m, n, k), inputs);
+                let product = Product { m, n, k, a, b, c };
+                let whole = multiply(device, operation, &product).unwrap().expect("it multiplies whole matrices");
+                let tiles = tile_by_tile(device, operation, &product);
+                // Which of two NaNs comes through is up to the code that the driver made of each shader.
+                let other = (0..m * n)
+                    .find(|at| whole.get(*at) != tiles.get(*at) && !(is_nan(&whole, *at) && is_nan(&tiles, *at)));
+                if let Some(at) = other {
+                    let (row, column) = (at / n, at % n);
+                    let (got, wanted) = (whole.get(at), tiles.get(at));
+                    panic!("{} {m}×{n}×{k}: {got:#x} for {wanted:#x} in row {row}, column {column}", operation.id);
+                }
+            }
+        }
+    }
+}
+
+/// What cannot be chained, or has no tile of D, is left to the path tile by tile.
+pub(crate) fn others_are_left_to_tiles(device: &VulkanDevice) {
+    let operation = chained(device).next().expect("lavapipe has some");
+    let (a, b, c) =
+        (Elements::zeros(operation.id.a, 8), Elements::zeros(operation.id.b, 0), Elements::zeros(operation.id.c, 0));
+    let product = Product { m: 1, n: 0, k: 8, a: &a, b: &b, c: &c };
+    assert_eq!(multiply(device, operation, &product).unwrap(), None);
+}
+
+/// Both ways in turn.
+pub(crate) fn speed(device: &VulkanDevice) {
+    let mut random = Random(12);
+    for operation in chained(device) {
+        for size in [256, 512, 1024] {
+            let TileBatch { a, b, c, .. } = &drawn(&mut random, operation, (size, size, size), Inputs::Moderate);
+            let product = Product { m: size, n: size, k: size, a, b, c };
+            let mut best = [f64::INFINITY; 2];
+            for _ in 0..3 {
+                let start = Instant::now();
+                let whole = multiply(device, operation, &product).unwrap().expect("it multiplies whole matrices");
+                best[0] = best[0].min(start.elapsed().as_secs_f64());
+                let start = Instant::now();
+                let tiles = tile_by_tile(device, operation, &product);
+                best[1] = best[1].min(start.elapsed().as_secs_f64());
+                assert_eq!(whole, tiles);
+            }
+            let [whole, tiles] = best;
+            println!(
+                "{} n = {size}: {whole:.4} s whole, {tiles:.4} s by tiles, {:.1} times",
+                operation.id,
+                tiles / whole
+            );
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! Products in words on a unit beside the product of f32 matrices in a library of the same device: speed and error.
+
+use std::time::Instant;
+
+use mxprobe_api::{Elements, Error, Library, OperationId, multiply_with};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Interval, Matrix, Uniform, Unit, Variant, growth::algorithm, multiply, reference::Reference};
+
+/// How fast and how exact one way to multiply is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Way {
+    /// The way: `triple-bf16`, or the library's name.
+    pub name: String,
+    /// The operation; none of a library.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operation: Option<String>,
+    /// The shortest time from the f32 matrices to D: splitting, packing and threads are in it.
+    pub best_ns: u64,
+    /// The median of the times.
+    pub median_ns: u64,
+    /// 2·n³ over the shortest time, however many products of words it takes.
+    pub flop_per_s: f64,
+    /// max |D − A·B| / (|A|·|B|).
+    pub componentwise: f64,
+    /// ‖D − A·B‖ / ‖A·B‖, Frobenius.
+    pub normwise: f64,
+}
+
+/// Ways to multiply the same two matrices, one after another in every round.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Yardstick {
+    /// Rows and columns of A and B.
+    pub n: u64,
+    /// The seed of the elements.
+    pub seed: u32,
+    /// Where elements are drawn from.
+    pub interval: Interval,
+    /// How often each way was timed.
+    pub rounds: u64,
+    /// Why there is no library, where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_library: Option<String>,
+    /// The library first, then the words on the unit.
+    pub ways: Vec<Way>,
+}
+
+/// What is compared, and how often.
+#[derive(Clone, Copy, Debug)]
+pub struct Race {
+    /// Rows and columns of A and B.
+    pub n: usize,
+    /// The seed of the elements.
+    pub seed: u32,
+    /// Where elements are drawn from.
+    pub interval: Interval,
+    /// How often each way is timed, after once that is not.
+    pub rounds: usize,
+}
+
+/// Times each way on the same f32 matrices, in turn, and compares each D with compensated dot products.
+///
+/// `unit` opens the unit of an operation; variants without one are left out. `said` is told each finished round.
+///
+/// # Errors
+/// What the unit or the library reports.
+pub fn compare<'a>(
+    race: &Race,
+    library: Result<&dyn Library, Error>,
+    variants: &[Variant],
+    unit: &dyn Fn(&OperationId) -> Result<Unit<'a>, Error>,
+    said: &mut dyn FnMut(usize),
+) -> Result<Yardstick, Error> {
+    let &Race { n, seed, interval, rounds } = race;
+    let (low, high) = interval.ends();
+    let mut uniform = Uniform::new(seed);
+    let a = uniform.matrix(n, n, low, high, true);
+    let b = uniform.matrix(n, n, low, high, true);
+    let mut runners = Vec::new();
+    let no_library = match library {
+        Ok(library) => {
+            let operands = (a.exactly(mxprobe_api::Format::F32, "A")?, b.exactly(mxprobe_api::Format::F32, "B")?);
+            runners.push(Runner {
+                name: library.name(),
+                times_ns: Vec::new(),
+                d: None,
+                with: With::Library(library, operands),
+            });
+            None
+        }
+        Err(error) => Some(error.to_string()),
+    };
+    for variant in variants {
+        if let Some(id) = &variant.operation {
+            let with = With::Unit(unit(id)?, variant);
+            runners.push(Runner { name: &variant.name, times_ns: Vec::new(), d: None, with });
+        }
+    }
+    for round in 0..=rounds {
+        runners.iter_mut().try_for_each(|runner| runner.run(n, &a, &b))?;
+        said(round);
+    }
+    let reference = Reference::new(&a, &b);
+    let ways = runners.into_iter().map(|runner| runner.way(n, &reference)).collect();
+    Ok(Yardstick { n: n as u64, seed, interval, rounds: rounds as u64, no_library, ways })
+}
+
+enum With<'a> {
+    Library(&'a dyn Library, (Elements, Elements)),
+    Unit(Unit<'a>, &'a Variant),
+}
+
+struct Runner<'a> {
+    name: &'a str,
+    with: With<'a>,
+    times_ns: Vec<u64>,
+    d: Option<Elements>,
+}
+
+impl Runner<'_> {
+    fn run(&mut self, n: usize, a: &Matrix, b: &Matrix) -> Result<(), Error> {
+        let started = Instant::now();
+        let d = match &self.with {
+            With::Library(library, (a, b)) => multiply_with(*library, (n, n, n), a, b)?,
+            With::Unit(unit, variant) => multiply(unit, a, b, None, &algorithm(variant))?.d,
+        };
+        let taken_ns = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        // The first round warms up.
+        if self.d.replace(d).is_some() {
+            self.times_ns.push(taken_ns);
+        }
+        Ok(())
+    }
+
+    fn way(mut self, n: usize, reference: &Reference) -> Way {
+        self.times_ns.sort_unstable();
+        let (best_ns, median_ns) = (self.times_ns[0], self.times_ns[self.times_ns.len() / 2]);
+        let errors = reference.errors(&self.d.expect("at least two rounds ran"));
+        let operation = match &self.with {
+            With::Library(..) => None,
+            With::Unit(unit, _) => Some(unit.id().to_string()),
+        };
+        Way {
+            name: self.name.to_owned(),
+            operation,
+            best_ns,
+            median_ns,
+            flop_per_s: 2.0 * (n as f64).powi(3) / best_ns.max(1) as f64 * 1e9,
+            componentwise: errors.componentwise,
+            normwise: errors.normwise,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gemm::Accumulation;
+    use mxprobe_api::Format;
+    use mxprobe_sim::shipped;
+
+    /// A library that multiplies in f64 and rounds once.
+    struct Exact;
+
+    impl Library for Exact {
+        fn name(&self) -> &'static str {
+            "exact"
+        }
+
+        fn multiply(&self, (m, n, k): (usize, usize, usize), a: &Elements, b: &Elements) -> Result<Elements, Error> {
+            let value = |of: &Elements, at: usize| Format::F32.to_f64(of.get(at));
+            let dot = |at: usize| (0..k).map(|l| value(a, at / n * k + l) * value(b, l * n + at % n)).sum::<f64>();
+            Ok(Elements::from_bits(Format::F32, (0..m * n).map(|at| Format::F32.from_f64(dot(at)))))
+        }
+    }
+
+    #[test]
+    fn the_library_stands_beside_the_words_with_times_and_errors() {
+        let model = shipped().iter().find(|model| model.name == "amx").unwrap();
+        let id: OperationId = "amx.m16n16k32.f32.bf16.bf16.f32".parse().unwrap();
+        let of = |words| Variant {
+            name: format!("{words} words"),
+            operation: Some(id.clone()),
+            words,
+            accumulation: Accumulation::Unit,
+        };
+        let race = Race { n: 40, seed: 1, interval: Interval::Centred, rounds: 3 };
+        let unit = |id: &OperationId| Unit::model(model, id);
+        let found = compare(&race, Ok(&Exact), &[of(1), of(3)], &unit, &mut |_| ()).unwrap();
+        let names: Vec<&str> = found.ways.iter().map(|way| way.name.as_str()).collect();
+        assert_eq!(names, ["exact", "1 words", "3 words"]);
+        assert!(found.ways.iter().all(|way| way.best_ns > 0 && way.best_ns <= way.median_ns));
+        let [exact, one, three] = [0, 1, 2].map(|at: usize| found.ways[at].componentwise);
+        assert!(exact < 1e-7 && one > 1e-4 && three < 1e-6, "{exact} {one} {three}");
+        let alone = compare(&race, Err(Error::missing_driver("no BLAS")), &[of(1)], &unit, &mut |_| ()).unwrap();
+        assert_eq!((alone.no_library.as_deref(), alone.ways.len()), (Some("no BLAS"), 1));
+    }
+}
