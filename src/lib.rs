@@ -3,7 +3,7 @@
 //! A device computes batches of tiles ([`mxprobe_api`]); [`probes`] ask it questions and answer them with evidence,
 //! [`scalars`] those of IEEE 754 beside it;
 //! [`identify`] fits an executable model to what it answers and tries to break it; [`dots`] draws inputs and makes them
-//! simple; [`proof`] tells two models apart or proves them equal; [`gemm`] multiplies whole matrices; [`bench`]
+//! simple; [`proof`] tells two models apart or proves them equal; [`gemm`] multiplies whole matrices; [`mod@bench`]
 //! measures throughput; [`report`] holds what was learnt, [`plot`] draws it, and [`glossary`] says what its words mean. Nothing
 //! here knows a vendor.
 
