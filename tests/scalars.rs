@@ -281,3 +281,16 @@ fn another_direction_is_found_and_a_mode_that_is_not_kept_is_named() {
     assert_eq!(answers(Change::Nothing, &["rne"])["mode"], "false");
     assert_eq!(answers(Change::FlushResults, &["preserve"])["mode"], "false");
 }
+
+#[test]
+fn a_mode_that_is_not_kept_has_a_call_that_shows_it() {
+    for (change, word) in [(Change::TowardZero, "rne"), (Change::FlushResults, "preserve"), (Change::Nothing, "ftz")] {
+        let unit = Unit::new(change, &[word]);
+        let report = scalars::probe(&unit, &unit.scalars()[0], None);
+        let mode = report.finding("mode").unwrap();
+        assert!(mode.is(false), "{word}: {}", mode.statement);
+        let shown = &mode.evidence[0];
+        assert_eq!(shown.rivals[0].answer, word);
+        assert_ne!(shown.rivals[0].d, shown.d, "{word}");
+    }
+}

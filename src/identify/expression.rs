@@ -174,6 +174,29 @@ impl Expression {
         Self::Add(*adder, arguments.collect())
     }
 
+    /// Products that meet first, one of them rounded alone before: the two of them, the one that is not rounded first.
+    pub(super) fn begun(&self) -> Vec<(usize, usize)> {
+        let Self::Add(_, arguments) = self else { return Vec::new() };
+        if let [Self::Product(one), Self::Add(_, inner)] | [Self::Add(_, inner), Self::Product(one)] = &arguments[..]
+            && let [Self::Product(other)] = inner[..]
+        {
+            return vec![(*one, other)];
+        }
+        arguments.iter().flat_map(Self::begun).collect()
+    }
+
+    /// The same tree with two products in each other's place.
+    pub(super) fn exchanged(&self, one: usize, other: usize) -> Self {
+        match self {
+            Self::Product(k) if *k == one => Self::Product(other),
+            Self::Product(k) if *k == other => Self::Product(one),
+            Self::Add(adder, arguments) => {
+                Self::Add(*adder, arguments.iter().map(|argument| argument.exchanged(one, other)).collect())
+            }
+            leaf => leaf.clone(),
+        }
+    }
+
     /// As a model file has it, over adders of these names, for dots of `k` products.
     pub(super) fn text(&self, names: &[&str], k: usize) -> String {
         let plain = self.plain(names, &[]);

@@ -27,6 +27,8 @@ pub(super) enum Move {
     Alone(Vec<usize>),
     /// The same undone for one product.
     Together(usize),
+    /// Of which of two products is rounded alone before they meet.
+    Exchanged(usize, usize),
 }
 
 /// A change of one adder.
@@ -68,6 +70,10 @@ impl Move {
             }
             Self::Together(product) => {
                 changed.skeleton = Rc::new(changed.skeleton.together(*product));
+                return Some(changed);
+            }
+            Self::Exchanged(one, other) => {
+                changed.skeleton = Rc::new(changed.skeleton.exchanged(*one, *other));
                 return Some(changed);
             }
             Self::Adder(at, Change::As(other)) => {
@@ -135,11 +141,13 @@ pub(super) fn all(experiments: &Experiments<'_, '_>, hypothesis: &Hypothesis) ->
         moves.extend(orders.map(|order| Move::Turned(at, order)));
     }
     let products = hypothesis.skeleton.joining_one();
-    moves.extend(products.iter().map(|product| Move::Alone(vec![*product])));
+    // All of them first: of changes that explain as much the first is taken, and units treat their products alike.
     if products.len() > 1 {
-        moves.push(Move::Alone(products));
+        moves.push(Move::Alone(products.clone()));
     }
+    moves.extend(products.into_iter().map(|product| Move::Alone(vec![product])));
     moves.extend(hypothesis.skeleton.rounded_alone().into_iter().map(Move::Together));
+    moves.extend(hypothesis.skeleton.begun().into_iter().map(|(one, other)| Move::Exchanged(one, other)));
     moves
 }
 

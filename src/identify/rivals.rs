@@ -16,10 +16,11 @@ use crate::{
     probes::{Leaf, Subject},
 };
 
-/// Dots in which rivals are looked for: some for all of them, then more for each; and how many of those on which a rival
-/// differs are asked.
+/// Dots in which rivals are looked for, fewer where they are long: some for all of them, then more for each; and how many of
+/// those on which a rival differs are asked.
 const POOL: usize = 12_000;
 const AIMED: usize = 4_000;
+const LONG: usize = 36;
 const ASKED: usize = 3;
 
 /// A neighbour, and what inputs may tell it apart.
@@ -41,9 +42,11 @@ pub(super) fn splitting(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypo
     let all: Vec<usize> = (0..experiments.dots.len()).collect();
     let mut random = Random(seed_of(seed, 3));
     let aim = Aim::of(subject, hypothesis);
-    let mut shared = aim.dots(subject, &mut random, POOL / 3);
-    shared.extend(draw(subject.id(), seed_of(seed, 4), POOL / 3));
-    shared.extend(Sparse::new(subject.id(), seed_of(seed, 5)).take(POOL / 3));
+    let fewer = |count: usize| (count * LONG / (subject.k() + 4)).clamp(count / 8, count);
+    let (pool, aimed) = (fewer(POOL), fewer(AIMED));
+    let mut shared = aim.dots(subject, &mut random, pool / 3);
+    shared.extend(draw(subject.id(), seed_of(seed, 4), pool / 3));
+    shared.extend(Sparse::new(subject.id(), seed_of(seed, 5)).take(pool / 3));
     let shared = Pool::new(subject, shared, hypothesis);
     let mut found = Vec::new();
     for rival in neighbours(experiments, hypothesis) {
@@ -52,9 +55,9 @@ pub(super) fn splitting(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypo
         }
         let mut split = shared.split(subject, &rival.hypothesis);
         if split.is_empty() {
-            let mut aimed = aim.at(&rival).dots(subject, &mut random, AIMED);
-            aimed.extend(Sparse::new(subject.id(), random.bits()).take(AIMED));
-            split = Pool::new(subject, aimed, hypothesis).split(subject, &rival.hypothesis);
+            let mut dots = aim.at(&rival).dots(subject, &mut random, aimed);
+            dots.extend(Sparse::new(subject.id(), random.bits()).take(aimed));
+            split = Pool::new(subject, dots, hypothesis).split(subject, &rival.hypothesis);
         }
         found.extend(split);
     }

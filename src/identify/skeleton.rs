@@ -79,6 +79,17 @@ impl Skeleton {
         Self { plan: expression.plan(), expression, ..self.clone() }
     }
 
+    /// Pairs of products that meet first, one of them rounded alone before.
+    pub(super) fn begun(&self) -> Vec<(usize, usize)> {
+        self.expression.begun()
+    }
+
+    /// The same tree with two products in each other's place, which decides what NaN comes first.
+    pub(super) fn exchanged(&self, one: usize, other: usize) -> Self {
+        let expression = self.expression.exchanged(one, other);
+        Self { plan: expression.plan(), expression, ..self.clone() }
+    }
+
     /// The same sums with the arguments of one adder in another order, which decides what NaN comes first.
     pub(super) fn turned(&self, adder: usize, order: Order) -> Option<Self> {
         let expression = self.expression.turned(adder, order);

@@ -10,14 +10,27 @@ use super::{
 use crate::report::{Evidence, Finding};
 
 /// What was found of one function, for the questions after it.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Found {
     pub(super) function: ScalarFunction,
+    calls: Calls,
     /// Every reading that explains all calls; empty where none does.
     pub(super) readings: Vec<(Mode, Steps)>,
 }
 
+impl Found {
+    /// A call whose result another reading contradicts: what was computed, and what that reading says, under this name.
+    pub(super) fn against(&self, subject: &Subject<'_>, reading: (Mode, Steps), name: &str) -> Option<Evidence> {
+        let at = (0..self.calls.operands.len())
+            .find(|at| self.calls.expected(*at, reading).is_ok_and(|bits| bits != self.calls.results[*at]))?;
+        let rival = (name.to_owned(), self.calls.expected(at, reading).ok()?);
+        let about = format!("{name} would give other bits");
+        Some(subject.evidence(about, self.function, &self.calls.operands[at], self.calls.results[at], &[rival]))
+    }
+}
+
 /// Calls of a function, with the device's results.
+#[derive(Debug)]
 struct Calls {
     function: ScalarFunction,
     format: Format,
@@ -78,7 +91,7 @@ pub(super) fn ask(subject: &Subject<'_>) -> Result<(Vec<Finding>, Vec<Found>), E
             Some(first) => explained(subject, &calls, *first, &explain),
             None => unexplained(subject, &calls),
         });
-        found.push(Found { function: *function, readings: explain });
+        found.push(Found { function: *function, calls, readings: explain });
     }
     Ok((findings, found))
 }

@@ -21,6 +21,19 @@ fn is_met(word: &str, mode: Mode) -> Option<bool> {
     })
 }
 
+/// A reading's mode as a word asks for it.
+fn asked_for(word: &str, mode: Mode) -> Mode {
+    match word {
+        "rne" => Mode { rounding: Rounding::NearestEven, ..mode },
+        "rz" => Mode { rounding: Rounding::TowardZero, ..mode },
+        "rd" => Mode { rounding: Rounding::Down, ..mode },
+        "ru" => Mode { rounding: Rounding::Up, ..mode },
+        "ftz" => Mode { results: Subnormals::FlushAfterRounding, ..mode },
+        "daz" => Mode { daz: true, ..mode },
+        _ => Mode { daz: false, results: Subnormals::Keep, ..mode },
+    }
+}
+
 /// For each word of the mode, the functions that no reading of what they gave lets do as it asks.
 pub(super) fn ask(subject: &Subject<'_>, found: &[Found]) -> Finding {
     let words: Vec<&str> = subject.scalar.id.mode.iter().map(String::as_str).collect();
@@ -45,6 +58,13 @@ pub(super) fn ask(subject: &Subject<'_>, found: &[Found]) -> Finding {
     if against.is_empty() {
         return Finding::measured(PROBE, true.into(), format!("every function does as {} asks", checked.join(", ")));
     }
+    // For each word a call of the first function that does not follow it.
+    let shown = against.iter().filter_map(|(word, functions)| {
+        let found = found.iter().find(|found| Some(&found.function) == functions.first())?;
+        let (mode, steps) = *found.readings.first()?;
+        found.against(subject, (asked_for(word, mode), steps), word)
+    });
+    let shown = shown.collect();
     let words: Vec<String> = against
         .iter()
         .map(|(word, functions)| {
@@ -52,5 +72,5 @@ pub(super) fn ask(subject: &Subject<'_>, found: &[Found]) -> Finding {
             format!("{word} is not followed by {}", names.join(", "))
         })
         .collect();
-    Finding::measured(PROBE, false.into(), words.join("; "))
+    Finding::measured(PROBE, false.into(), words.join("; ")).with(shown)
 }
