@@ -28,6 +28,14 @@ pub(super) struct Experiments<'a, 's> {
     samples: Vec<Sample>,
 }
 
+/// Products of a dot from which on fewer dots are drawn.
+const LONG: usize = 32;
+
+/// As many dots of `k` products as are drawn where so many short ones would be: what they cost goes with their length.
+pub(super) fn fewer(count: usize, k: usize) -> usize {
+    (count * LONG / k).clamp(count / 8, count)
+}
+
 impl<'a, 's> Experiments<'a, 's> {
     pub(super) fn new(subject: &'a Subject<'s>, limit: Duration, allowed: u64) -> Self {
         let deadline = Instant::now() + limit;

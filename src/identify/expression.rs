@@ -174,15 +174,28 @@ impl Expression {
         Self::Add(*adder, arguments.collect())
     }
 
-    /// Products that meet first, one of them rounded alone before: the two of them, the one that is not rounded first.
+    /// Pairs of products that meet first, rounded alone before or not.
     pub(super) fn begun(&self) -> Vec<(usize, usize)> {
         let Self::Add(_, arguments) = self else { return Vec::new() };
-        if let [Self::Product(one), Self::Add(_, inner)] | [Self::Add(_, inner), Self::Product(one)] = &arguments[..]
-            && let [Self::Product(other)] = inner[..]
-        {
-            return vec![(*one, other)];
+        match &arguments[..] {
+            [one, other] => match (one.lone_product(), other.lone_product()) {
+                (Some(one), Some(other)) => vec![(one, other)],
+                _ => one.begun().into_iter().chain(other.begun()).collect(),
+            },
+            _ => arguments.iter().flat_map(Self::begun).collect(),
         }
-        arguments.iter().flat_map(Self::begun).collect()
+    }
+
+    /// The product that this is, rounded alone or not.
+    fn lone_product(&self) -> Option<usize> {
+        match self {
+            Self::Product(product) => Some(*product),
+            Self::Add(_, arguments) => match &arguments[..] {
+                [Self::Product(product)] => Some(*product),
+                _ => None,
+            },
+            _ => None,
+        }
     }
 
     /// The same tree with two products in each other's place.

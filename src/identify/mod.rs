@@ -455,8 +455,9 @@ impl Search<'_, '_> {
     /// Dots of every class, and as many of few terms at every distance.
     fn drawn(&self, seed: u64) -> Vec<Dot> {
         let id = self.subject().id();
-        let mut dots = draw(id, seed, self.effort.attack / 2);
-        dots.extend(Sparse::new(id, seed).take(self.effort.attack - dots.len()));
+        let count = experiments::fewer(self.effort.attack, self.subject().k());
+        let mut dots = draw(id, seed, count / 2);
+        dots.extend(Sparse::new(id, seed).take(count - dots.len()));
         dots
     }
 

@@ -27,7 +27,7 @@ pub(super) enum Move {
     Alone(Vec<usize>),
     /// The same undone for one product.
     Together(usize),
-    /// Of which of two products is rounded alone before they meet.
+    /// Two products that meet first, in each other's place.
     Exchanged(usize, usize),
 }
 

@@ -6,7 +6,7 @@ use mxprobe_api::{FloatEncoding, Format, Overflow, Rounding, Subnormals};
 use mxprobe_sim::{Adder, Below, Class, Exponent, Flush, Output, Sample, ZeroSign};
 
 use super::{
-    experiments::{Experiments, sample_of},
+    experiments::{Experiments, fewer, sample_of},
     hypothesis::{BELOWS, Hypothesis, ROUNDINGS},
     moves::{Change, Move},
     search::explained,
@@ -20,8 +20,9 @@ use crate::{
 /// those on which a rival differs are asked.
 const POOL: usize = 12_000;
 const AIMED: usize = 4_000;
-const LONG: usize = 36;
 const ASKED: usize = 3;
+/// Products that are treated otherwise than they are, each in a rival of its own.
+const OF_ONE_PRODUCT: usize = 12;
 
 /// A neighbour, and what inputs may tell it apart.
 struct Rival {
@@ -42,14 +43,13 @@ pub(super) fn splitting(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypo
     let all: Vec<usize> = (0..experiments.dots.len()).collect();
     let mut random = Random(seed_of(seed, 3));
     let aim = Aim::of(subject, hypothesis);
-    let fewer = |count: usize| (count * LONG / (subject.k() + 4)).clamp(count / 8, count);
-    let (pool, aimed) = (fewer(POOL), fewer(AIMED));
+    let (pool, aimed) = (fewer(POOL, subject.k()), fewer(AIMED, subject.k()));
     let mut shared = aim.dots(subject, &mut random, pool / 3);
     shared.extend(draw(subject.id(), seed_of(seed, 4), pool / 3));
     shared.extend(Sparse::new(subject.id(), seed_of(seed, 5)).take(pool / 3));
     let shared = Pool::new(subject, shared, hypothesis);
     let mut found = Vec::new();
-    for rival in neighbours(experiments, hypothesis) {
+    for rival in neighbours(experiments, hypothesis, &mut random) {
         if explained(experiments, &rival.hypothesis, &all, 0).is_none() {
             continue;
         }
@@ -102,8 +102,16 @@ impl Pool {
     }
 }
 
+/// Some of these, any of them.
+fn some(mut products: Vec<usize>, random: &mut Random) -> Vec<usize> {
+    while products.len() > OF_ONE_PRODUCT {
+        products.swap_remove(random.below(products.len()));
+    }
+    products
+}
+
 /// The nearest other choice of every value, both ways where it is a number.
-fn neighbours(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypothesis) -> Vec<Rival> {
+fn neighbours(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypothesis, random: &mut Random) -> Vec<Rival> {
     let mut moves: Vec<Move> = Vec::new();
     let Flush { a, b, c, .. } = hypothesis.flush;
     for flush in [
@@ -114,9 +122,9 @@ fn neighbours(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypothesis) ->
     ] {
         moves.push(Move::Flush(flush));
     }
-    let products = hypothesis.skeleton.joining_one();
-    moves.extend(products.into_iter().map(|product| Move::Alone(vec![product])));
-    moves.extend(hypothesis.skeleton.rounded_alone().into_iter().map(Move::Together));
+    let (joining, alone) = (hypothesis.skeleton.joining_one(), hypothesis.skeleton.rounded_alone());
+    moves.extend(some(joining, random).into_iter().map(|product| Move::Alone(vec![product])));
+    moves.extend(some(alone, random).into_iter().map(Move::Together));
     for (at, adder) in hypothesis.adders.iter().enumerate() {
         let mut changes = Vec::new();
         of_output(adder, &mut changes);

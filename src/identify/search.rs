@@ -275,8 +275,8 @@ pub(super) fn refine(
     best
 }
 
-/// Dots among those that are not explained, and among those that are, on which a change is tried; of the latter fewer where
-/// dots are long.
+/// Dots among those that are not explained, and among those that are, on which a change is tried; fewer where dots are
+/// long.
 const TRIED_WRONG: usize = 160;
 const TRIED_RIGHT: usize = 240;
 const TRIED_TERMS: usize = 4_800;
@@ -440,7 +440,7 @@ impl Trial {
         let from = if right.is_empty() { 0 } else { step * 37 % right.len() };
         let right: Vec<usize> = right[from..].iter().chain(&right[..from]).copied().collect();
         Self {
-            wrong: spread(wrong, TRIED_WRONG),
+            wrong: spread(wrong, TRIED_WRONG.min(TRIED_TERMS / (k + 4)).max(60)),
             right: spread(&right, TRIED_RIGHT.min(TRIED_TERMS / (k + 4)).max(60)),
         }
     }

@@ -79,7 +79,7 @@ impl Skeleton {
         Self { plan: expression.plan(), expression, ..self.clone() }
     }
 
-    /// Pairs of products that meet first, one of them rounded alone before.
+    /// Pairs of products that meet first, rounded alone before or not.
     pub(super) fn begun(&self) -> Vec<(usize, usize)> {
         self.expression.begun()
     }
