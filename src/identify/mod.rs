@@ -15,6 +15,7 @@ mod rivals;
 mod search;
 mod simplify;
 mod skeleton;
+mod tiles;
 mod verify;
 mod words;
 

@@ -1,0 +1,256 @@
+//! Tiles of random values, by the million.
+
+use mxprobe_api::{Elements, Error, Format, Operation, Specials, TileBatch};
+use mxprobe_sim::{Evaluator, Matrices};
+
+use crate::dots::Random;
+
+/// Elements of the operands of one batch.
+const ELEMENTS: usize = 1 << 20;
+/// The share of a batch that tiles of any bits have: nearly all of them hold a NaN, which hides the rest and is slow to
+/// model.
+const ANY: usize = 64;
+
+/// Tiles of random values: each of some tiles of A with each of as many tiles of B, so that the model sees one product of
+/// matrices.
+pub(super) struct Tiles {
+    pub(super) batch: TileBatch,
+    /// Tiles of A, one below another.
+    a: Pool,
+    /// Tiles of B, side by side.
+    b: Pool,
+    /// How many there are of each.
+    size: usize,
+}
+
+/// One side of a product, and its scales.
+struct Pool {
+    elements: Elements,
+    scales: Option<Elements>,
+}
+
+impl Tiles {
+    /// The tiles of one round: values about 1, of many sizes, or any bits.
+    pub(super) fn drawn(operation: &Operation, seed: u64, round: u64) -> Self {
+        let id = &operation.id;
+        let (m, n, k) = id.shape.sizes();
+        let spread = match round % 8 {
+            7 => Spread::Any,
+            1 | 5 => Spread::Wide,
+            3 => Spread::Large,
+            _ => Spread::Narrow,
+        };
+        let elements = if matches!(spread, Spread::Any) && !id.is_integer() { ELEMENTS / ANY } else { ELEMENTS };
+        let size = (elements / (m * k + k * n + m * n)).isqrt().max(1);
+        let mut random = Random(seed);
+        let mut some = TileBatch::zeros(operation, size);
+        fill(&mut some.a, &mut random, spread);
+        fill(&mut some.b, &mut random, spread);
+        for scale in [&mut some.scale_a, &mut some.scale_b].into_iter().flatten() {
+            fill(scale, &mut random, spread);
+        }
+        let mut batch = TileBatch::zeros(operation, size * size);
+        fill(&mut batch.c, &mut random, if round % 4 == 2 { Spread::Wide } else { spread });
+        each(&some.a, size, &mut batch.a);
+        all(&some.b, &mut batch.b);
+        if let (Some(from), Some(into)) = (&some.scale_a, &mut batch.scale_a) {
+            each(from, size, into);
+        }
+        if let (Some(from), Some(into)) = (&some.scale_b, &mut batch.scale_b) {
+            all(from, into);
+        }
+        let a = Pool { elements: some.a, scales: some.scale_a };
+        let b = Pool {
+            elements: side_by_side(&some.b, size, n),
+            scales: some.scale_b.map(|scales| side_by_side(&scales, size, n)),
+        };
+        Self { batch, a, b, size }
+    }
+
+    /// What the model gives for them.
+    pub(super) fn modelled(&self, operation: &Operation, evaluator: &Evaluator) -> Result<Elements, Error> {
+        let (m, n, k) = operation.id.shape.sizes();
+        let c = bands(&self.batch.c, self.size, |band| side_by_side(band, self.size, n));
+        let product = Matrices {
+            m: self.size * m,
+            n: self.size * n,
+            k,
+            a: &self.a.elements,
+            b: &self.b.elements,
+            c: &c,
+            scale_a: self.a.scales.as_ref(),
+            scale_b: self.b.scales.as_ref(),
+        };
+        let d = evaluator.multiply(&product, 1)?;
+        // From rows of the product to tiles: a row of the product holds one row of each tile of the band.
+        Ok(bands(&d, self.size, |band| side_by_side(band, m, n)))
+    }
+}
+
+/// Each of `size` tiles so many times in a row.
+fn each(tiles: &Elements, size: usize, into: &mut Elements) {
+    let one = tiles.bytes().len() / size;
+    for (at, tile) in into.bytes_mut().chunks_exact_mut(one.max(1)).enumerate() {
+        tile.copy_from_slice(&tiles.bytes()[at / size * one..][..one]);
+    }
+}
+
+/// All tiles again and again.
+fn all(tiles: &Elements, into: &mut Elements) {
+    into.bytes_mut().chunks_exact_mut(tiles.bytes().len().max(1)).for_each(|slot| slot.copy_from_slice(tiles.bytes()));
+}
+
+/// Blocks of rows of `n` elements, one block after another, as rows that hold a row of each block: the first rows, then the
+/// second rows.
+fn side_by_side(blocks: &Elements, count: usize, n: usize) -> Elements {
+    let mut found = Elements::zeros(blocks.format(), blocks.len());
+    let row = n * blocks.format().storage_bytes();
+    let rows = blocks.bytes().len() / row / count;
+    for (at, slot) in found.bytes_mut().chunks_exact_mut(row).enumerate() {
+        let (in_block, block) = (at / count, at % count);
+        slot.copy_from_slice(&blocks.bytes()[(block * rows + in_block) * row..][..row]);
+    }
+    found
+}
+
+/// Each of `count` equal parts changed.
+fn bands(elements: &Elements, count: usize, change: impl Fn(&Elements) -> Elements) -> Elements {
+    let format = elements.format();
+    let length = elements.bytes().len() / count;
+    let changed = elements.bytes().chunks_exact(length.max(1)).flat_map(|band| {
+        let band = Elements::from_bytes(format, band.to_vec()).expect("a band holds whole elements");
+        change(&band).bytes().to_vec()
+    });
+    Elements::from_bytes(format, changed.collect()).expect("as many elements as before")
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Spread {
+    /// Exponents from −4 to 3.
+    Narrow,
+    /// Exponents from −16 to 15; in formats of fewer, the lower half of them, subnormals with them.
+    Wide,
+    /// The same, but the upper half of finite exponents in formats of fewer.
+    Large,
+    /// Any bits.
+    Any,
+}
+
+/// Fills eight bytes at a time: random bits under a mask, plus the bits of the least exponent.
+fn fill(elements: &mut Elements, random: &mut Random, spread: Spread) {
+    let format = elements.format();
+    let (mask, base) = lane(format, spread);
+    let lanes = 8 / format.storage_bytes();
+    let repeat = |bits: u64| (0..lanes).fold(0, |all, lane| all | bits << (lane * 8 * format.storage_bytes()));
+    let (mask, base) = (repeat(mask), repeat(base));
+    let mut chunks = elements.bytes_mut().chunks_exact_mut(8);
+    for chunk in &mut chunks {
+        chunk.copy_from_slice(&((random.bits() & mask) + base).to_le_bytes());
+    }
+    let rest = chunks.into_remainder();
+    let last = ((random.bits() & mask) + base).to_le_bytes();
+    let length = rest.len();
+    rest.copy_from_slice(&last[..length]);
+}
+
+/// Which bits of one element are random, and what is added to them. No sum of the two is NaN or an infinity, unless any
+/// bits are wanted.
+fn lane(format: Format, spread: Spread) -> (u64, u64) {
+    let any = (format.mask(), 0);
+    let wanted = match spread {
+        Spread::Narrow => 3,
+        Spread::Wide | Spread::Large => 5,
+        Spread::Any => return any,
+    };
+    let Some(float) = format.as_float().filter(|float| float.specials != Specials::None) else { return any };
+    let bits = wanted.min(float.exponent_bits - 1);
+    let below = float.fraction_bits + float.unread_bits;
+    let fraction = (1u64 << below) - 1;
+    let sign = if float.is_signed() { 1 << (format.bits() - 1) } else { 0 };
+    let exponents = ((1u64 << bits) - 1) << below;
+    let least = match spread {
+        _ if bits == wanted => (float.bias - (1 << (bits - 1))).max(0).cast_unsigned().into(),
+        Spread::Large => (1u64 << bits) - 1,
+        // Where −0 is the code of NaN, not from 0 on.
+        _ => u64::from(float.specials == Specials::NegativeZeroNan),
+    };
+    (sign | exponents | fraction, least << below)
+}
+
+#[cfg(test)]
+mod tests {
+    use mxprobe_api::{Decoded, OperationId, execute};
+    use mxprobe_sim::ModelDevice;
+
+    use super::*;
+
+    #[test]
+    fn random_values_lie_where_they_are_meant_to() {
+        for format in [Format::F16, Format::BF16, Format::F32, Format::F64, Format::TF32, Format::E4M3, Format::E5M2] {
+            let mut elements = Elements::zeros(format, 999);
+            fill(&mut elements, &mut Random(3), Spread::Narrow);
+            for bits in elements.iter() {
+                match format.decode(bits) {
+                    Decoded::Finite { exponent, .. } => assert!((-4..=3).contains(&exponent), "{format} {bits:#x}"),
+                    other => panic!("{format} {bits:#x} is {other:?}"),
+                }
+            }
+            assert!(elements.iter().collect::<std::collections::HashSet<_>>().len() > 60, "{format}");
+        }
+    }
+
+    #[test]
+    fn any_bits_stay_within_the_width_of_narrow_formats() {
+        for format in Format::ALL {
+            let mut elements = Elements::zeros(format, 77);
+            fill(&mut elements, &mut Random(3), Spread::Any);
+            assert!(elements.iter().all(|bits| bits <= format.mask()), "{format}");
+        }
+    }
+
+    #[test]
+    fn finite_values_are_what_all_but_one_spread_gives() {
+        for format in Format::ALL.into_iter().filter(|format| format.as_float().is_some()) {
+            for spread in [Spread::Narrow, Spread::Wide, Spread::Large] {
+                let mut elements = Elements::zeros(format, 999);
+                fill(&mut elements, &mut Random(5), spread);
+                let finite = |bits| matches!(format.decode(bits), Decoded::Finite { .. } | Decoded::Zero { .. });
+                assert!(elements.iter().all(finite), "{format} {spread:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn both_ends_of_f16_are_reached() {
+        let exponents = |spread| {
+            let mut elements = Elements::zeros(Format::F16, 4_000);
+            fill(&mut elements, &mut Random(7), spread);
+            elements.iter().map(|bits| bits >> 10 & 31).collect::<std::collections::BTreeSet<u64>>()
+        };
+        assert_eq!(exponents(Spread::Wide), (0..16).collect());
+        assert_eq!(exponents(Spread::Large), (15..31).collect());
+    }
+
+    #[test]
+    fn the_product_of_all_pairs_is_the_tiles_one_by_one() {
+        for (model, id) in [
+            ("fma-chain", "dot.m1n1k16.f32.bf16.bf16.f32"),
+            ("amx", "amx.m16n16k32.f32.bf16.bf16.f32"),
+            ("v100", "mma.m8n8k4.f32.f16.f16.f32"),
+            ("amx", "amx.m16n16k64.s32.s8.u8.s32"),
+            ("rtx5090", "mma.m16n8k64.f32.e2m1.e2m1.f32.block16.ue4m3"),
+        ] {
+            let id: OperationId = id.parse().unwrap();
+            let model = mxprobe_sim::load(model).unwrap();
+            let operation = Operation::new(id, "warp");
+            let evaluator = Evaluator::new(&model, &operation.id).unwrap();
+            let reference = ModelDevice::new(model);
+            for round in [0, 1, 2, 3, 7] {
+                let tiles = Tiles::drawn(&operation, 11 + round, round);
+                let one_by_one = execute(&reference, &operation, &tiles.batch).unwrap();
+                let modelled = tiles.modelled(&operation, &evaluator).unwrap();
+                assert!(one_by_one.bytes() == modelled.bytes(), "{} round {round}", operation.id);
+            }
+        }
+    }
+}
