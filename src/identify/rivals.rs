@@ -10,6 +10,7 @@ use super::{
     hypothesis::{BELOWS, Hypothesis, ROUNDINGS},
     moves::{Change, Move},
     search::explained,
+    skeleton::Role,
 };
 use crate::{
     dots::{Dot, Random, Sparse, draw, seed_of},
@@ -242,8 +243,8 @@ struct Aim {
     anywhere: bool,
     /// Products that c meets in one step: for each node where it comes in.
     beside_c: Vec<Vec<usize>>,
-    /// Fraction bits of d.
-    fraction_bits: i32,
+    /// Fraction bits to which the unit rounds d.
+    fraction_bits: u32,
 }
 
 impl Aim {
@@ -254,7 +255,7 @@ impl Aim {
             beside_c: hypothesis.skeleton.nodes().iter().filter_map(|node| beside_c(node)).collect(),
             nodes: hypothesis.skeleton.nodes(),
             anywhere: true,
-            fraction_bits: subject.id().d.fraction_bits().cast_signed(),
+            fraction_bits: rounded_to(hypothesis).unwrap_or_else(|| subject.id().d.fraction_bits()),
         }
     }
 
@@ -279,28 +280,50 @@ impl Aim {
         (0..count).map(|_| self.tie(subject, random).unwrap_or_else(|| self.dot(subject, random, &leaves))).collect()
     }
 
-    /// c a power of two, a product of a few half units in the last place of a result near it, and a product where something is
-    /// decided: a tie, or what a lost bit makes one. Every third dot; `None` in the other cases and where no c is met.
+    /// A tie, or what a lost bit makes one, and a term where something is decided. The tie is c or a product alone, where
+    /// they have bits enough, or c and a product of a few half units in the last place of a result near it. Every third dot;
+    /// `None` in the other cases and where c meets too few products.
     fn tie(&self, subject: &Subject<'_>, random: &mut Random) -> Option<Dot> {
         if random.below(3) > 0 || self.beside_c.is_empty() {
             return None;
         }
         let id = subject.id();
-        let products = &self.beside_c[random.below(self.beside_c.len())];
-        let first = random.below(products.len());
-        let second = (first + 1 + random.below(products.len() - 1)) % products.len();
+        let mut products = self.beside_c[random.below(self.beside_c.len())].clone();
+        let mut next = |random: &mut Random| {
+            let left = products.len();
+            (left > 0).then(|| products.swap_remove(random.below(left)))
+        };
         let top = self.centres[random.below(self.centres.len())] + random.between(-3, 3);
+        let half = top - self.fraction_bits.cast_signed() - 1;
+        let below = top - self.depths[random.below(self.depths.len())] - random.between(-2, 2);
+        let small = 4 + random.bits() % 4;
         let mut dot = subject.zeros();
-        dot.c = power(id.c, random.flip(), 1, top);
-        let half = top - self.fraction_bits - 1 - i32::from(random.flip());
-        let deep = top - self.depths[random.below(self.depths.len())] - random.between(-2, 2);
-        for (at, significand, exponent) in
-            [(first, [1, 3][random.below(2)], half), (second, 4 + random.bits() % 4, deep - 2)]
-        {
-            let of_b = exponent / 2 + random.between(-2, 2);
-            dot.a[products[at]] = power(id.a, random.flip(), significand, exponent - of_b);
-            dot.b[products[at]] = power(id.b, false, 1, of_b);
+        let put = |dot: &mut Dot, random: &mut Random, at: usize, (of_a, of_b): (u64, u64), exponent: i32| {
+            let exponent_b = exponent / 2 + random.between(-2, 2);
+            dot.a[at] = power(id.a, random.flip(), of_a, exponent - exponent_b);
+            dot.b[at] = power(id.b, false, of_b, exponent_b);
+        };
+        let factors = random.flip().then(|| factors(id.a, id.b, self.fraction_bits + 2, random)).flatten();
+        if let Some(factors) = factors {
+            let tied = next(random)?;
+            put(&mut dot, random, tied, factors, half);
+            match next(random).filter(|_| random.flip()) {
+                Some(deep) => put(&mut dot, random, deep, (small, 1), below - 2),
+                None => dot.c = power(id.c, random.flip(), small, below - 2),
+            }
+            return Some(dot);
         }
+        let deep = next(random)?;
+        if id.c.fraction_bits() > self.fraction_bits {
+            let significand = 2 << self.fraction_bits | random.bits() & ((2 << self.fraction_bits) - 1) | 1;
+            dot.c = power(id.c, random.flip(), significand, half);
+        } else {
+            let second = next(random)?;
+            dot.c = power(id.c, random.flip(), 1, top);
+            let (halves, lower) = ([1, 3][random.below(2)], i32::from(random.flip()));
+            put(&mut dot, random, second, (halves, 1), half + 1 - lower);
+        }
+        put(&mut dot, random, deep, (small, 1), below - 2);
         Some(dot)
     }
 
@@ -337,13 +360,36 @@ impl Aim {
     }
 }
 
-/// The products that c, or what holds it, meets in a node, if there are two.
+/// The products that c, or what holds it, meets in a node, if there are any.
 fn beside_c(node: &[Vec<Leaf>]) -> Option<Vec<usize>> {
     node.iter().any(|part| part.contains(&Leaf::C)).then_some(())?;
     let others = node.iter().filter(|part| !part.contains(&Leaf::C)).flatten();
     let products: Vec<usize> =
         others.filter_map(|leaf| if let Leaf::Product(k) = leaf { Some(*k) } else { None }).collect();
-    (products.len() > 1).then_some(products)
+    (!products.is_empty()).then_some(products)
+}
+
+/// Fraction bits to which the adder rounds that gives d.
+fn rounded_to(hypothesis: &Hypothesis) -> Option<u32> {
+    let root = hypothesis.skeleton.roles.iter().position(|role| *role == Role::Root)?;
+    match hypothesis.adders[root].output {
+        Output::Float { fraction_bits, .. } => Some(fraction_bits),
+        _ => None,
+    }
+}
+
+/// Odd significands whose product has so many bits; `None` where none have.
+fn factors(a: Format, b: Format, bits: u32, random: &mut Random) -> Option<(u64, u64)> {
+    let (most_a, most_b) = (a.fraction_bits() + 1, b.fraction_bits() + 1);
+    let least = bits.saturating_sub(most_b).max(1);
+    // Two numbers of x and y bits have a product of x + y bits or of one less.
+    (0..16).find_map(|_| {
+        let of_a = least + u32::try_from(random.below((most_a + 1).checked_sub(least)? as usize)).ok()?;
+        let of_b = (bits + u32::from(random.flip())).checked_sub(of_a).filter(|of_b| (1..=most_b).contains(of_b))?;
+        let mut odd = |bits: u32| 1 << (bits - 1) | random.bits() & ((1 << (bits - 1)) - 1) | 1;
+        let (of_a, of_b): (u64, u64) = (odd(of_a), odd(of_b));
+        (u128::from(of_a) * u128::from(of_b)).checked_ilog2().filter(|top| top + 1 == bits).map(|_| (of_a, of_b))
+    })
 }
 
 /// The bits of ±significand·2^exponent, as near as the format comes.
