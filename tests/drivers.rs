@@ -15,11 +15,12 @@ use serde_json::Value;
 
 type Case = fn(&Path) -> Result<(), Failed>;
 
-const CASES: [(&str, Case); 8] = [
+const CASES: [(&str, Case); 9] = [
     ("lavapipe_is_found_to_add_rounded_products_in_order_and_c_last", findings),
     ("lavapipe_f16_equals_the_llvmpipe_model_on_a_million_dots", |run| equal(run, "coopmat.m8n8k8.f16.f16.f16.f16")),
     ("lavapipe_f32_equals_the_llvmpipe_model_on_a_million_dots", |run| equal(run, "coopmat.m8n8k8.f32.f16.f16.f32")),
     ("whole_matrices_on_lavapipe_have_the_bits_of_the_llvmpipe_model", products),
+    ("lavapipe_is_identified_up_to_the_bits_of_its_nan", identified),
     ("a_device_that_writes_nothing_is_reported_as_such_and_shows_its_instruction", nothing_written),
     ("a_missing_driver_is_one_error_and_exit_code_3", no_driver),
     ("a_device_without_matrix_units_is_asked_about_its_scalars", no_matrices),
@@ -232,6 +233,37 @@ fn products(run: &Path) -> Result<(), Failed> {
         if driver != product(Command::new(env!("CARGO_BIN_EXE_mxprobe")), "sim:llvmpipe")? {
             return Err(format!("{id}, m,n,k = {sizes}, {words} words: driver and model differ").into());
         }
+    }
+    Ok(())
+}
+
+/// Which of two NaN lavapipe keeps depends on the place in the tile: every operation is identified if any NaN will do, and a
+/// million dots of each have the bits of the model written; bit by bit it is said that NaN are what is in the way.
+fn identified(run: &Path) -> Result<(), Failed> {
+    let folder = tempfile::tempdir()?;
+    let model = folder.path().join("lavapipe.toml");
+    let said = |arguments: &[&str], code: i32| -> Result<String, Failed> {
+        let mut command = command(run, "lavapipe");
+        let output = command.args(arguments).args(["--device", "vulkan:0", "-q"]).output()?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        if output.status.code() == Some(code) {
+            return Ok(text);
+        }
+        Err(format!("{arguments:?}: {}: {text}{}", output.status, String::from_utf8_lossy(&output.stderr)).into())
+    };
+    let path = model.to_str().expect("a temporary folder's name is text");
+    let f32 = ["--op", "coopmat.m8n8k8.f32.f16.f16.f32"];
+    let bits = said(&[&["identify", "--out", path], &f32[..]].concat(), 1)?;
+    if !bits.contains("`--nan any`") {
+        return Err(format!("no hint in {bits}").into());
+    }
+    let any = said(&["identify", "--out", path, "--nan", "any"], 0)?;
+    if !any.contains("6 of 6 operations identified") {
+        return Err(any.into());
+    }
+    let verified = said(&["verify", "--model", path, "--nan", "any", "--count", "1000000"], 0)?;
+    if verified.matches("no mismatch").count() != 6 || !verified.contains("NaN of other bits") {
+        return Err(verified.into());
     }
     Ok(())
 }

@@ -12,9 +12,9 @@ use std::{
     time::Instant,
 };
 
-use mxprobe::identify::{Comparison, Effort, Identification, Outcome, identify, model_of, verify};
+use mxprobe::identify::{Comparison, Effort, Identification, NanBits, Outcome, identify, model_of, verify};
 use mxprobe_api::{Device, DeviceInfo, Elements, Error, Operation, OperationId, OperationSet, TileBatch};
-use mxprobe_sim::{Model, ModelDevice, load, shipped};
+use mxprobe_sim::{Basis, Model, ModelDevice, load, shipped};
 
 use units::{invented, operations};
 
@@ -38,7 +38,7 @@ fn recover(model: &Model, id: &OperationId) -> Result<Identification, String> {
     };
     let pair = (arithmetic.clone(), operation.clone());
     let copy = model_of(device.info(), "copy", "a test", &[pair]).map_err(|error| format!("{name}: {error}"))?;
-    let comparison = Comparison { count: 250_000, seed: 77 };
+    let comparison = Comparison { count: 250_000, seed: 77, nan: NanBits::Bits };
     let compared = verify(&device, operation, &copy, comparison, &|_| ()).map_err(|error| error.to_string())?;
     if compared.mismatches > 0 {
         return Err(format!(
@@ -275,4 +275,28 @@ fn repeatable_results_that_no_sum_explains_are_reported_with_the_simplest_input(
     });
     let Outcome::Outside { evidence, explained, of, .. } = &found.outcome else { panic!("{:?}", found.outcome) };
     assert!(evidence.is_some() && explained < of && *explained * 2 > *of, "{explained} of {of}");
+}
+
+#[test]
+fn nan_whose_bits_follow_no_rule_are_outside_unless_any_nan_will_do() {
+    let inner = ModelDevice::new(load("a100").unwrap());
+    // The bits of a NaN follow from those of c, by no rule that a model file knows.
+    let change = |_: u64, batch: &TileBatch, at: usize, d: u64| {
+        if d & 0x7fff_ffff > 0x7f80_0000 { d ^ (batch.c.get(at).wrapping_mul(0x9e37_79b9) & 0xffff) } else { d }
+    };
+    let device = Strange { inner, calls: AtomicU64::new(0), change };
+    let id: OperationId = "mma.m16n8k8.f32.f16.f16.f32".parse().unwrap();
+    let operation = &device.operations()[&id];
+    let effort = Effort { terms: 200_000_000, ..Effort::default() };
+    let by_bits = identify(&device, operation, effort, &|_| ()).unwrap();
+    assert!(matches!(by_bits.outcome, Outcome::Outside { only_nan: true, .. }), "{:?}", by_bits.outcome);
+    let effort = Effort { nan: NanBits::Any, ..Effort::default() };
+    let found = identify(&device, operation, effort, &|_| ()).unwrap();
+    let pair = (found.arithmetic().expect("all but NaN is an A100's").clone(), operation.clone());
+    let copy = model_of(device.info(), "copy", "a test", &[pair]).unwrap();
+    assert!(copy.adders.iter().all(|adder| adder.provenance.of("nan").basis == Basis::Assumed));
+    let comparison = Comparison { count: 250_000, seed: 77, nan: NanBits::Any };
+    let compared = verify(&device, operation, &copy, comparison, &|_| ()).unwrap();
+    assert_eq!(compared.mismatches, 0, "{:?}", compared.evidence);
+    assert!(compared.other_nan > 100, "{}", compared.other_nan);
 }

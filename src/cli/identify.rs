@@ -6,7 +6,7 @@ use std::{
 };
 
 use mxprobe::{
-    identify::{self, Arithmetic, Effort, Outcome as Ending, disagreements, equals, model_of, parameters},
+    identify::{self, Arithmetic, Effort, NanBits, Outcome as Ending, disagreements, equals, model_of, parameters},
     report::{
         Host, IDENTIFICATION_SCHEMA, IdentificationOutcome, IdentificationReport, IdentifiedOperation, Time, Tool,
     },
@@ -57,6 +57,7 @@ pub(crate) fn identify(arguments: &Identify, screen: Screen) -> Outcome {
             device: target.selector.clone(),
             operations,
             seed: inputs.seed,
+            nan: arguments.nan,
         };
         let mut lost = Vec::new();
         let mut hear = |id: &OperationId, reason: &str| {
@@ -71,7 +72,7 @@ pub(crate) fn identify(arguments: &Identify, screen: Screen) -> Outcome {
         interrupted
     } else {
         let device = target.entry.open(&target.selector).map_err(Failure::no_device)?;
-        identify_each(device.as_ref(), &ids, inputs.seed, &mut |answer| {
+        identify_each(device.as_ref(), &ids, (inputs.seed, arguments.nan), &mut |answer| {
             take(clone_of(answer))?;
             Ok(())
         })?;
@@ -88,6 +89,7 @@ pub(crate) fn identify(arguments: &Identify, screen: Screen) -> Outcome {
         host: Host::this(),
         device: target.listed.device.clone(),
         model: model.map(|()| arguments.out.display().to_string()),
+        nan: arguments.nan,
         operations: found,
     };
     match inputs.format {
@@ -110,11 +112,11 @@ fn code(report: &IdentificationReport) -> u8 {
     }
 }
 
-/// Identifies operations in their order.
+/// Identifies operations in their order, with inputs drawn from a seed, and NaN of any bits alike or not.
 pub(crate) fn identify_each(
     device: &dyn Device,
     operations: &[OperationId],
-    seed: u64,
+    (seed, nan): (u64, NanBits),
     answer: &mut dyn FnMut(&Answer) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     for id in operations {
@@ -127,7 +129,8 @@ pub(crate) fn identify_each(
             // Whoever stopped listening is noticed at the next answer.
             let _ = (words.borrow_mut())(&Answer::Progress(format!("  {text}")));
         };
-        let found = operation.and_then(|operation| one(device, operation, seed, &progress, start));
+        let found = operation
+            .and_then(|operation| one(device, operation, Effort { seed, nan, ..Effort::default() }, &progress, start));
         let lost = found.as_ref().is_err_and(|error| error.is_device_lost());
         let found = found.unwrap_or_else(|error| failed(id, &error.to_string(), start.elapsed()));
         answer(&Answer::Identified(Box::new(found)))?;
@@ -142,11 +145,10 @@ pub(crate) fn identify_each(
 fn one(
     device: &dyn Device,
     operation: &Operation,
-    seed: u64,
+    effort: Effort,
     progress: &dyn Fn(&str),
     start: Instant,
 ) -> Result<IdentifiedOperation, Error> {
-    let effort = Effort { seed, ..Effort::default() };
     let found = identify::identify(device, operation, effort, progress)?;
     let mut record = IdentifiedOperation {
         id: operation.id.clone(),
@@ -176,8 +178,8 @@ fn one(
             let pair = (arithmetic.clone(), operation.clone());
             let model = model_of(device.info(), "identified", "this run", &[pair])?;
             progress("comparing with known models and with the probes");
-            record.equals = equals(arithmetic, seed)?;
-            record.disagreements = disagreements(device, operation, &model);
+            record.equals = equals(arithmetic, effort.seed, effort.nan)?;
+            record.disagreements = disagreements(device, operation, &model, effort.nan);
             record.model = Some(model.to_toml());
         }
         Ending::Unrepeatable { what, evidence } => {
@@ -185,9 +187,10 @@ fn one(
             record.reason = Some(what.clone());
             record.evidence = evidence.iter().cloned().collect();
         }
-        Ending::Outside { evidence, nearest, explained, of } => {
+        Ending::Outside { evidence, nearest, explained, of, only_nan } => {
             record.outcome = IdentificationOutcome::Outside;
-            record.reason = Some("nothing that a model file can say explains every dot".into());
+            let nan = if *only_nan { NanBits::HINT } else { "" };
+            record.reason = Some(format!("nothing that a model file can say explains every dot{nan}"));
             describe(&mut record, nearest);
             record.evidence = evidence.iter().cloned().collect();
             (record.explained, record.tested) = (Some(*explained as u64), *of as u64);
@@ -287,11 +290,13 @@ fn text(operation: &IdentifiedOperation, screen: Screen) -> String {
     let mut line = |words: String| lines.push(format!("  {words}"));
     match operation.outcome {
         IdentificationOutcome::Identified => line("identified".into()),
-        IdentificationOutcome::Outside => line(format!(
-            "outside of what a model can say: the nearest candidate explains {} of {} dots",
-            operation.explained.unwrap_or(0),
-            operation.tested
-        )),
+        IdentificationOutcome::Outside => line(
+            format!(
+                "outside of what a model can say: the nearest candidate explains {} of {} dots",
+                operation.explained.unwrap_or(0),
+                operation.tested
+            ) + operation.reason.as_deref().and_then(|reason| reason.find(';').map(|at| &reason[at..])).unwrap_or(""),
+        ),
         IdentificationOutcome::Unrepeatable => {
             line(format!("not repeatable: {}", operation.reason.as_deref().unwrap_or("")))
         }

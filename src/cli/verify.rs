@@ -54,6 +54,7 @@ pub(crate) fn verify(arguments: &Verify, screen: Screen) -> Outcome {
             model: arguments.model.clone(),
             count: arguments.count,
             seed: inputs.seed,
+            nan: arguments.nan,
         };
         let mut lost = Vec::new();
         let mut hear = |id: &OperationId, reason: &str| {
@@ -68,7 +69,7 @@ pub(crate) fn verify(arguments: &Verify, screen: Screen) -> Outcome {
         interrupted
     } else {
         let device = target.entry.open(&target.selector).map_err(Failure::no_device)?;
-        let comparison = Comparison { count: arguments.count, seed: inputs.seed };
+        let comparison = Comparison { count: arguments.count, seed: inputs.seed, nan: arguments.nan };
         verify_each(device.as_ref(), &ids, &model, comparison, &mut |answer| {
             take(match answer {
                 Answer::Verified(operation) => Answer::Verified(operation.clone()),
@@ -89,6 +90,7 @@ pub(crate) fn verify(arguments: &Verify, screen: Screen) -> Outcome {
         host: Host::this(),
         device: target.listed.device.clone(),
         model: arguments.model.clone(),
+        nan: arguments.nan,
         operations: found,
     };
     if inputs.format == Printed::Json {
@@ -162,6 +164,7 @@ fn failed(id: &OperationId, reason: &str) -> VerifiedOperation {
         id: id.clone(),
         dots: 0,
         mismatches: 0,
+        other_nan: 0,
         evidence: Vec::new(),
         failed: Some(reason.to_owned()),
         duration_ns: 0,
@@ -173,7 +176,13 @@ pub(crate) fn text(operation: &VerifiedOperation) -> String {
     let seconds = Duration::from_nanos(operation.duration_ns).as_secs_f64();
     let mut lines = vec![match (&operation.failed, operation.mismatches) {
         (Some(reason), _) => format!("{}: failed: {reason}", operation.id),
-        (None, 0) => format!("{}: {} dots, no mismatch, {seconds:.1} s", operation.id, operation.dots),
+        (None, 0) => {
+            let nan = match operation.other_nan {
+                0 => String::new(),
+                count => format!(" ({count} NaN of other bits)"),
+            };
+            format!("{}: {} dots, no mismatch{nan}, {seconds:.1} s", operation.id, operation.dots)
+        }
         (None, wrong) => {
             format!("{}: {} of {} dots differ; the first, made simple:", operation.id, wrong, operation.dots)
         }

@@ -9,7 +9,7 @@ use std::{
 };
 
 use mxprobe::{
-    identify::{self, Comparison},
+    identify::{self, Comparison, NanBits},
     probes,
     report::{BenchSettings, IdentifiedOperation, OperationReport, Throughput, VerifiedOperation},
     scalars,
@@ -44,6 +44,8 @@ pub(crate) enum Request {
         operations: Vec<OperationId>,
         /// What inputs are drawn from.
         seed: u64,
+        /// Which NaN count as the same.
+        nan: NanBits,
     },
     /// The comparison of some operations of one device with a model, in this order.
     Verify {
@@ -59,6 +61,8 @@ pub(crate) enum Request {
         count: u64,
         /// What inputs are drawn from.
         seed: u64,
+        /// Which NaN count as the same.
+        nan: NanBits,
     },
     /// The throughput of some operations of one device, in this order.
     Bench {
@@ -125,18 +129,18 @@ pub(crate) fn serve() -> Outcome {
             let entry = Entry::named(&name).ok_or_else(|| unknown(&name))?;
             answer(&Answer::Found(catalog::here(entry)))
         }
-        Request::Identify { backend, device, operations, seed } => {
+        Request::Identify { backend, device, operations, seed, nan } => {
             let entry = Entry::named(&backend).ok_or_else(|| unknown(&backend))?;
             match entry.open(&device) {
-                Ok(device) => identifying::identify_each(device.as_ref(), &operations, seed, &mut answer),
+                Ok(device) => identifying::identify_each(device.as_ref(), &operations, (seed, nan), &mut answer),
                 Err(error) => answer(&Answer::Refused(error.to_string())),
             }
         }
-        Request::Verify { backend, device, operations, model, count, seed } => {
+        Request::Verify { backend, device, operations, model, count, seed, nan } => {
             let entry = Entry::named(&backend).ok_or_else(|| unknown(&backend))?;
             match (entry.open(&device), mxprobe_sim::load(&model)) {
                 (Ok(device), Ok(model)) => {
-                    let comparison = Comparison { count, seed };
+                    let comparison = Comparison { count, seed, nan };
                     verify::verify_each(device.as_ref(), &operations, &model, comparison, &mut answer)
                 }
                 (Err(error), _) | (_, Err(error)) => answer(&Answer::Refused(error.to_string())),

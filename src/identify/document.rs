@@ -8,7 +8,7 @@ use mxprobe_sim::{Adder, Basis, Model, Origin, Output, Provenance, Unit};
 use super::Arithmetic;
 
 /// Under which key the file's one source stands.
-const SOURCE: &str = "identified";
+pub(super) const SOURCE: &str = "identified";
 
 /// A model of the operations that were identified: those that compute alike share a unit, equal adders are one.
 ///
@@ -29,7 +29,8 @@ pub fn model_of(
     for (arithmetic, operation) in found {
         let mut names = BTreeMap::new();
         for adder in &arithmetic.adders {
-            let provenance = Provenance { origin: origin.clone(), exceptions: BTreeMap::new() };
+            let exceptions = adder.provenance.exceptions.clone();
+            let provenance = Provenance { origin: origin.clone(), exceptions };
             let adder = Adder { provenance, ..adder.clone() };
             let same = adders.iter().find(|known| Adder { name: adder.name.clone(), ..(*known).clone() } == adder);
             let name = match same {

@@ -26,6 +26,8 @@ pub(super) enum Order {
     ProductsLast,
     /// The other way round.
     Reversed,
+    /// What holds c after so many of the others.
+    CAfter(usize),
 }
 
 impl Expression {
@@ -58,6 +60,14 @@ impl Expression {
         }
     }
 
+    /// The most terms that c, or what holds it, meets in an addition by this adder.
+    pub(super) fn beside_c(&self, adder: usize) -> usize {
+        let Self::Add(own, arguments) = self else { return 0 };
+        let below = arguments.iter().map(|argument| argument.beside_c(adder)).max().unwrap_or(0);
+        let here = *own == adder && arguments.iter().any(Self::has_c);
+        below.max(if here { arguments.len() - 1 } else { 0 })
+    }
+
     /// The same sums with the arguments of one adder in another order.
     pub(super) fn turned(&self, adder: usize, order: Order) -> Self {
         let Self::Add(own, arguments) = self else { return self.clone() };
@@ -68,6 +78,12 @@ impl Expression {
                 Order::ProductsFirst => arguments.sort_by_key(|argument| !is_product(argument)),
                 Order::ProductsLast => arguments.sort_by_key(is_product),
                 Order::Reversed => arguments.reverse(),
+                Order::CAfter(others) => {
+                    if let Some(at) = arguments.iter().position(|argument| !is_product(argument)) {
+                        let of_c = arguments.remove(at);
+                        arguments.insert(others.min(arguments.len()), of_c);
+                    }
+                }
             }
         }
         Self::Add(*own, arguments)

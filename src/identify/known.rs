@@ -3,7 +3,7 @@
 use mxprobe_api::{Device, Error, Operation, OperationId};
 use mxprobe_sim::{Evaluator, Model, ModelDevice, Path, shipped};
 
-use super::{Arithmetic, Comparison, verify};
+use super::{Arithmetic, Comparison, NanBits, verify};
 use crate::{
     dots::{Draw, seed_of},
     probes::probe,
@@ -17,7 +17,7 @@ const COMPARED: usize = 20_000;
 ///
 /// # Errors
 /// If the arithmetic fits its own operation not.
-pub fn equals(arithmetic: &Arithmetic, seed: u64) -> Result<Vec<String>, Error> {
+pub fn equals(arithmetic: &Arithmetic, seed: u64, nan: NanBits) -> Result<Vec<String>, Error> {
     let id = &arithmetic.operation;
     let names: Vec<&str> = arithmetic.adders.iter().map(|adder| adder.name.as_str()).collect();
     let plan = mxprobe_sim::plan_of(&arithmetic.tree, &names, id.shape.sizes().2)?;
@@ -33,7 +33,7 @@ pub fn equals(arithmetic: &Arithmetic, seed: u64) -> Result<Vec<String>, Error> 
         let scales = dot.scales.as_ref().map(|(a, b)| (&a[..], &b[..]));
         let dot = mxprobe_sim::Dot { a: &dot.a, b: &dot.b, c: dot.c, scales };
         let d = own.dot(dot);
-        rivals.retain(|(_, rival)| rival.dot(dot) == d);
+        rivals.retain(|(_, rival)| nan.alike(id.d, rival.dot(dot), d));
         if rivals.is_empty() {
             break;
         }
@@ -49,14 +49,16 @@ fn alike(id: &OperationId, other: &OperationId) -> bool {
     of(id) == of(other) && id.has("satfinite") == other.has("satfinite")
 }
 
-/// The findings that the probes make of the device and of the model, where they differ.
+/// The findings that the probes make of the device and of the model, where they differ; those of NaN bits are left out where
+/// any NaN counted as the same.
 #[must_use]
-pub fn disagreements(device: &dyn Device, operation: &Operation, model: &Model) -> Vec<String> {
+pub fn disagreements(device: &dyn Device, operation: &Operation, model: &Model, nan: NanBits) -> Vec<String> {
     let Some(modelled) = model.operations.get(&operation.id) else { return Vec::new() };
     let of_device = probe(device, operation, None);
     let of_model = probe(&ModelDevice::new(model.clone()), modelled, None);
     let mut found = Vec::new();
-    for finding in of_device.findings.iter().filter(|finding| finding.probe != "instruction") {
+    let asks_nothing = |probe: &str| probe == "instruction" || nan == NanBits::Any && probe == "specials.nan";
+    for finding in of_device.findings.iter().filter(|finding| !asks_nothing(&finding.probe)) {
         let Some(other) = of_model.finding(&finding.probe) else { continue };
         if (finding.outcome, &finding.value) != (other.outcome, &other.value) {
             let said = |finding: &Finding| match (finding.outcome, &finding.reason) {
@@ -91,7 +93,7 @@ pub fn as_expected(device: &dyn Device, operation: &Operation, model: &Model, na
         let reason = format!("the model {name} has no operation {}", operation.id);
         return finding(Outcome::Unsupported, Some(reason), None, String::new());
     }
-    let comparison = Comparison { count: EXPECTED_DOTS, seed: 1 };
+    let comparison = Comparison { count: EXPECTED_DOTS, seed: 1, nan: NanBits::Bits };
     match verify(device, operation, model, comparison, &|_| ()) {
         Err(error) => finding(Outcome::Failed, Some(error.to_string()), None, String::new()),
         Ok(found) if found.mismatches == 0 => {

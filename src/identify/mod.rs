@@ -11,6 +11,7 @@ mod hypothesis;
 mod known;
 mod moves;
 mod nan;
+mod nan_bits;
 mod rivals;
 mod search;
 mod simplify;
@@ -22,10 +23,11 @@ mod words;
 use std::{collections::HashSet, rc::Rc, time::Duration};
 
 use mxprobe_api::{Device, Error, Operation, OperationId};
-use mxprobe_sim::{Adder, Flush, Output};
+use mxprobe_sim::{Adder, Basis, Flush, Origin, Output};
 
 pub use document::model_of;
 pub use known::{EXPECTED, as_expected, disagreements, equals};
+pub use nan_bits::NanBits;
 pub use verify::{Comparison, decimal, verify};
 pub use words::parameters;
 
@@ -55,11 +57,22 @@ pub struct Effort {
     pub terms: u64,
     /// How long to search, whatever was added up by then.
     pub time: Duration,
+    /// Which NaN of the device count as the same. With [`NanBits::Any`] the model has one NaN, which says nothing about the
+    /// device's, and is marked as assumed.
+    pub nan: NanBits,
 }
 
 impl Default for Effort {
     fn default() -> Self {
-        Self { seed: 1, first: 3_000, attack: 50_000, rounds: 12, terms: 2_500_000_000, time: Duration::from_secs(120) }
+        Self {
+            seed: 1,
+            first: 3_000,
+            attack: 50_000,
+            rounds: 12,
+            terms: 2_500_000_000,
+            time: Duration::from_secs(120),
+            nan: NanBits::Bits,
+        }
     }
 }
 
@@ -120,6 +133,8 @@ pub enum Outcome {
         explained: usize,
         /// Dots that it was compared on.
         of: usize,
+        /// Whether each of the others is a NaN of other bits.
+        only_nan: bool,
     },
 }
 
@@ -144,6 +159,8 @@ pub fn identify(
     effort: Effort,
     progress: &dyn Fn(&str),
 ) -> Result<Identification, Error> {
+    let one_nan = nan_bits::OneNan(device);
+    let device = if effort.nan == NanBits::Any { &one_nan } else { device };
     let subject = Subject::new(device, operation);
     let mut search = Search {
         experiments: Experiments::new(&subject, effort.time, effort.terms),
@@ -272,7 +289,8 @@ impl Search<'_, '_> {
                 let id = subject.id();
                 let about = format!("gave {} before", id.d.hex(first[at]));
                 let evidence = subject.evidence(about, &dots[at], answers[at], &[("before".into(), first[at])]);
-                let what = format!("the same dot gives other bits when it is {what}");
+                let nan = if NanBits::Any.alike(id.d, answers[at], first[at]) { NanBits::HINT } else { "" };
+                let what = format!("the same dot gives other bits when it is {what}{nan}");
                 return Ok(Some(Outcome::Unrepeatable { what, evidence: Some(evidence) }));
             }
         }
@@ -298,9 +316,14 @@ impl Search<'_, '_> {
     fn search(&mut self, skeletons: &[Rc<Skeleton>]) -> Result<Outcome, Error> {
         let mut tried: Vec<Scored> = Vec::new();
         let mut beams: Vec<(usize, Vec<Scored>)> = Vec::new();
+        // The reading at which nothing but NaN of other bits was left for the first time.
+        let mut only_nan_since = None;
         let of = search::spread(&self.experiments.ordinary, search::SECOND).len();
         for (at, skeleton) in skeletons.iter().enumerate() {
             if self.experiments.is_late() && !(tried.is_empty() && beams.is_empty()) {
+                break;
+            }
+            if only_nan_since.is_some_and(|since| at >= since + PATIENCE) {
                 break;
             }
             self.readings += 1;
@@ -328,6 +351,12 @@ impl Search<'_, '_> {
             if top < of {
                 beams.push((top, beam));
             }
+            if only_nan_since.is_none()
+                && let Some(best) = tried.iter().max_by_key(|scored| scored.explained)
+            {
+                let wrong = search::unexplained(&mut self.experiments, &best.hypothesis);
+                only_nan_since = self.only_nan(best, &wrong)?.then_some(at);
+            }
             // What is almost it is bent further, but others have their turn first: that costs as much as many of them.
             if (at + 1).is_multiple_of(PATIENCE)
                 && let Some(found) = self.bend_what_is_almost_it(&mut tried)?
@@ -337,6 +366,12 @@ impl Search<'_, '_> {
         }
         if let Some(found) = self.bend_what_is_almost_it(&mut tried)? {
             return Ok(found);
+        }
+        // What explains all but the bits of some NaN was bent, and so were others: no other tree gives them.
+        if only_nan_since.is_some()
+            && let Some(best) = tried.iter().max_by_key(|scored| scored.explained).cloned()
+        {
+            return self.outside(&best);
         }
         // None fits at once: the nearest are bent, one value at a time first, then two, as far as it goes.
         beams.sort_by_key(|(top, _)| std::cmp::Reverse(*top));
@@ -429,7 +464,7 @@ impl Search<'_, '_> {
                 _ => rivals::splitting(&mut self.experiments, &now.hypothesis, seed),
             };
             if dots.is_empty() {
-                return Ok(Ok(arithmetic(self.subject().id(), &now.hypothesis)));
+                return Ok(Ok(self.arithmetic(&now.hypothesis)));
             }
             let answers = self.experiments.only_ask(&dots)?;
             let wrong = self.compare(&now.hypothesis, &dots, &answers)?;
@@ -494,6 +529,7 @@ impl Search<'_, '_> {
         let of = self.experiments.dots.len();
         let wrong = search::unexplained(&mut self.experiments, &best.hypothesis);
         let mut evidence = None;
+        let only_nan = self.only_nan(best, &wrong)?;
         if let Some(at) = wrong.first() {
             let subject = self.experiments.subject;
             let id = subject.id();
@@ -510,16 +546,34 @@ impl Search<'_, '_> {
             let rivals = [("the nearest candidate".to_owned(), model(&dot))];
             evidence = Some(subject.evidence("no candidate explains this", &dot, d, &rivals));
         }
-        let nearest = arithmetic(self.subject().id(), &best.hypothesis);
-        Ok(Outcome::Outside { evidence, nearest, explained: of - wrong.len(), of })
+        let nearest = self.arithmetic(&best.hypothesis);
+        Ok(Outcome::Outside { evidence, nearest, explained: of - wrong.len(), of, only_nan })
     }
-}
 
-fn arithmetic(id: &OperationId, hypothesis: &Hypothesis) -> Arithmetic {
-    Arithmetic {
-        operation: id.clone(),
-        tree: hypothesis.skeleton.text(id.shape.sizes().2),
-        adders: hypothesis.adders.clone(),
-        flush: hypothesis.flush,
+    /// Whether the unit and the candidate give NaN on each of these dots.
+    fn only_nan(&self, best: &Scored, wrong: &[usize]) -> Result<bool, Error> {
+        let d = self.subject().id().d;
+        let evaluator = best.hypothesis.evaluator(self.subject().id())?;
+        let alike = |at: &usize| {
+            let dot = &self.experiments.dots[*at];
+            let scales = dot.scales.as_ref().map(|(a, b)| (&a[..], &b[..]));
+            let modelled = evaluator.dot(mxprobe_sim::Dot { a: &dot.a, b: &dot.b, c: dot.c, scales });
+            NanBits::Any.alike(d, modelled, self.experiments.answers[*at])
+        };
+        Ok(!wrong.is_empty() && wrong.iter().all(alike))
+    }
+
+    fn arithmetic(&self, hypothesis: &Hypothesis) -> Arithmetic {
+        let id = self.subject().id();
+        let mut adders = hypothesis.adders.clone();
+        if self.effort.nan == NanBits::Any {
+            // Nothing was learnt about the bits of NaN.
+            let assumed = Origin { basis: Basis::Assumed, source: document::SOURCE.into() };
+            for adder in adders.iter_mut().filter(|adder| matches!(adder.output, Output::Float { .. })) {
+                adder.provenance.exceptions.insert("nan".into(), assumed.clone());
+            }
+        }
+        let tree = hypothesis.skeleton.text(id.shape.sizes().2);
+        Arithmetic { operation: id.clone(), tree, adders, flush: hypothesis.flush }
     }
 }

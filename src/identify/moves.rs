@@ -31,6 +31,9 @@ pub(super) enum Move {
     Exchanged(usize, usize),
 }
 
+/// Places between the other terms of an addition that c is put in, at the most.
+const MIDDLES: usize = 16;
+
 /// A change of one adder.
 #[derive(Clone, Debug)]
 pub(super) enum Change {
@@ -139,6 +142,8 @@ pub(super) fn all(experiments: &Experiments<'_, '_>, hypothesis: &Hypothesis) ->
         moves.extend(changes.into_iter().map(|change| Move::Adder(at, change)));
         let orders = [Order::ProductsFirst, Order::ProductsLast, Order::Reversed];
         moves.extend(orders.map(|order| Move::Turned(at, order)));
+        let others = hypothesis.skeleton.beside_c(at).min(MIDDLES);
+        moves.extend((1..others).map(|others| Move::Turned(at, Order::CAfter(others))));
     }
     let products = hypothesis.skeleton.joining_one();
     // All of them first: of changes that explain as much the first is taken, and units treat their products alike.

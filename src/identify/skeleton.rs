@@ -79,6 +79,11 @@ impl Skeleton {
         Self { plan: expression.plan(), expression, ..self.clone() }
     }
 
+    /// The most terms that c, or what holds it, meets in an addition by this adder.
+    pub(super) fn beside_c(&self, adder: usize) -> usize {
+        self.expression.beside_c(adder)
+    }
+
     /// Pairs of products that meet first, rounded alone before or not.
     pub(super) fn begun(&self) -> Vec<(usize, usize)> {
         self.expression.begun()

@@ -5,7 +5,7 @@ use std::time::Instant;
 use mxprobe_api::{Device, Elements, Error, Format, Operation, TileBatch, execute};
 use mxprobe_sim::{Evaluator, Model, ModelDevice};
 
-use super::tiles::Tiles;
+use super::{nan_bits::NanBits, tiles::Tiles};
 use crate::{
     dots::{Dot, Draw, pack, seed_of, simplest},
     probes::Subject,
@@ -26,6 +26,8 @@ pub struct Comparison {
     pub count: u64,
     /// What inputs are drawn from.
     pub seed: u64,
+    /// Which NaN count as the same.
+    pub nan: NanBits,
 }
 
 /// Compares an operation of a device with the model's, directed classes first, then tiles of random values of several
@@ -43,7 +45,7 @@ pub fn verify(
     let start = Instant::now();
     let evaluator = Evaluator::new(model, &operation.id)?;
     let reference = ModelDevice::new(model.clone());
-    let mut found = Found { dots: 0, mismatches: 0, first: Vec::new() };
+    let mut found = Found { nan: comparison.nan, dots: 0, mismatches: 0, other_nan: 0, first: Vec::new() };
     let mut drawn = Draw::new(&operation.id, seed_of(comparison.seed, 1));
     let directed = DIRECTED.min(comparison.count);
     while found.dots < directed && found.first.len() < SHOWN {
@@ -63,7 +65,7 @@ pub fn verify(
     let first: Vec<Dot> = found.first.drain(..).collect();
     let mut evidence: Vec<Evidence> = Vec::new();
     for dot in first {
-        let shown = shown(&subject, &evaluator, &dot)?;
+        let shown = shown(&subject, &evaluator, comparison.nan, &dot)?;
         if !evidence.contains(&shown) {
             evidence.push(shown);
         }
@@ -72,6 +74,7 @@ pub fn verify(
         id: operation.id.clone(),
         dots: found.dots,
         mismatches: found.mismatches,
+        other_nan: found.other_nan,
         evidence,
         failed: None,
         duration_ns: u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX),
@@ -79,14 +82,14 @@ pub fn verify(
 }
 
 /// A mismatch made simple, with the bits and the decimals of both.
-fn shown(subject: &Subject<'_>, evaluator: &Evaluator, dot: &Dot) -> Result<Evidence, Error> {
+fn shown(subject: &Subject<'_>, evaluator: &Evaluator, nan: NanBits, dot: &Dot) -> Result<Evidence, Error> {
     let id = subject.id();
     let model = |dot: &Dot| {
         let scales = dot.scales.as_ref().map(|(a, b)| (&a[..], &b[..]));
         evaluator.dot(mxprobe_sim::Dot { a: &dot.a, b: &dot.b, c: dot.c, scales })
     };
     let differs = |dots: &[Dot]| -> Result<Vec<bool>, Error> {
-        Ok(dots.iter().zip(subject.ask(dots)?).map(|(dot, d)| model(dot) != d).collect())
+        Ok(dots.iter().zip(subject.ask(dots)?).map(|(dot, d)| !nan.alike(id.d, model(dot), d)).collect())
     };
     // A mismatch that depends on its place in the tile may be gone when it is asked alone.
     let alone = differs(std::slice::from_ref(dot))?[0];
@@ -117,8 +120,11 @@ pub fn decimal(format: Format, bits: u64) -> String {
 }
 
 struct Found {
+    nan: NanBits,
     dots: u64,
     mismatches: u64,
+    /// NaN of other bits that count as the same.
+    other_nan: u64,
     first: Vec<Dot>,
 }
 
@@ -142,6 +148,10 @@ impl Found {
             return Ok(());
         }
         for at in (0..found.len()).filter(|at| found.get(*at) != wanted.get(*at)) {
+            if self.nan.alike(operation.id.d, found.get(at), wanted.get(at)) {
+                self.other_nan += 1;
+                continue;
+            }
             self.mismatches += 1;
             if self.first.len() < SHOWN {
                 self.first.push(Dot::at(&operation.id, batch, at));

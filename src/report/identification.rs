@@ -4,12 +4,14 @@ use mxprobe_api::OperationId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::identify::NanBits;
+
 use super::{DeviceRecord, Evidence, Host, Time, Tool};
 
 /// The schema version of an identification.
-pub const IDENTIFICATION_SCHEMA: &str = "mxprobe-identification/1.0";
+pub const IDENTIFICATION_SCHEMA: &str = "mxprobe-identification/1.1";
 /// The schema version of a verification.
-pub const VERIFICATION_SCHEMA: &str = "mxprobe-verification/1.0";
+pub const VERIFICATION_SCHEMA: &str = "mxprobe-verification/1.1";
 
 /// What `identify` learnt about one device.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -27,6 +29,9 @@ pub struct IdentificationReport {
     /// The file that the model was written to, where any operation was identified.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// Which NaN counted as the same: those of the same bits, or any.
+    #[serde(default)]
+    pub nan: NanBits,
     /// One entry an operation.
     pub operations: Vec<IdentifiedOperation>,
 }
@@ -107,6 +112,9 @@ pub struct VerificationReport {
     pub device: DeviceRecord,
     /// The model it was compared with: a name or a file.
     pub model: String,
+    /// Which NaN counted as the same: those of the same bits, or any.
+    #[serde(default)]
+    pub nan: NanBits,
     /// One entry an operation.
     pub operations: Vec<VerifiedOperation>,
 }
@@ -121,6 +129,9 @@ pub struct VerifiedOperation {
     pub dots: u64,
     /// Dots whose bits differ.
     pub mismatches: u64,
+    /// Dots that are NaN of other bits than the model's and count as the same.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub other_nan: u64,
     /// The first of them, made simple; rivals say what the model gives.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<Evidence>,
@@ -129,6 +140,11 @@ pub struct VerifiedOperation {
     pub failed: Option<String>,
     /// How long it took.
     pub duration_ns: u64,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// The JSON Schema of identifications.

@@ -3,6 +3,7 @@
 use std::{path::PathBuf, time::Duration};
 
 use clap::Args;
+use mxprobe::identify::NanBits;
 
 use super::{Printed, values::seconds};
 
@@ -14,6 +15,9 @@ pub(crate) struct Identify {
     /// Only operations whose id or alias matches, with `*` and `?` (repeatable)
     #[arg(long, value_name = "GLOB")]
     pub(crate) op: Vec<String>,
+    /// Which NaN results of the device count as the same: those of the same bits, or any
+    #[arg(long, value_name = "bits|any", default_value = "bits")]
+    pub(crate) nan: NanBits,
     /// The model file to write
     #[arg(long, value_name = "MODEL.toml")]
     pub(crate) out: PathBuf,
@@ -32,6 +36,9 @@ pub(crate) struct Verify {
     /// Only operations whose id or alias matches, with `*` and `?` (repeatable); else every one that the model has
     #[arg(long, value_name = "GLOB")]
     pub(crate) op: Vec<String>,
+    /// Which NaN results count as the same: those of the same bits, or any
+    #[arg(long, value_name = "bits|any", default_value = "bits")]
+    pub(crate) nan: NanBits,
     /// Dots of each operation, at the least
     #[arg(long, value_name = "N", default_value = "1000000", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) count: u64,

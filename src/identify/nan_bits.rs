@@ -1,0 +1,95 @@
+//! Results that are NaN: bit for bit, or all alike.
+
+use std::{fmt, str::FromStr};
+
+use mxprobe_api::{Decoded, Device, DeviceInfo, Elements, Error, Format, Operation, OperationSet, TileBatch};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Which NaN in d count as the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum NanBits {
+    /// Those of the same bits.
+    #[default]
+    Bits,
+    /// All: for units whose NaN depend on more than the dot, as on which of two operands a compiler put first.
+    Any,
+}
+
+impl NanBits {
+    /// What helps where nothing but NaN differ, to be put behind what is said.
+    pub const HINT: &str = "; NaN alone differ, which `--nan any` counts as the same";
+
+    /// Whether two results of this format count as the same.
+    #[must_use]
+    pub fn alike(self, format: Format, one: u64, other: u64) -> bool {
+        one == other || self == Self::Any && is_nan(format, one) && is_nan(format, other)
+    }
+}
+
+impl FromStr for NanBits {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "bits" => Ok(Self::Bits),
+            "any" => Ok(Self::Any),
+            _ => Err(format!("`{text}` is neither `bits` nor `any`")),
+        }
+    }
+}
+
+impl fmt::Display for NanBits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Bits => "bits",
+            Self::Any => "any",
+        })
+    }
+}
+
+fn is_nan(format: Format, bits: u64) -> bool {
+    matches!(format.decode(bits), Decoded::Nan { .. })
+}
+
+/// A device every NaN of which has the same bits, those of its format's usual one.
+pub(super) struct OneNan<'a>(pub(super) &'a dyn Device);
+
+impl Device for OneNan<'_> {
+    fn info(&self) -> &DeviceInfo {
+        self.0.info()
+    }
+
+    fn operations(&self) -> &OperationSet {
+        self.0.operations()
+    }
+
+    fn execute(&self, operation: &Operation, batch: &TileBatch) -> Result<Elements, Error> {
+        let mut d = self.0.execute(operation, batch)?;
+        let format = operation.id.d;
+        if let Some(nan) = format.nan() {
+            (0..d.len())
+                .filter(|at| is_nan(format, d.get(*at)))
+                .collect::<Vec<_>>()
+                .into_iter()
+                .for_each(|at| d.set(at, nan));
+        }
+        Ok(d)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nan_are_alike_if_it_is_asked_for_and_numbers_never() {
+        let (one, other, number) = (0x7fc0_0000, 0xffc0_1234, 0x3f80_0000);
+        assert!(NanBits::Any.alike(Format::F32, one, other));
+        assert!(!NanBits::Bits.alike(Format::F32, one, other));
+        assert!(NanBits::Bits.alike(Format::F32, one, one));
+        assert!(!NanBits::Any.alike(Format::F32, one, number));
+        assert!(!NanBits::Any.alike(Format::F32, 0, 0x8000_0000));
+    }
+}
