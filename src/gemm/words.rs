@@ -134,10 +134,19 @@ pub(super) fn scaled(value: f64, exponent: i32) -> f64 {
     if exponent == 0 {
         return value;
     }
-    // In two steps, so that neither factor leaves the range; the exponents here are within ±1100.
-    let half = exponent / 2;
-    value * power_of_two(half) * power_of_two(exponent - half)
+    // In steps, so that no factor leaves the range.
+    let mut rest = exponent;
+    let mut value = value;
+    while rest != 0 {
+        let step = rest.clamp(-LONGEST_STEP, LONGEST_STEP);
+        value *= power_of_two(step);
+        rest -= step;
+    }
+    value
 }
+
+/// The exponents of powers of two that are normal values of f64, of both signs.
+const LONGEST_STEP: i32 = 1022;
 
 /// 2^exponent, exactly; `exponent` within f64's normal range.
 fn power_of_two(exponent: i32) -> f64 {
@@ -233,6 +242,14 @@ mod tests {
         assert_eq!(words(&matrix, Format::F16, &PLAIN, true).inexact[1], 1);
         let lifted = words(&matrix, Format::F16, &Split { lift_bits: 11, ..PLAIN }, true);
         assert_eq!((lifted.inexact[1], Format::F16.to_f64(lifted.words[1].get(0))), (0, f64::from(-19).exp2()));
+    }
+
+    #[test]
+    fn powers_of_two_beyond_the_range_of_f64_are_taken_in_steps() {
+        let least = f64::from_bits(1);
+        assert_eq!(scaled(least, 2_097).to_bits(), f64::from(1023).exp2().to_bits());
+        assert_eq!(scaled(f64::from(1023).exp2(), -2_097).to_bits(), least.to_bits());
+        assert!(scaled(1.0, 4_000).is_infinite() && scaled(1.0, -4_000) == 0.0);
     }
 
     #[test]
