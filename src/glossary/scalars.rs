@@ -67,7 +67,11 @@ pub(super) const TEXTS: &[Text] = &[
     probe(
         "nan.invalid",
         "Inf - Inf, 0 times Inf, 0 / 0, the square root of -1, and 0 times Inf + 1.",
-        &[("bits", "what an invalid operation gives"), ("differs", "it depends on the operation")],
+        &[
+            ("bits", "what an invalid operation gives"),
+            ("differs", "it depends on the operation"),
+            ("no NaN", "an invalid operation gives a number or an infinity"),
+        ],
         IEEE,
     ),
     probe(
@@ -77,6 +81,13 @@ pub(super) const TEXTS: &[Text] = &[
             ("canonical", "every NaN result is the same: payloads do not pass"),
             ("first operand", "the first NaN operand passes, quieted"),
             ("last operand", "the last NaN operand passes, quieted"),
+            (
+                "signalling, then first",
+                "a signalling NaN passes before a quiet one, quieted, as on Arm; else the first",
+            ),
+            ("larger payload", "of two quiet NaNs the one of the larger payload passes"),
+            ("some operand", "a NaN operand passes, quieted, and none of these rules says which"),
+            ("other", "payloads pass changed, or signalling NaNs are not quieted"),
         ],
         IEEE,
     ),
