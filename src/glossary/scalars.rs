@@ -2,7 +2,7 @@
 
 use super::{
     Text,
-    probes::{READ, SUBNORMALS, probe},
+    probes::{SUBNORMALS, probe},
 };
 
 const IEEE: &str = "IEEE 754-2019, 4.3, 5.4 and 6.2";
@@ -53,7 +53,16 @@ pub(super) const TEXTS: &[Text] = &[
         ],
         IEEE,
     ),
-    probe("subnormals.inputs", FUNCTION, READ, SUBNORMALS),
+    probe(
+        "subnormals.inputs",
+        FUNCTION,
+        &[
+            ("read", "subnormal inputs count: small values lose digits, not everything"),
+            ("zero", "inputs below the smallest normal value count as zero: scale data up, or results underflow early"),
+            ("differs", "functions differ; the statement names them"),
+        ],
+        SUBNORMALS,
+    ),
     probe(
         "subnormals.results",
         FUNCTION,
