@@ -7,8 +7,6 @@ mod markdown;
 mod probes;
 mod scalars;
 
-use mxprobe_api::{OperationId, ScalarFunction, ScalarId};
-
 use crate::probes::PROBES;
 
 pub use markdown::markdown;
@@ -101,6 +99,8 @@ pub fn entries() -> Vec<Entry> {
 /// ```
 #[must_use]
 pub fn explain(name: &str) -> Vec<Entry> {
+    use mxprobe_api::{OperationId, ScalarFunction, ScalarId};
+
     let lower = name.to_ascii_lowercase();
     let called = |name: &str| -> Vec<Entry> {
         entries().into_iter().filter(|entry| entry.name.eq_ignore_ascii_case(name)).collect()
