@@ -327,6 +327,20 @@ fn the_dot_of_the_largest_error_stands_beside_its_exact_sum() {
 }
 
 #[test]
+fn no_two_rivals_of_one_call_have_the_same_name() {
+    let unit = Unit::new(Change::Nothing, &[]);
+    let report = scalars::probe(&unit, &unit.scalars()[0], None);
+    let mut orders = 0;
+    for evidence in report.findings.iter().flat_map(|finding| &finding.evidence) {
+        let names: std::collections::BTreeSet<&str> =
+            evidence.rivals.iter().map(|rival| rival.answer.as_str()).collect();
+        assert_eq!(names.len(), evidence.rivals.len(), "{evidence:?}");
+        orders += names.iter().filter(|name| name.contains("reordered: ")).count();
+    }
+    assert!(orders > 3, "{orders}");
+}
+
+#[test]
 fn another_direction_is_found_and_a_mode_that_is_not_kept_is_named() {
     let found = answers(Change::TowardZero, &["rne", "ftz"]);
     for probe in ["function.multiply", "function.divide"] {

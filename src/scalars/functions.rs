@@ -178,7 +178,13 @@ fn evidence(subject: &Subject<'_>, calls: &Calls, reading: (Mode, Steps), explai
             if bits == calls.results[at] || found.iter().any(|(_, other)| *other == bits) {
                 continue;
             }
-            found.push((name(calls.function, (mode, steps), &[(mode, steps)]).0, bits));
+            let (value, _) = name(calls.function, (mode, steps), &[(mode, steps)]);
+            // Several orders give several sums.
+            let order = match steps {
+                Steps::Reordered(order) => format!(": {}", order.words()),
+                _ => String::new(),
+            };
+            found.push((value + &order, bits));
         }
         found
     };
