@@ -31,6 +31,8 @@ enum Fault {
     Unsteady,
     /// The clock says the same of any work.
     ConstantClock,
+    /// The clock says too little of odd numbers of steps.
+    UnevenClock,
     /// The driver refuses.
     Fails,
 }
@@ -114,7 +116,11 @@ impl Timing for Clocked {
             batch.c.set(last, batch.c.get(last) ^ 1);
         }
         #[expect(clippy::cast_precision_loss)]
-        let elapsed_ns = if self.fault == Fault::ConstantClock { 1e6 } else { load.steps as f64 * self.step_ns };
+        let elapsed_ns = match self.fault {
+            Fault::ConstantClock => 1e6,
+            Fault::UnevenClock if load.steps % 2 == 1 => load.steps as f64 * self.step_ns * 0.3,
+            _ => load.steps as f64 * self.step_ns,
+        };
         let units = if load.span == Span::One { 1 } else { 3 };
         Ok(Timed {
             elapsed_ns,
@@ -134,6 +140,17 @@ fn settings(sample: Duration) -> Settings {
 
 fn measured(device: &Clocked) -> Throughput {
     measure(device, device.operation(), &settings(Duration::from_millis(1)))
+}
+
+#[test]
+fn samples_that_stay_short_have_the_rate_of_the_steps_that_they_took() {
+    let found = measured(&Clocked::new(Fault::UnevenClock));
+    assert_eq!(found.outcome, Outcome::Measured, "{:?}", found.reason);
+    for run in &found.runs {
+        #[expect(clippy::cast_precision_loss)]
+        let step_ns = run.best_ns / run.steps as f64;
+        assert!((2_900.0..3_100.0).contains(&step_ns), "a step of 3000 ns takes {step_ns} ns");
+    }
 }
 
 #[test]

@@ -164,10 +164,12 @@ fn a_device_that_two_backends_reach_is_recognised_and_its_unit_is_compared() {
     let base = report("a100.json");
     let (cuda, vulkan) = (reached(&base, "cuda", uuid), reached(&base, "vulkan", uuid));
     let note = same_device(&cuda, &vulkan).expect("the UUID is the same");
-    assert!(note.contains("reached through cuda and vulkan: the same unit answers, as far as 3 operations"), "{note}");
+    let same = "reached through cuda and vulkan: the same matrix unit answers, as far as 3 matrix operations";
+    assert!(note.contains(same) && !note.contains("scalar"), "{note}");
     let other = changed(&vulkan, "rounding.result", |finding| finding.value = Some(json!("RNE")));
     let note = same_device(&cuda, &other).expect("the UUID is the same");
-    assert!(note.contains("not the same unit answers") && note.contains("1 of 3 operations in common"), "{note}");
+    assert!(note.contains("not the same matrix unit answers") && note.contains("1 of 3 matrix operations"), "{note}");
+    assert!(note.contains("(rounding.result)"), "{note}");
     let place = ("pci_bus_id", "0000:01:00.0");
     let note = same_device(&reached(&base, "cuda", place), &reached(&base, "vulkan", place));
     assert!(note.is_some_and(|note| note.contains("pci_bus_id 0000:01:00.0")));
@@ -175,6 +177,46 @@ fn a_device_that_two_backends_reach_is_recognised_and_its_unit_is_compared() {
     without.operations.clear();
     let note = same_device(&cuda, &without).expect("the UUID is the same");
     assert!(note.contains("it is open whether the same unit answers"), "{note}");
+}
+
+/// A report of one matrix operation and of scalar arithmetic, which computes every result as given.
+fn with_scalars(backend: &str, multiply_add: &str, operand: &str) -> Report {
+    let uuid = ("device_uuid_sha256", "00112233445566778899aabbccddeeff");
+    let mut report = reached(&report("a100.json"), backend, uuid);
+    report.operations.truncate(1);
+    let mut scalar = report.operations[0].clone();
+    scalar.operation.id = "scalar.m1n1k1.f32.f32.f32.f32".parse().unwrap();
+    let (function, operand) = (json!(multiply_add), json!(operand));
+    let findings = json!([
+        {"probe": "function.multiply_add", "outcome": "measured", "value": function, "statement": "each step"},
+        {"probe": "nan.operand", "outcome": "measured", "value": operand, "statement": "one of them", "evidence": [
+            {"about": "two quiet NaNs", "function": "add", "a": ["0x7fc00005", "0x7fc0000d"], "d": operand},
+        ]},
+    ]);
+    scalar.findings = serde_json::from_value(findings).unwrap();
+    report.operations.push(scalar);
+    report
+}
+
+#[test]
+fn the_scalar_unit_of_a_device_that_two_backends_reach_has_a_verdict_of_its_own() {
+    let note = |other: &Report| {
+        let cuda = with_scalars("cuda", "RNE, fused", "0x7fc00005");
+        same_device(&cuda, other).expect("the UUID is the same")
+    };
+    let matrix = "the same matrix unit answers, as far as 1 matrix operation in common";
+    let same = note(&with_scalars("vulkan", "RNE, fused", "0x7fc00005"));
+    assert!(same.contains(matrix), "{same}");
+    assert!(same.contains("the same scalar unit answers, as far as 1 scalar operation in common show: no"), "{same}");
+    // Another contraction is no other matrix unit.
+    let other = note(&with_scalars("vulkan", "RNE, separate", "0x7fc00005"));
+    assert!(other.contains(matrix), "{other}");
+    assert!(other.contains("not the same scalar unit answers") && other.contains("(function.multiply_add)"), "{other}");
+    // Nor is another NaN of two another unit; another number is.
+    let nan = note(&with_scalars("vulkan", "RNE, fused", "0x7fc0000d"));
+    assert!(nan.contains("the same scalar unit answers") && nan.contains("which NaN comes through"), "{nan}");
+    let number = note(&with_scalars("vulkan", "RNE, fused", "0x7f800000"));
+    assert!(number.contains("not the same scalar unit answers"), "{number}");
 }
 
 #[test]

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use mxprobe::scalars;
+use mxprobe::{report::Outcome, scalars};
 use mxprobe_api::{
     Device, DeviceInfo, DeviceKind, DotOrder, Elements, Error, Format, Operation, OperationSet, Scalar, ScalarFunction,
     ScalarId, TileBatch,
@@ -23,6 +23,8 @@ enum Change {
     FmaInF64,
     CanonicalNan,
     PairwiseReordered,
+    SignallingFirst,
+    TowardZeroFlushed,
 }
 
 struct Unit {
@@ -34,20 +36,8 @@ struct Unit {
 
 impl Unit {
     fn new(change: Change, mode: &[&str]) -> Self {
-        use ScalarFunction as F;
-        let dots = [DotOrder::Serial, DotOrder::Fma, DotOrder::Pairwise].map(|order| F::Dot4 { order });
-        let functions = [
-            F::Add,
-            F::Subtract,
-            F::Multiply,
-            F::Divide,
-            F::SquareRoot,
-            F::Fma,
-            F::MultiplyAdd,
-            F::Convert { to: Format::F64 },
-            F::Convert { to: Format::S32 },
-        ];
-        let functions: BTreeMap<_, _> = functions.into_iter().chain(dots).map(|function| (function, None)).collect();
+        let functions = ScalarFunction::of_shaders(Format::F32, &[Format::F64, Format::S32]);
+        let functions: BTreeMap<_, _> = functions.map(|function| (function, None)).collect();
         let id = mode.iter().fold(ScalarId::new(Format::F32), |id, word| id.with(word));
         let info = DeviceInfo {
             backend: "test".into(),
@@ -66,17 +56,21 @@ impl Unit {
     /// A result as this unit writes it.
     fn written(&self, value: f32) -> f32 {
         match self.change {
-            Change::FlushResults if value.is_subnormal() => 0f32.copysign(value),
+            Change::FlushResults | Change::TowardZeroFlushed if value.is_subnormal() => 0f32.copysign(value),
             Change::CanonicalNan if value.is_nan() => f32::from_bits(0x7fff_ffff),
             _ => value,
         }
+    }
+
+    fn is_toward_zero(&self) -> bool {
+        matches!(self.change, Change::TowardZero | Change::TowardZeroFlushed)
     }
 
     /// Toward zero, from a value of f64: exact enough for products, quotients and roots.
     fn rounded(&self, wide: f64) -> f32 {
         #[allow(clippy::cast_possible_truncation, reason = "the conversion rounds to nearest")]
         let near = wide as f32;
-        if self.change == Change::TowardZero && f64::from(near).abs() > wide.abs() {
+        if self.is_toward_zero() && f64::from(near).abs() > wide.abs() {
             return f32::from_bits(near.to_bits() - 1);
         }
         near
@@ -92,7 +86,7 @@ impl Unit {
                 return 0f32.copysign(near(x, y));
             }
         }
-        if self.change != Change::TowardZero || !(x.is_finite() && y.is_finite()) {
+        if !(self.is_toward_zero() && x.is_finite() && y.is_finite()) {
             return self.written(near(x, y));
         }
         let sum = wide(x.into(), y.into());
@@ -104,6 +98,10 @@ impl Unit {
     }
 
     fn add(&self, x: f32, y: f32) -> f32 {
+        let is_signalling = |x: f32| x.is_nan() && x.to_bits() & 1 << 22 == 0;
+        if self.change == Change::SignallingFirst && is_signalling(y) && !is_signalling(x) {
+            return f32::from_bits(y.to_bits() | 1 << 22);
+        }
         self.binary(x, y, |x, y| x + y, |x, y| x + y)
     }
 
@@ -268,6 +266,81 @@ fn flushed_subnormals_are_told_apart_by_where_they_are_flushed() {
 }
 
 #[test]
+fn tininess_is_not_asked_where_no_result_is_rounded_up_to_the_normal_range() {
+    let found = |change: Change| {
+        let unit = Unit::new(change, &[]);
+        let report = scalars::probe(&unit, &unit.scalars()[0], None);
+        let tininess = report.finding("subnormals.tininess").unwrap();
+        (tininess.outcome, tininess.value.clone())
+    };
+    assert_eq!(found(Change::FlushResults), (Outcome::Measured, Some("after rounding".into())));
+    assert_eq!(found(Change::TowardZeroFlushed), (Outcome::Unsupported, None));
+}
+
+/// *Specified*: Intel SDM volume 1, 4.9.1.5: SSE detects tininess after rounding.
+#[cfg(all(feature = "cpu", target_arch = "x86_64"))]
+#[test]
+fn this_cpu_sees_tininess_after_rounding_in_each_direction_that_shows_it() {
+    use mxprobe_api::Backend;
+    let devices = mxprobe_cpu::CpuBackend::new().discover().devices;
+    let mut asked = 0;
+    for scalar in devices.iter().flat_map(|device| device.scalars()) {
+        if scalar.id.format != Format::F32 || !scalar.id.has("ftz") || scalar.id.has("daz") {
+            continue;
+        }
+        let report = scalars::probe(devices[0].as_ref(), scalar, Some(&|probe| probe.starts_with("subnormals")));
+        let found = report.finding("subnormals.tininess").unwrap();
+        let wanted = if scalar.id.has("rz") { Outcome::Unsupported } else { Outcome::Measured };
+        assert_eq!(found.outcome, wanted, "{}", scalar.id);
+        assert!(wanted == Outcome::Unsupported || found.is("after rounding"), "{}: {}", scalar.id, found.statement);
+        asked += 1;
+    }
+    assert_eq!(asked, 4 * devices.len());
+}
+
+#[test]
+fn a_signalling_nan_that_passes_before_a_quiet_one_is_found() {
+    assert_eq!(differences(Change::SignallingFirst), told(&[("nan.operand", "signalling, then first")]));
+}
+
+#[test]
+fn the_dot_of_the_largest_error_stands_beside_its_exact_sum() {
+    let unit = Unit::new(Change::Nothing, &[]);
+    let report = scalars::probe(&unit, &unit.scalars()[0], None);
+    let evidence = &report.finding("dot4.error").unwrap().evidence;
+    let bits = |text: &str| u32::from_str_radix(&text[2..], 16).unwrap();
+    assert_eq!(evidence.len(), 3);
+    let mut off = 0;
+    for dot in evidence {
+        let x: Vec<f64> = dot.a.iter().map(|text| f32::from_bits(bits(text)).into()).collect();
+        // Products of multiples of 2^-23 below 4, so that no bit of a product is lost, and few of the sum are.
+        let sum: f64 = (0..4).map(|at| x[at] * x[4 + at]).sum();
+        #[allow(clippy::cast_possible_truncation, reason = "the conversion rounds to nearest")]
+        let nearest = (sum as f32).to_bits();
+        for rival in &dot.rivals {
+            off += 1;
+            assert_eq!(bits(&rival.d), nearest, "{dot:?}");
+            assert_ne!(rival.d, dot.d);
+        }
+    }
+    assert!(off > 0);
+}
+
+#[test]
+fn no_two_rivals_of_one_call_have_the_same_name() {
+    let unit = Unit::new(Change::Nothing, &[]);
+    let report = scalars::probe(&unit, &unit.scalars()[0], None);
+    let mut orders = 0;
+    for evidence in report.findings.iter().flat_map(|finding| &finding.evidence) {
+        let names: std::collections::BTreeSet<&str> =
+            evidence.rivals.iter().map(|rival| rival.answer.as_str()).collect();
+        assert_eq!(names.len(), evidence.rivals.len(), "{evidence:?}");
+        orders += names.iter().filter(|name| name.contains("reordered: ")).count();
+    }
+    assert!(orders > 3, "{orders}");
+}
+
+#[test]
 fn another_direction_is_found_and_a_mode_that_is_not_kept_is_named() {
     let found = answers(Change::TowardZero, &["rne", "ftz"]);
     for probe in ["function.multiply", "function.divide"] {
@@ -283,8 +356,26 @@ fn another_direction_is_found_and_a_mode_that_is_not_kept_is_named() {
 }
 
 #[test]
+fn a_function_that_is_not_correctly_rounded_does_not_follow_a_direction() {
+    let unit = Unit::new(Change::DivisionOff, &["rne"]);
+    let mut report = scalars::probe(&unit, &unit.scalars()[0], None);
+    // Conversions to integers go toward zero in every mode here.
+    let said = report.finding("mode").unwrap().statement.clone();
+    assert_eq!(said, "rne is not followed by divide (not correctly rounded in any direction), convert.s32");
+    // Of subnormals nothing is known of it.
+    let unit = Unit::new(Change::DivisionOff, &["preserve"]);
+    report = scalars::probe(&unit, &unit.scalars()[0], None);
+    assert!(report.finding("mode").unwrap().is(true));
+}
+
+#[test]
 fn a_mode_that_is_not_kept_has_a_call_that_shows_it() {
-    for (change, word) in [(Change::TowardZero, "rne"), (Change::FlushResults, "preserve"), (Change::Nothing, "ftz")] {
+    for (change, word) in [
+        (Change::TowardZero, "rne"),
+        (Change::FlushResults, "preserve"),
+        (Change::Nothing, "ftz"),
+        (Change::DivisionOff, "rne"),
+    ] {
         let unit = Unit::new(change, &[word]);
         let report = scalars::probe(&unit, &unit.scalars()[0], None);
         let mode = report.finding("mode").unwrap();

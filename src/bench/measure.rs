@@ -120,14 +120,14 @@ impl Work<'_> {
         let mut steps = FIRST_STEPS;
         let mut all = Vec::new();
         // Where others had the machine while steps were counted, samples come out short: they are counted anew.
-        for _ in 0..ATTEMPTS {
-            steps = self.calibrate(span, target_ns, steps)?;
+        for attempt in 0..ATTEMPTS {
+            let first = if attempt == 0 { steps } else { steps.saturating_mul(2) };
+            steps = self.calibrate(span, target_ns, first)?;
             steps = self.beyond_fixed_costs(span, target_ns, steps)?;
             all = self.series(span, steps, settings.samples.max(FEWEST_SAMPLES))?;
             if all.iter().all(|timed| timed.elapsed_ns >= 0.5 * target_ns) {
                 break;
             }
-            steps = steps.saturating_mul(2);
         }
         self.grows(span, steps, &all)?;
         self.run(span, steps, &all)

@@ -6,6 +6,7 @@ use mxprobe::gemm::{
     Accumulation, Algorithm, Growth, Matrix, Method, Products, Scaling, Split, Uniform, Unit, Variant, errors, grow,
     multiply, svg,
 };
+use mxprobe::report::is_layout;
 use mxprobe_api::{Device, Error, Format, Library, OperationId, Rounding};
 use mxprobe_sim::Model;
 use serde_json::json;
@@ -242,10 +243,15 @@ fn variants(arguments: &Gemm, target: &Target) -> Result<Vec<Variant>, Failure> 
     let mut of_format = |format: Format, words: std::ops::RangeInclusive<usize>| {
         let ids = target.listed.operations.iter().map(|operation| &operation.id);
         let fits = |id: &&OperationId| {
-            (id.a, id.b, id.c, id.d) == (format, format, Format::F32, Format::F32) && id.qualifiers.is_empty()
+            (id.a, id.b, id.c, id.d) == (format, format, Format::F32, Format::F32)
+                && id.qualifiers.iter().all(|word| is_layout(word))
         };
-        // The shape that chains most products in one operation; of those the smallest tile.
-        let best = ids.filter(fits).max_by_key(|id| (id.shape.k, std::cmp::Reverse(id.shape.m * id.shape.n)));
+        // The shape that chains most products in one operation; of those the smallest tile, and the plainest name.
+        let rank = |id: &&OperationId| {
+            let (tile, words) = (id.shape.m * id.shape.n, id.qualifiers.len());
+            (id.shape.k, std::cmp::Reverse((tile, words)))
+        };
+        let best = ids.filter(fits).max_by_key(rank);
         let Some(id) = best else { return };
         for words in words {
             let prefix = ["", "double-", "triple-"][words - 1];

@@ -36,13 +36,18 @@ pub(crate) fn read(path: &Path, format: Format, is_column: bool) -> Result<Matri
     }
     let bad = |error: std::io::Error| refuse(&error);
     macro_rules! values {
-        ($type:ty) => {
-            npy.data::<$type>()
-                .map_err(|error| refuse(&error))?
-                .map(|value| value.map(|value| value as f64))
-                .collect::<Result<Vec<f64>, _>>()
-                .map_err(bad)?
-        };
+        (whole $type:ty) => {{
+            let values = npy.data::<$type>().map_err(|error| refuse(&error))?;
+            let values = values.collect::<Result<Vec<$type>, _>>().map_err(bad)?;
+            let is_wide = |value: &&$type| {
+                let magnitude = i128::from(**value).unsigned_abs();
+                magnitude.checked_shr(magnitude.trailing_zeros()).unwrap_or(0) >> f64::MANTISSA_DIGITS != 0
+            };
+            if let Some(value) = values.iter().find(is_wide) {
+                return Err(refuse(&format!("{value} has more bits than f64, in which values are read")));
+            }
+            values.into_iter().map(|value| value as f64).collect()
+        }};
         (exact $type:ty) => {
             npy.data::<$type>()
                 .map_err(|error| refuse(&error))?
@@ -85,11 +90,11 @@ pub(crate) fn read(path: &Path, format: Format, is_column: bool) -> Result<Matri
             (TypeChar::Int, 1) => values!(exact i8),
             (TypeChar::Int, 2) => values!(exact i16),
             (TypeChar::Int, 4) => values!(exact i32),
-            (TypeChar::Int, 8) => values!(i64),
+            (TypeChar::Int, 8) => values!(whole i64),
             (TypeChar::Uint, 1) => values!(exact u8),
             (TypeChar::Uint, 2) => values!(exact u16),
             (TypeChar::Uint, 4) => values!(exact u32),
-            (TypeChar::Uint, 8) => values!(u64),
+            (TypeChar::Uint, 8) => values!(whole u64),
             _ => return Err(refuse(&format!("elements of {}", dtype.descr()))),
         }
     };

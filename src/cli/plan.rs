@@ -1,7 +1,7 @@
 //! What a run asks: which devices, which of their operations, and what has to be said about the choice.
 
 use mxprobe::{
-    probes,
+    glossary, probes,
     report::{DeviceRecord, Host, Kind, OperationRecord, Plan as Planned, Report, SCHEMA, Time, Tool},
 };
 
@@ -70,7 +70,10 @@ pub(crate) fn jobs(arguments: &Run, screen: Screen) -> Result<Vec<Job>, Failure>
 
 /// A probe that matches nothing is a mistake, not an empty report.
 fn check_probe(wanted: &str) -> Result<(), Failure> {
-    if probes::PROBES.iter().any(|(name, _)| select::is_wanted(&[wanted.to_owned()], name)) {
+    let is_probe = |entry: &glossary::Entry| entry.kind == glossary::Kind::Probe;
+    if probes::PROBES.iter().any(|(name, _)| select::is_wanted(&[wanted.to_owned()], name))
+        || glossary::explain(wanted).iter().any(is_probe)
+    {
         return Ok(());
     }
     let names: Vec<&str> = probes::PROBES.iter().map(|(name, _)| *name).collect();

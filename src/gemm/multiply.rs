@@ -134,11 +134,16 @@ pub(super) fn join(
     Ok(Product { d, inexact_a: inexact(of_a), inexact_b: inexact(of_b), products })
 }
 
+/// More words than any value of f64 has bits.
+const MOST_WORDS: usize = 64;
+
+/// What f64 holds beside the values of f32.
+const MOST_LIFT_BITS: usize = 512;
+
 /// Bits by which Ootomo and Yokota lift second words.
 const OOTOMO_LIFT: i32 = 11;
 
 fn check(unit: &Unit<'_>, a: &Matrix, b: &Matrix, c: Option<&Matrix>, algorithm: &Algorithm) -> Result<Lengths, Error> {
-    let id = unit.id();
     if a.columns != b.rows {
         return Err(Error::invalid(format!(
             "A is {}×{} and B is {}×{}: A has {} columns, B {} rows",
@@ -148,8 +153,28 @@ fn check(unit: &Unit<'_>, a: &Matrix, b: &Matrix, c: Option<&Matrix>, algorithm:
     if let Some(c) = c.filter(|c| (c.rows, c.columns) != (a.rows, b.columns)) {
         return Err(Error::invalid(format!("C is {}×{}, and A·B is {}×{}", c.rows, c.columns, a.rows, b.columns)));
     }
+    fits(unit, algorithm)?;
+    if c.is_some() && algorithm.split.scaling != super::Scaling::None {
+        return Err(Error::invalid("with scaled lines there can be no C: the sums are scaled, and C is not"));
+    }
+    Ok(Lengths { m: a.rows, n: b.columns, k: a.columns })
+}
+
+/// Whether the parts of an algorithm go together, on this unit.
+pub(super) fn fits(unit: &Unit<'_>, algorithm: &Algorithm) -> Result<(), Error> {
+    let id = unit.id();
     if algorithm.split.words == 0 {
         return Err(Error::invalid("0 words: there must be one at least"));
+    }
+    if algorithm.split.words > MOST_WORDS {
+        return Err(Error::invalid(format!("{} words: there may be {MOST_WORDS} at the most", algorithm.split.words)));
+    }
+    let last = algorithm.split.words.saturating_sub(1) * usize::try_from(algorithm.split.lift_bits).unwrap_or(0);
+    if last > MOST_LIFT_BITS {
+        return Err(Error::invalid(format!(
+            "{} words, each lifted by {} bits more: the last by {last}, and {MOST_LIFT_BITS} may be at the most",
+            algorithm.split.words, algorithm.split.lift_bits
+        )));
     }
     if algorithm.split.words > 1 && id.is_integer() {
         return Err(Error::unsupported(format!("{id} multiplies integers, which are not split into words")));
@@ -172,10 +197,7 @@ fn check(unit: &Unit<'_>, a: &Matrix, b: &Matrix, c: Option<&Matrix>, algorithm:
             "Ootomo and Yokota's method adds every operation outside the unit: no other blocks",
         ));
     }
-    if c.is_some() && algorithm.split.scaling != super::Scaling::None {
-        return Err(Error::invalid("with scaled lines there can be no C: the sums are scaled, and C is not"));
-    }
-    Ok(Lengths { m: a.rows, n: b.columns, k: a.columns })
+    Ok(())
 }
 
 /// One product at work.

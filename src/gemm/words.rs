@@ -67,14 +67,22 @@ pub fn words(matrix: &Matrix, format: Format, split: &Split, by_rows: bool) -> R
             .map(|(part, values)| {
                 let (line, line_exponents) = (&line, &line_exponents);
                 let exponent = move |at: usize| -line_exponents[line(part * per_thread + at)];
-                scope.spawn(move || Part::of(values, exponent, format, split))
+                scope.spawn(move || {
+                    let values = match split.scaling {
+                        Scaling::None => values.to_vec(),
+                        Scaling::Lines => {
+                            values.iter().enumerate().map(|(at, value)| scaled(*value, exponent(at))).collect()
+                        }
+                    };
+                    Part::of(values, format, split)
+                })
             })
             .collect();
         parts.into_iter().map(|part| part.join().expect("rounding does not panic")).collect()
     });
     let word = |at: usize| {
-        let bytes = parts.iter().flat_map(|part| part.words[at].bytes()).copied().collect();
-        Elements::from_bytes(format, bytes).expect("elements of this format")
+        let bytes: Vec<&[u8]> = parts.iter().map(|part| part.words[at].bytes()).collect();
+        Elements::from_bytes(format, bytes.concat()).expect("elements of this format")
     };
     Rounded {
         words: (0..split.words).map(word).collect(),
@@ -90,30 +98,40 @@ struct Part {
 }
 
 impl Part {
-    fn of(values: &[f64], line_exponent: impl Fn(usize) -> i32, format: Format, split: &Split) -> Self {
-        let mut rest: Vec<f64> =
-            values.iter().enumerate().map(|(at, value)| scaled(*value, line_exponent(at))).collect();
+    /// Of values whose lines are scaled already.
+    fn of(mut rest: Vec<f64>, format: Format, split: &Split) -> Self {
         let mut part = Self { words: Vec::new(), inexact: Vec::new() };
         for word in 0..split.words {
             let lift = split.lift_bits * i32::try_from(word).expect("a few words");
-            let normal = Normal::of(format, split.rounding);
-            let mut bytes = Vec::with_capacity(rest.len() * format.storage_bytes());
-            for value in &mut rest {
-                let lifted = scaled(*value, lift);
-                let fast = normal.and_then(|normal| normal.round(lifted));
-                let (bits, rounded) = fast.unwrap_or_else(|| {
-                    let bits = round(lifted, format, split.rounding);
-                    (bits, format.to_f64(bits))
-                });
-                let taken = scaled(rounded, -lift);
-                *value = if taken.is_finite() { *value - taken } else { 0.0 };
-                bytes.extend_from_slice(&bits.to_le_bytes()[..format.storage_bytes()]);
-            }
+            let bytes = match format.storage_bytes() {
+                1 => next_word::<1>(&mut rest, format, split.rounding, lift),
+                2 => next_word::<2>(&mut rest, format, split.rounding, lift),
+                4 => next_word::<4>(&mut rest, format, split.rounding, lift),
+                _ => next_word::<8>(&mut rest, format, split.rounding, lift),
+            };
             part.words.push(Elements::from_bytes(format, bytes).expect("elements of this format"));
             part.inexact.push(rest.iter().filter(|value| **value != 0.0).count());
         }
         part
     }
+}
+
+/// The next word of values of a format of `SIZE` bytes, stored 2^lift times as large, which is then taken off them.
+fn next_word<const SIZE: usize>(rest: &mut [f64], format: Format, rounding: Rounding, lift: i32) -> Vec<u8> {
+    let normal = Normal::of(format, rounding);
+    let mut bytes = vec![0; rest.len() * SIZE];
+    for (value, place) in rest.iter_mut().zip(bytes.as_chunks_mut::<SIZE>().0) {
+        let lifted = scaled(*value, lift);
+        let fast = normal.and_then(|normal| normal.round(lifted));
+        let (bits, rounded) = fast.unwrap_or_else(|| {
+            let bits = round(lifted, format, rounding);
+            (bits, format.to_f64(bits))
+        });
+        let taken = scaled(rounded, -lift);
+        *value = if taken.is_finite() { *value - taken } else { 0.0 };
+        place.copy_from_slice(&bits.to_le_bytes()[..SIZE]);
+    }
+    bytes
 }
 
 /// Fraction bits of f64: a decoded significand counts units of 2^(exponent − 52).
@@ -134,10 +152,19 @@ pub(super) fn scaled(value: f64, exponent: i32) -> f64 {
     if exponent == 0 {
         return value;
     }
-    // In two steps, so that neither factor leaves the range; the exponents here are within ±1100.
-    let half = exponent / 2;
-    value * power_of_two(half) * power_of_two(exponent - half)
+    // In steps, so that no factor leaves the range.
+    let mut rest = exponent;
+    let mut value = value;
+    while rest != 0 {
+        let step = rest.clamp(-LONGEST_STEP, LONGEST_STEP);
+        value *= power_of_two(step);
+        rest -= step;
+    }
+    value
 }
+
+/// The exponents of powers of two that are normal values of f64, of both signs.
+const LONGEST_STEP: i32 = 1022;
 
 /// 2^exponent, exactly; `exponent` within f64's normal range.
 fn power_of_two(exponent: i32) -> f64 {
@@ -233,6 +260,14 @@ mod tests {
         assert_eq!(words(&matrix, Format::F16, &PLAIN, true).inexact[1], 1);
         let lifted = words(&matrix, Format::F16, &Split { lift_bits: 11, ..PLAIN }, true);
         assert_eq!((lifted.inexact[1], Format::F16.to_f64(lifted.words[1].get(0))), (0, f64::from(-19).exp2()));
+    }
+
+    #[test]
+    fn powers_of_two_beyond_the_range_of_f64_are_taken_in_steps() {
+        let least = f64::from_bits(1);
+        assert_eq!(scaled(least, 2_097).to_bits(), f64::from(1023).exp2().to_bits());
+        assert_eq!(scaled(f64::from(1023).exp2(), -2_097).to_bits(), least.to_bits());
+        assert!(scaled(1.0, 4_000).is_infinite() && scaled(1.0, -4_000) == 0.0);
     }
 
     #[test]

@@ -88,10 +88,35 @@ pub fn entries() -> Vec<Entry> {
     probes.chain(formats::entries()).chain(families).chain(fields).collect()
 }
 
-/// What a name means, in every sense that it has; case is ignored.
+/// What a name means, in every sense that it has; case is ignored. A function of scalar arithmetic is what its group is, an
+/// operation what its family is.
+///
+/// ```
+/// let name = |asked: &str| mxprobe::glossary::explain(asked).first().map(|entry| entry.name.clone());
+/// assert_eq!(name("function.convert.f16").as_deref(), Some("function.convert"));
+/// assert_eq!(name("scalar.f32.rz").as_deref(), Some("scalar"));
+/// assert_eq!(name("function.nosuch"), None);
+/// ```
 #[must_use]
 pub fn explain(name: &str) -> Vec<Entry> {
-    entries().into_iter().filter(|entry| entry.name.eq_ignore_ascii_case(name)).collect()
+    use mxprobe_api::{OperationId, ScalarFunction, ScalarId};
+
+    let lower = name.to_ascii_lowercase();
+    let called = |name: &str| -> Vec<Entry> {
+        entries().into_iter().filter(|entry| entry.name.eq_ignore_ascii_case(name)).collect()
+    };
+    let found = called(&lower);
+    if !found.is_empty() {
+        return found;
+    }
+    let function = lower.strip_prefix("function.").filter(|function| function.parse::<ScalarFunction>().is_ok());
+    if let Some((group, _)) = function.and_then(|function| function.split_once('.')) {
+        return called(&format!("function.{group}"));
+    }
+    let is_operation = lower.parse::<OperationId>().is_ok() || lower.parse::<ScalarId>().is_ok();
+    let family = lower.split('.').next().filter(|_| is_operation);
+    family
+        .map_or_else(Vec::new, |family| called(family).into_iter().filter(|entry| entry.kind == Kind::Family).collect())
 }
 
 #[cfg(test)]

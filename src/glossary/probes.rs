@@ -17,7 +17,7 @@ pub(super) const fn probe(
     Text { name, about: "", how, answers, source }
 }
 
-pub(super) const READ: &[(&str, &str)] = &[
+const READ: &[(&str, &str)] = &[
     ("kept", "subnormal inputs count: small values lose digits, not everything"),
     ("zero", "inputs below the smallest normal value count as zero: scale data up, or results underflow early"),
 ];

@@ -2,7 +2,7 @@
 
 use super::{
     Text,
-    probes::{READ, SUBNORMALS, probe},
+    probes::{SUBNORMALS, probe},
 };
 
 const IEEE: &str = "IEEE 754-2019, 4.3, 5.4 and 6.2";
@@ -53,7 +53,16 @@ pub(super) const TEXTS: &[Text] = &[
         ],
         IEEE,
     ),
-    probe("subnormals.inputs", FUNCTION, READ, SUBNORMALS),
+    probe(
+        "subnormals.inputs",
+        FUNCTION,
+        &[
+            ("read", "subnormal inputs count: small values lose digits, not everything"),
+            ("zero", "inputs below the smallest normal value count as zero: scale data up, or results underflow early"),
+            ("differs", "functions differ; the statement names them"),
+        ],
+        SUBNORMALS,
+    ),
     probe(
         "subnormals.results",
         FUNCTION,
@@ -67,7 +76,11 @@ pub(super) const TEXTS: &[Text] = &[
     probe(
         "nan.invalid",
         "Inf - Inf, 0 times Inf, 0 / 0, the square root of -1, and 0 times Inf + 1.",
-        &[("bits", "what an invalid operation gives"), ("differs", "it depends on the operation")],
+        &[
+            ("bits", "what an invalid operation gives"),
+            ("differs", "it depends on the operation"),
+            ("no NaN", "an invalid operation gives a number or an infinity"),
+        ],
         IEEE,
     ),
     probe(
@@ -77,6 +90,13 @@ pub(super) const TEXTS: &[Text] = &[
             ("canonical", "every NaN result is the same: payloads do not pass"),
             ("first operand", "the first NaN operand passes, quieted"),
             ("last operand", "the last NaN operand passes, quieted"),
+            (
+                "signalling, then first",
+                "a signalling NaN passes before a quiet one, quieted, as on Arm; else the first",
+            ),
+            ("larger payload", "of two quiet NaNs the one of the larger payload passes"),
+            ("some operand", "a NaN operand passes, quieted, and none of these rules says which"),
+            ("other", "payloads pass changed, or signalling NaNs are not quieted"),
         ],
         IEEE,
     ),

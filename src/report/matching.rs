@@ -31,7 +31,12 @@ fn class(id: &OperationId) -> Class {
 
 /// Whether a qualifier says who computes, or how many tiles at once, and leaves open how a dot is to be computed:
 /// `wave32`, `workgroup`, `4b`, `1k`.
-pub(super) fn is_layout(word: &str) -> bool {
+///
+/// ```
+/// assert!(mxprobe::report::is_layout("wave64") && !mxprobe::report::is_layout("satfinite"));
+/// ```
+#[must_use]
+pub fn is_layout(word: &str) -> bool {
     let counted = |unit: char| word.strip_suffix(unit).is_some_and(|count| count.parse::<u32>().is_ok());
     ["wave32", "wave64", "subgroup", "workgroup", "device", "queuefamily"].contains(&word)
         || counted('b')

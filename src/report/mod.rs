@@ -42,6 +42,7 @@ pub use identification::{
     VerificationReport, VerifiedOperation, identification_schema, verification_schema,
 };
 pub use json::to_json;
+pub use matching::is_layout;
 pub use provenance::{Host, Time, Tool, build_version, now};
 pub use screen::{Style, wrap};
 pub use throughput::{

@@ -3,7 +3,7 @@
 use mxprobe_api::{DotOrder, Error, Format, ScalarFunction};
 use rustc_apfloat::{
     Float, FloatConvert,
-    ieee::{Double, Half, Quad, Single},
+    ieee::{BFloat, Double, Half, Quad, Single},
 };
 
 use super::{cases::number, subject::Subject};
@@ -33,35 +33,57 @@ pub(super) fn ask(subject: &Subject<'_>) -> Result<Vec<Finding>, Error> {
     };
     let calls: Vec<Vec<u64>> = (0..DOTS).map(|_| (0..8).map(|_| element(&mut random)).collect()).collect();
     let mut means = Vec::new();
+    let mut of_orders = Vec::new();
+    let mut errors = vec![0.0f64; DOTS];
     for (name, function) in orders {
         let results = subject.ask(function, &calls)?;
-        let errors = calls.iter().zip(&results).map(|(call, d)| error(format, call, *d));
+        let mut sum = 0.0;
+        for ((call, d), worst) in calls.iter().zip(&results).zip(&mut errors) {
+            let error = exact(format, call, *d).0;
+            sum += error;
+            *worst = worst.max(error);
+        }
         #[expect(clippy::cast_precision_loss, reason = "a count of some thousands")]
-        let mean = errors.sum::<f64>() / DOTS as f64;
-        means.push((name, mean));
+        means.push((name, sum / DOTS as f64));
+        of_orders.push((function, results));
     }
+    // The dot of the largest error, in every order.
+    let worst = (0..DOTS).max_by(|x, y| errors[*x].total_cmp(&errors[*y])).unwrap_or(0);
+    let shown = of_orders.iter().map(|(function, results)| {
+        let (call, d) = (&calls[worst], results[worst]);
+        let nearest = exact(format, call, d).1;
+        let rivals = [("the exact sum, rounded to nearest".to_owned(), nearest)];
+        let rivals = if nearest == d { &[][..] } else { &rivals };
+        subject.evidence("the dot of the largest error", *function, call, d, rivals)
+    });
+    let shown = shown.collect();
     let unit = 2.0f64.powi(-bits - 1);
     let words: Vec<String> = means.iter().map(|(name, mean)| format!("{name} {:.3}", mean / unit)).collect();
     let value: serde_json::Map<String, serde_json::Value> =
         means.iter().map(|(name, mean)| ((*name).to_owned(), format!("{:.3}", mean / unit).into())).collect();
     let statement =
         format!("mean error of {DOTS} dots of elements in −1…2, in units of 2^-{}: {}", bits + 1, words.join(", "));
-    Ok(vec![Finding::measured(PROBE, value.into(), statement)])
+    Ok(vec![Finding::measured(PROBE, value.into(), statement).with(shown)])
 }
 
-/// |d − exact| of a dot, to many more bits than d has.
-fn error(format: Format, call: &[u64], d: u64) -> f64 {
+/// |d − exact| of a dot, to many more bits than d has, and the exact sum rounded to nearest.
+fn exact(format: Format, call: &[u64], d: u64) -> (f64, u64) {
     match format.name() {
         "f16" => in_quad::<Half>(call, d),
+        "bf16" => in_quad::<BFloat>(call, d),
         "f64" => in_quad::<Double>(call, d),
         _ => in_quad::<Single>(call, d),
     }
 }
 
-fn in_quad<F: Float + FloatConvert<Quad>>(call: &[u64], d: u64) -> f64 {
+fn in_quad<F: Float + FloatConvert<Quad>>(call: &[u64], d: u64) -> (f64, u64)
+where
+    Quad: FloatConvert<F>,
+{
+    let bits = |value: u128| u64::try_from(value).unwrap_or(0);
     let wide = |bits: u64| F::from_bits(bits.into()).convert(&mut false).value;
     let sum = (0..4).fold(Quad::from_bits(0), |sum, at| wide(call[at]).mul_add(wide(call[4 + at]), sum).value);
-    let off: Double = (wide(d) - sum).value.convert(&mut false).value;
-    let off = f64::from_bits(u64::try_from(off.to_bits()).unwrap_or(0));
-    off.abs()
+    let off = FloatConvert::<Double>::convert((wide(d) - sum).value, &mut false).value;
+    let nearest = FloatConvert::<F>::convert(sum, &mut false).value;
+    (f64::from_bits(bits(off.to_bits())).abs(), bits(nearest.to_bits()))
 }

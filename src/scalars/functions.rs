@@ -16,6 +16,8 @@ pub(super) struct Found {
     calls: Calls,
     /// Every reading that explains all calls; empty where none does.
     pub(super) readings: Vec<(Mode, Steps)>,
+    /// The reading that explains most of them.
+    pub(super) nearest: (Mode, Steps),
 }
 
 impl Found {
@@ -87,11 +89,12 @@ pub(super) fn ask(subject: &Subject<'_>) -> Result<(Vec<Finding>, Vec<Found>), E
         let calls = Calls { function: *function, format, operands, results };
         let explain: Vec<(Mode, Steps)> =
             readings(*function, format).into_iter().filter(|reading| calls.wrong(*reading, 1).is_empty()).collect();
-        findings.push(match explain.first() {
-            Some(first) => explained(subject, &calls, *first, &explain),
+        let (finding, nearest) = match explain.first() {
+            Some(first) => (explained(subject, &calls, *first, &explain), *first),
             None => unexplained(subject, &calls),
-        });
-        found.push(Found { function: *function, calls, readings: explain });
+        };
+        findings.push(finding);
+        found.push(Found { function: *function, calls, readings: explain, nearest });
     }
     Ok((findings, found))
 }
@@ -131,10 +134,14 @@ fn name(function: ScalarFunction, reading: (Mode, Steps), explain: &[(Mode, Step
         (Steps::ByWayOfF32, _) => {
             (format!("{value}, by way of f32"), format!("rounded twice: to f32, then to the result, each {words}"))
         }
-        (Steps::Reordered(order), _) if order.is_as_written(function) => (
-            format!("{value}, separate, from p0"),
-            format!("not contracted; the sum begins with p0, not with +0: each step {words}"),
-        ),
+        (Steps::Reordered(order), _) if order.is_as_written(function) => {
+            let named_as_fused = Steps::fuses(function, Steps::AsNamed) == Some(true);
+            let not = if named_as_fused { "not fused" } else { "not contracted" };
+            (
+                format!("{value}, separate, from p0"),
+                format!("{not}; the sum begins with p0, not with +0: each step {words}"),
+            )
+        }
         (Steps::Reordered(order), _) => {
             (format!("{value}, reordered"), format!("reordered to {}: each step {words}", order.words()))
         }
@@ -171,7 +178,13 @@ fn evidence(subject: &Subject<'_>, calls: &Calls, reading: (Mode, Steps), explai
             if bits == calls.results[at] || found.iter().any(|(_, other)| *other == bits) {
                 continue;
             }
-            found.push((name(calls.function, (mode, steps), &[(mode, steps)]).0, bits));
+            let (value, _) = name(calls.function, (mode, steps), &[(mode, steps)]);
+            // Several orders give several sums.
+            let order = match steps {
+                Steps::Reordered(order) => format!(": {}", order.words()),
+                _ => String::new(),
+            };
+            found.push((value + &order, bits));
         }
         found
     };
@@ -191,8 +204,8 @@ fn evidence(subject: &Subject<'_>, calls: &Calls, reading: (Mode, Steps), explai
     shown
 }
 
-/// No reading explains every call: how far the nearest is off.
-fn unexplained(subject: &Subject<'_>, calls: &Calls) -> Finding {
+/// No reading explains every call: which is the nearest, and how far it is off.
+fn unexplained(subject: &Subject<'_>, calls: &Calls) -> (Finding, (Mode, Steps)) {
     let (function, format) = (calls.function, calls.format);
     let to = function.result(format);
     let all = calls.operands.len();
@@ -213,5 +226,5 @@ fn unexplained(subject: &Subject<'_>, calls: &Calls) -> Finding {
     let off = worst.map_or_else(String::new, |worst| format!(", by up to {worst} units in the last place"));
     let statement = format!("not correctly rounded: {} of {all} calls differ from {words}{off}", wrong.len());
     let value = worst.map_or_else(|| "wrong".to_owned(), |worst| format!("within {worst} ulp"));
-    Finding::measured(&format!("function.{function}"), value.into(), statement).with(shown)
+    (Finding::measured(&format!("function.{function}"), value.into(), statement).with(shown), reading)
 }

@@ -1,11 +1,14 @@
 //! Does the arithmetic do what its mode asks for, as its driver or its control word promises?
 
-use mxprobe_api::{Rounding, ScalarFunction, Subnormals};
+use mxprobe_api::{Rounding, Subnormals};
 
 use super::{exact::Mode, functions::Found, subject::Subject};
 use crate::report::Finding;
 
 const PROBE: &str = "mode";
+
+/// The words that ask for a direction.
+const DIRECTIONS: [&str; 4] = ["rne", "rz", "rd", "ru"];
 
 /// What a word of a mode asks of a reading.
 fn is_met(word: &str, mode: Mode) -> Option<bool> {
@@ -34,24 +37,18 @@ fn asked_for(word: &str, mode: Mode) -> Mode {
     }
 }
 
-/// For each word of the mode, the functions that no reading of what they gave lets do as it asks.
+/// For each word of the mode, the functions that no reading of what they gave lets do as it asks. A function that no reading
+/// explains is not rounded in the direction that a word asks for, whichever that is; of its subnormals nothing is known.
 pub(super) fn ask(subject: &Subject<'_>, found: &[Found]) -> Finding {
-    let words: Vec<&str> = subject.scalar.id.mode.iter().map(String::as_str).collect();
-    let mut against: Vec<(&str, Vec<ScalarFunction>)> = Vec::new();
-    let mut checked = Vec::new();
-    for word in words {
-        let told = found.iter().filter(|found| !found.readings.is_empty());
-        let met = |found: &Found| found.readings.iter().any(|(mode, _)| is_met(word, *mode) == Some(true));
-        let Some((mode, _)) = found.iter().find_map(|found| found.readings.first()) else { continue };
-        if is_met(word, *mode).is_none() {
-            continue;
-        }
-        checked.push(word);
-        let not: Vec<ScalarFunction> = told.filter(|found| !met(found)).map(|found| found.function).collect();
-        if !not.is_empty() {
-            against.push((word, not));
-        }
-    }
+    let words = subject.scalar.id.mode.iter().map(String::as_str);
+    let any = |word: &&str| found.first().is_some_and(|found| is_met(word, found.nearest.0).is_some());
+    let checked: Vec<&str> = words.filter(any).collect();
+    let met = |word: &str, found: &Found| found.readings.iter().any(|(mode, _)| is_met(word, *mode) == Some(true));
+    let is_against = |word: &str, found: &Found| {
+        if found.readings.is_empty() { DIRECTIONS.contains(&word) } else { !met(word, found) }
+    };
+    let against = checked.iter().map(|word| (*word, found.iter().filter(|found| is_against(word, found)).collect()));
+    let against: Vec<(&str, Vec<&Found>)> = against.filter(|(_, found): &(_, Vec<_>)| !found.is_empty()).collect();
     if checked.is_empty() {
         return Finding::unsupported(PROBE, "nothing is asked of this arithmetic that a question here could check");
     }
@@ -60,17 +57,18 @@ pub(super) fn ask(subject: &Subject<'_>, found: &[Found]) -> Finding {
     }
     // For each word a call of the first function that does not follow it.
     let shown = against.iter().filter_map(|(word, functions)| {
-        let found = found.iter().find(|found| Some(&found.function) == functions.first())?;
-        let (mode, steps) = *found.readings.first()?;
-        found.against(subject, (asked_for(word, mode), steps), word)
+        let first = functions.first()?;
+        let (mode, steps) = first.nearest;
+        first.against(subject, (asked_for(word, mode), steps), word)
     });
     let shown = shown.collect();
-    let words: Vec<String> = against
-        .iter()
-        .map(|(word, functions)| {
-            let names: Vec<String> = functions.iter().map(ToString::to_string).collect();
-            format!("{word} is not followed by {}", names.join(", "))
-        })
-        .collect();
-    Finding::measured(PROBE, false.into(), words.join("; ")).with(shown)
+    let names = |functions: &[&Found]| {
+        let name = |found: &&Found| {
+            let not = if found.readings.is_empty() { " (not correctly rounded in any direction)" } else { "" };
+            format!("{}{not}", found.function)
+        };
+        functions.iter().map(name).collect::<Vec<_>>().join(", ")
+    };
+    let words = against.iter().map(|(word, functions)| format!("{word} is not followed by {}", names(functions)));
+    Finding::measured(PROBE, false.into(), words.collect::<Vec<_>>().join("; ")).with(shown)
 }

@@ -94,6 +94,10 @@ fn operand(subject: &Subject<'_>, function: ScalarFunction, format: Format) -> R
         [a, b, c, ..] if a != quiet || b != quiet || c != quieted => {
             ("other".to_owned(), format!("payloads pass {function} neither unchanged nor replaced by one"))
         }
+        [.., d, e, f] if d == quiet && e == quiet | 8 && f == quieted => (
+            "signalling, then first".to_owned(),
+            format!("{function} returns the signalling NaN operand, quieted, else the first"),
+        ),
         [.., d, e, _] if d == quiet && e == quiet | 8 => {
             ("first operand".to_owned(), format!("{function} returns the first NaN operand, quieted"))
         }

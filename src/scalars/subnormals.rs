@@ -1,6 +1,6 @@
 //! Are subnormals read, and are they returned? Where they are flushed: is a result tiny before or after it is rounded?
 
-use mxprobe_api::{Error, ScalarFunction, Subnormals};
+use mxprobe_api::{Error, Rounding, ScalarFunction, Subnormals};
 
 use super::{cases::number, functions::Found, subject::Subject};
 use crate::report::Finding;
@@ -19,7 +19,7 @@ pub(super) fn ask(subject: &Subject<'_>, found: &[Found]) -> Result<Vec<Finding>
     let flushed = results.is("zero") || results.is("differs");
     let mut findings = vec![inputs, results];
     findings.push(if flushed {
-        tininess(subject)?
+        tininess(subject, found)?
     } else {
         Finding::unsupported("subnormals.tininess", "subnormal results are kept")
     });
@@ -79,38 +79,50 @@ fn least_exponent(subject: &Subject<'_>) -> i32 {
     subject.format().as_float().map_or(0, |float| float.min_exponent())
 }
 
-/// A product just below the smallest normal value, which rounds to it with p bits.
-fn tininess(subject: &Subject<'_>) -> Result<Finding, Error> {
+/// Products just below the smallest normal value, of both signs: those that p bits round up to it tell. Toward zero none is
+/// rounded up, and what is tiny before rounding is tiny after it.
+fn tininess(subject: &Subject<'_>, found: &[Found]) -> Result<Finding, Error> {
     const PROBE: &str = "subnormals.tininess";
-    if !subject.has(ScalarFunction::Multiply) {
+    let Some(of_products) = found.iter().find(|found| found.function == ScalarFunction::Multiply) else {
         return Ok(Finding::unsupported(PROBE, "there is no multiplication in this mode"));
+    };
+    let mut directions = of_products.readings.iter().map(|(mode, _)| mode.rounding).peekable();
+    if directions.peek().is_none() {
+        return Ok(Finding::inconclusive(
+            PROBE,
+            "no reading explains the multiplication, so that its direction is open",
+        ));
+    }
+    if directions.all(|rounding| rounding == Rounding::TowardZero) {
+        let reason = "products are rounded toward zero: what is tiny before rounding is tiny after it";
+        return Ok(Finding::unsupported(PROBE, reason));
     }
     let format = subject.format();
     let (bits, least) = (format.fraction_bits().cast_signed(), least_exponent(subject));
-    let a = number(format, false, (1 << bits) + 1, -bits + least / 2);
+    let factor = |negative| number(format, negative, (1 << bits) + 1, -bits + least / 2);
     let b = number(format, false, (1 << bits) - 1, -bits + least - least / 2);
-    let d = subject.ask_one(ScalarFunction::Multiply, &[a, b])?;
+    let calls = [false, true].map(|negative| vec![factor(negative), b]);
+    let results = subject.ask(ScalarFunction::Multiply, &calls)?;
+    let sign = 1u64 << (format.bits() - 1);
     let normal = 1u64 << bits;
-    let shown = subject.evidence(
-        "(1 + u)(1 − u) times the smallest normal value",
-        ScalarFunction::Multiply,
-        &[a, b],
-        d,
-        &[
-            ("tiny, by its exact value: flushed".to_owned(), 0),
-            ("not tiny once it is rounded: kept".to_owned(), normal),
-        ],
-    );
-    Ok(match d {
-        0 => Finding::measured(
-            PROBE,
-            "before rounding".into(),
-            "a result is tiny by its exact value, or is rounded down".to_owned(),
-        ),
-        d if d == normal => {
+    let shown = calls.iter().zip(&results).map(|(operands, d)| {
+        let sign = operands[0] & sign;
+        let mut rivals = vec![
+            ("tiny, by its exact value: flushed".to_owned(), sign),
+            ("not tiny once it is rounded: kept".to_owned(), sign | normal),
+        ];
+        rivals.retain(|(_, bits)| bits != d);
+        let about = "(1 + u)(1 − u) times the smallest normal value";
+        subject.evidence(about, ScalarFunction::Multiply, operands, *d, &rivals)
+    });
+    let shown = shown.collect();
+    let magnitudes: Vec<u64> = results.iter().map(|d| d & !sign).collect();
+    Ok(match magnitudes[..] {
+        [0, 0] => Finding::measured(PROBE, "before rounding".into(), "a result is tiny by its exact value".to_owned()),
+        [x, y] if [0, normal].contains(&x) && [0, normal].contains(&y) => {
             Finding::measured(PROBE, "after rounding".into(), "a result is tiny only if it is once rounded".to_owned())
         }
         _ => Finding::inconclusive(PROBE, "neither zero nor the smallest normal value came back"),
     }
-    .with(vec![shown]))
+    .with(shown))
 }

@@ -99,10 +99,38 @@ fn the_growth_experiment_finds_what_the_paper_found() {
     assert!(std::fs::read_to_string(&svg).unwrap().starts_with("<svg"));
 }
 
+fn growth(device: &str, exponents: &str) -> serde_json::Value {
+    let said =
+        say(&["gemm", "--device", device, "--experiment", "growth", "--exponents", exponents, "--format", "json"]);
+    serde_json::from_str(&said.ended(0).out).unwrap()
+}
+
+#[test]
+fn a_part_whose_mending_leaves_growth_is_not_the_only_cause() {
+    for (device, cause) in [
+        ("sim:a100", "the truncation at alignment and the rounding of results together"),
+        ("sim:h100", "the truncation at alignment and the rounding of results together"),
+        ("sim:mi300x", "neither the truncation at alignment nor the rounding of results"),
+    ] {
+        let growth = growth(device, "12,12");
+        let said = growth["cause"].as_str().unwrap();
+        assert!(said.starts_with(cause) && said.contains("(at n = 4096: "), "{device}: {said}");
+    }
+}
+
+#[test]
+fn the_growth_experiment_takes_the_matrix_unit_whatever_words_its_operations_have() {
+    let growth = growth("sim:rdna4", "9,9");
+    let operations: Vec<&str> =
+        growth["curves"].as_array().unwrap().iter().filter_map(|curve| curve["operation"].as_str()).collect();
+    assert!(!operations.is_empty() && operations.iter().all(|id| id.starts_with("wmma.m16n16k16")), "{operations:?}");
+}
+
 #[test]
 fn what_does_not_fit_is_one_error_with_the_value_in_it() {
     let folder = tempfile::tempdir().unwrap();
-    let [a, b, wide, d] = ["a.npy", "b.npy", "wide.npy", "d.npy"].map(|name| file(&folder, name));
+    let [a, b, wide, long, d] = ["a.npy", "b.npy", "wide.npy", "long.npy", "d.npy"].map(|name| file(&folder, name));
+    std::fs::write(&long, npy("<i8", "(1, 1)", &((1i64 << 53) + 1).to_le_bytes())).unwrap();
     std::fs::write(&a, npy("<f2", "(2, 3)", &halves(&[0; 6]))).unwrap();
     std::fs::write(&b, npy("<f2", "(2, 1)", &halves(&[0; 2]))).unwrap();
     std::fs::write(&wide, npy("<u4", "(3, 1)", &[0; 12])).unwrap();
@@ -116,12 +144,33 @@ fn what_does_not_fit_is_one_error_with_the_value_in_it() {
         (&["--random", "0,1,1", "--out", &d], "`0,1,1`"),
         (&["--random", "1,1,1", "--interval", "1,0", "--out", &d], "`1,0`"),
         (&["--random", "1,1,1", "--words", "0", "--out", &d], "0 words"),
+        (&["--random", "1,1,1", "--words", "65", "--out", &d], "65 words"),
+        (&["--random", "1,1,1", "--words", "40", "--lift", "120", "--out", &d], "the last by 4680, and 512"),
         (&["--random", "1,1,1", "--accumulate", "fabsum-f32", "--block", "0", "--out", &d], "a block of 0"),
+        (&["--experiment", "growth", "--block", "0", "--accumulate", "fabsum-f32"], "a block of 0"),
+        (&["--a", &a, "--b", &long, "--out", &d], "9007199254740993 has more bits than f64"),
     ] {
         let said = mxprobe(&[&["gemm"], &A100[..], more].concat()).output().unwrap();
         let said = super::Said::from(said).ended(2);
         assert!(said.err.contains(words), "{more:?}: {}", said.err);
     }
+}
+
+#[test]
+fn lines_below_the_range_of_the_format_are_scaled_whatever_their_exponents() {
+    let folder = tempfile::tempdir().unwrap();
+    let [a, b, d] = ["a.npy", "b.npy", "d.npy"].map(|name| file(&folder, name));
+    let product = |x: f64, y: f64| {
+        std::fs::write(&a, npy("<f8", "(1, 1)", &x.to_le_bytes())).unwrap();
+        std::fs::write(&b, npy("<f8", "(1, 1)", &y.to_le_bytes())).unwrap();
+        say(&[&["gemm"], &A100[..], &["--scale", "--a", &a, "--b", &b, "--out", &d]].concat()).ended(0);
+        let written = std::fs::read(&d).unwrap();
+        f32::from_le_bytes(written[written.len() - 4..].try_into().unwrap())
+    };
+    let least = f64::from_bits(1);
+    assert_eq!(product(least, least).to_bits(), 0);
+    assert_eq!(product(least, f64::from(1023).exp2()).to_bits(), 0x2600_0000);
+    assert_eq!(product(f64::MAX, f64::MAX).to_bits(), f32::INFINITY.to_bits());
 }
 
 #[test]

@@ -58,6 +58,10 @@ fn names_are_explained() {
     }
     assert!(say(&["explain", "E4M3"]).ended(0).out.contains("largest: 0x7e (4.48e2)"));
     assert!(say(&["explain", "ue8m0"]).ended(0).out.contains("NaN is every bit set"));
+    // Names as a report prints them: of a function, of an operation.
+    assert!(say(&["explain", "function.dot4.serial"]).ended(0).out.starts_with("function.dot4 (probe)"));
+    let said = say(&["explain", "coopmat.m8n8k8.f16.f16.f16.f16"]).ended(0).out;
+    assert!(said.starts_with("coopmat (family of operations)"), "{said}");
     // A family and a model of one name are both explained.
     let said = say(&["explain", "amx"]).ended(0).out;
     assert!(said.contains("amx (family of operations)") && said.contains("amx: Intel AMX"), "{said}");

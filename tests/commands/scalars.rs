@@ -33,6 +33,16 @@ fn the_white_papers_examples_have_the_white_papers_bits() {
 }
 
 #[test]
+fn one_function_is_asked_by_the_name_that_reports_print() {
+    let one = ["run", "--device", "cpu:0", "--op", "scalar.f32", "--probe", "function.convert.f64", "--format", "json"];
+    let report: Report = serde_json::from_str(&say(&one).ended(0).out).unwrap();
+    let probes: Vec<&str> = report.operations[0].findings.iter().map(|finding| finding.probe.as_str()).collect();
+    assert_eq!(probes, ["function.convert.f64"]);
+    let wrong = ["run", "--device", "cpu:0", "--op", "scalar.f32", "--probe", "function.convert.f65"];
+    assert!(say(&wrong).ended(2).err.contains("no probe `function.convert.f65`"));
+}
+
+#[test]
 fn every_mode_of_the_control_word_is_found_to_do_what_it_asks() {
     let report = report("scalar.f*.r*");
     let modes = |format: &str| {

@@ -100,6 +100,11 @@ pub enum DotOrder {
     Pairwise,
 }
 
+impl DotOrder {
+    /// Every order.
+    pub const ALL: [Self; 3] = [Self::Serial, Self::Fma, Self::Pairwise];
+}
+
 /// One function of scalar arithmetic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ScalarFunction {
@@ -130,6 +135,24 @@ pub enum ScalarFunction {
 }
 
 impl ScalarFunction {
+    /// Sums, products, quotients and roots, and a product with a sum, named as fused and as a source writes it.
+    pub const ARITHMETIC: [Self; 7] =
+        [Self::Add, Self::Subtract, Self::Multiply, Self::Divide, Self::SquareRoot, Self::Fma, Self::MultiplyAdd];
+
+    /// What a shading language has of a format: arithmetic, conversions to the other ones of `formats`, and the dot products.
+    ///
+    /// ```
+    /// use mxprobe_api::{Format, ScalarFunction};
+    /// let functions: Vec<_> = ScalarFunction::of_shaders(Format::F32, &[Format::F16, Format::F32]).collect();
+    /// assert_eq!(functions.len(), 7 + 1 + 3);
+    /// assert!(functions.contains(&ScalarFunction::Convert { to: Format::F16 }));
+    /// ```
+    pub fn of_shaders(format: Format, formats: &[Format]) -> impl Iterator<Item = Self> {
+        let conversions = formats.iter().filter(move |to| **to != format).map(|to| Self::Convert { to: *to });
+        let dots = DotOrder::ALL.map(|order| Self::Dot4 { order });
+        Self::ARITHMETIC.into_iter().chain(conversions).chain(dots)
+    }
+
     /// How many operands one call takes.
     #[must_use]
     pub fn arity(self) -> usize {
@@ -174,19 +197,8 @@ impl FromStr for ScalarFunction {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Error> {
-        let plain = [
-            Self::Add,
-            Self::Subtract,
-            Self::Multiply,
-            Self::Divide,
-            Self::SquareRoot,
-            Self::Fma,
-            Self::MultiplyAdd,
-            Self::Dot4 { order: DotOrder::Serial },
-            Self::Dot4 { order: DotOrder::Fma },
-            Self::Dot4 { order: DotOrder::Pairwise },
-        ];
-        if let Some(function) = plain.into_iter().find(|function| function.to_string() == text) {
+        let mut plain = Self::of_shaders(Format::F32, &[]);
+        if let Some(function) = plain.find(|function| function.to_string() == text) {
             return Ok(function);
         }
         let to = text.strip_prefix("convert.").and_then(|format| Format::named(format).ok());

@@ -226,6 +226,7 @@ pub(crate) fn discover(readings: &Readings) -> Discovery {
         }
     }
     let scalars = Scalars::new(readings);
+    refusals.extend(Scalars::refusals(readings));
     used.sort_unstable();
     used.dedup();
     let info = info(readings, &used);

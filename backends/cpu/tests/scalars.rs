@@ -64,6 +64,24 @@ fn a_mode_ends_with_its_call() {
 }
 
 #[test]
+fn f16_is_there_or_is_refused_with_the_reason() {
+    let device = device();
+    let is_there = device.scalars().iter().any(|scalar| scalar.id.format == Format::F16);
+    let refused = device.refusals().iter().find(|refusal| refusal.what.contains("VADDSH"));
+    assert_eq!(is_there, refused.is_none());
+    if let Some(refusal) = refused {
+        let reason = refusal.reason.to_string();
+        assert!(refusal.what.starts_with("scalar arithmetic by VADDSH, VSUBSH"), "{}", refusal.what);
+        assert!(reason.contains("AVX512-FP16") || reason.contains("XCR0"), "{reason}");
+    } else {
+        // A third in f16, toward zero and upward.
+        for (id, third) in [("scalar.f16.rz", 0x3555), ("scalar.f16.ru", 0x3556)] {
+            assert_eq!(call(device.as_ref(), id, ScalarFunction::Divide, &[0x3c00, 0x4200]), third, "{id}");
+        }
+    }
+}
+
+#[test]
 fn what_is_not_claimed_is_refused_with_its_name() {
     let device = device();
     let scalar = named(device.as_ref(), "scalar.f32");

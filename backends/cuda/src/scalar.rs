@@ -43,6 +43,9 @@ impl ScalarKernel {
 
 const VOLTA: Target = Target { name: "sm_70", version: PtxVersion::new(6, 0) };
 const AMPERE: Target = Target { name: "sm_80", version: PtxVersion::new(7, 0) };
+/// `cvt.f32.bf16`.
+const AMPERE_7_1: Target = Target { name: "sm_80", version: PtxVersion::new(7, 1) };
+const HOPPER: Target = Target { name: "sm_90", version: PtxVersion::new(7, 8) };
 
 /// A direction as ids and as PTX have it.
 const DIRECTIONS: [(&str, &str); 4] = [("rne", ".rn"), ("rz", ".rz"), ("rd", ".rm"), ("ru", ".rp")];
@@ -88,34 +91,52 @@ impl Mode {
 /// Every function that a device of this capability has.
 pub(crate) fn table(capability: Capability) -> Vec<ScalarKernel> {
     let mut kernels = Vec::new();
-    for format in [Format::F16, Format::F32, Format::F64] {
+    for format in [Format::F16, Format::BF16, Format::F32, Format::F64] {
         for flush in [false, true] {
             for direction in [None].into_iter().chain(DIRECTIONS.map(Some)) {
                 let mode = Mode { format, direction, flush };
                 arithmetic(mode, &mut kernels);
-                conversions(mode, capability, &mut kernels);
+                conversions(mode, &mut kernels);
             }
         }
     }
     for direction in [None].into_iter().chain(DIRECTIONS.map(Some)) {
-        conversions(Mode { format: Format::S32, direction, flush: false }, capability, &mut kernels);
+        conversions(Mode { format: Format::S32, direction, flush: false }, &mut kernels);
     }
     for flush in [false, true] {
         approximations(Mode { format: Format::F32, direction: None, flush }, &mut kernels);
     }
+    let least = |target: Target| match target {
+        HOPPER => Capability::new(9, 0),
+        AMPERE | AMPERE_7_1 => Capability::new(8, 0),
+        _ => Capability::new(7, 0),
+    };
+    kernels.retain(|kernel| capability >= least(kernel.target));
     kernels
 }
 
 /// Sums, products, quotients, roots; and as a source writes them, where nothing is asked for.
 fn arithmetic(mode: Mode, kernels: &mut Vec<ScalarKernel>) {
     use ScalarFunction::{Add, Divide, Fma, Multiply, MultiplyAdd, SquareRoot, Subtract};
-    let (format, half) = (mode.format, mode.format == Format::F16);
-    // f16 is rounded to nearest alone, f64 has no `.ftz` (*specified*: PTX ISA 9.0, 9.7.4 and 9.7.3).
-    if half && mode.direction.is_some_and(|(_, word)| word != ".rn") || format == Format::F64 && mode.flush {
+    let (format, is_bfloat) = (mode.format, mode.format == Format::BF16);
+    let half = format == Format::F16 || is_bfloat;
+    // f16 and bf16 are rounded to nearest alone, bf16 and f64 have no `.ftz` (*specified*: PTX ISA 9.0, 9.7.4 and 9.7.3).
+    if half && mode.direction.is_some_and(|(_, word)| word != ".rn")
+        || [Format::BF16, Format::F64].contains(&format) && mode.flush
+    {
         return;
     }
     let (asked, needed, ftz) = (mode.asked(), mode.needed(), mode.ftz());
-    let mut push = |function, lines: &[String]| kernels.push(kernel(mode.id(), function, VOLTA, lines));
+    // `fma` of bf16 is older than its `add`, `sub` and `mul` (*specified*: PTX ISA 9.0, 9.7.4).
+    let mut push = |function, lines: &[String]| {
+        let is_older = matches!(function, Fma | ScalarFunction::Dot4 { order: DotOrder::Fma });
+        let target = match (is_bfloat, is_older) {
+            (false, _) => VOLTA,
+            (true, true) => AMPERE,
+            (true, false) => HOPPER,
+        };
+        kernels.push(kernel(mode.id(), function, target, lines));
+    };
     for (function, name) in [(Add, "add"), (Subtract, "sub"), (Multiply, "mul")] {
         push(function, &[format!("{name}{asked}{ftz}.{format} %y, %x0, %x1;")]);
     }
@@ -143,25 +164,29 @@ fn arithmetic(mode: Mode, kernels: &mut Vec<ScalarKernel>) {
 }
 
 /// `cvt`: `.ftz` is of f32 alone, on either side; what is exact has no direction.
-fn conversions(mode: Mode, capability: Capability, kernels: &mut Vec<ScalarKernel>) {
+fn conversions(mode: Mode, kernels: &mut Vec<ScalarKernel>) {
     const BF16: Format = Format::BF16;
     let Mode { format: from, direction, flush } = mode;
     for to in [Format::F16, BF16, Format::F32, Format::F64, Format::S32] {
         let single = from == Format::F32 || to == Format::F32;
-        let to_bf16 = to == BF16;
         let toward = if to == Format::S32 { mode.whole() } else { mode.needed().to_owned() };
         let bits = |format: Format| if format == Format::S32 { 0 } else { format.bits() };
         let widens = bits(from) > 0 && bits(to) > bits(from) || (from, to) == (Format::S32, Format::F64);
         let exact = widens && from != Format::S32;
+        // *Specified*: PTX ISA 9.0, 9.7.9.22: bf16 from f32 alone before sm_90, to nearest or toward zero; to f32 alone.
+        let target = match (from, to) {
+            (Format::F32, BF16) => AMPERE,
+            (BF16, Format::F32) => AMPERE_7_1,
+            (BF16, _) | (_, BF16) => HOPPER,
+            _ => VOLTA,
+        };
         let is_offered = from != to
-            && (!flush || single && from != Format::S32 && !to_bf16)
+            && (!flush || single && from != Format::S32 && from != BF16 && to != BF16)
             && !(widens && direction.is_some())
-            // *Specified*: PTX ISA 9.0, 9.7.9.22: to bf16 from f32 alone, nearest or toward zero, from sm_80 on.
-            && (!to_bf16 || from == Format::F32 && capability >= Capability::new(8, 0) && [".rn", ".rz"].contains(&mode.needed()));
+            && (target != AMPERE || [".rn", ".rz"].contains(&mode.needed()));
         if is_offered {
             let toward = if exact { String::new() } else { toward };
             let line = format!("cvt{toward}{}.{to}.{from} %y, %x0;", mode.ftz());
-            let target = if to_bf16 { AMPERE } else { VOLTA };
             kernels.push(kernel(mode.id(), ScalarFunction::Convert { to }, target, &[line]));
         }
     }
@@ -251,5 +276,30 @@ mod tests {
         assert_eq!(instruction("scalar.f16.rz", ScalarFunction::Add), None);
         assert_eq!(instruction("scalar.f32.rz", convert(Format::BF16)), Some("cvt.rz.bf16.f32"));
         assert_eq!(instruction("scalar.f32.ru", convert(Format::BF16)), None);
+    }
+
+    #[test]
+    fn arithmetic_of_bf16_is_fused_on_ampere_and_whole_on_hopper() {
+        let instruction = |capability: Capability, id: &str, function: ScalarFunction| {
+            let kernels = table(capability);
+            let found = kernels.iter().find(|one| one.id.to_string() == id && one.function == function);
+            found.map(|one| (one.instruction.clone(), one.target.name))
+        };
+        let fma = ScalarFunction::Fma;
+        let to = |to| ScalarFunction::Convert { to };
+        let some = |text: &str, target| Some((text.to_owned(), target));
+        let [turing, ampere, hopper] = [Capability::new(7, 5), Capability::new(8, 9), Capability::new(9, 0)];
+        assert_eq!(instruction(turing, "scalar.bf16", fma), None);
+        assert_eq!(instruction(ampere, "scalar.bf16", fma), some("fma.rn.bf16", "sm_80"));
+        assert_eq!(instruction(ampere, "scalar.bf16", ScalarFunction::Add), None);
+        assert_eq!(instruction(ampere, "scalar.bf16", to(Format::F32)), some("cvt.f32.bf16", "sm_80"));
+        assert_eq!(instruction(ampere, "scalar.bf16", to(Format::F16)), None);
+        assert_eq!(instruction(hopper, "scalar.bf16", ScalarFunction::Add), some("add.bf16", "sm_90"));
+        assert_eq!(instruction(hopper, "scalar.bf16.rne", ScalarFunction::Multiply), some("mul.rn.bf16", "sm_90"));
+        assert_eq!(instruction(hopper, "scalar.bf16.rz", ScalarFunction::Add), None);
+        assert_eq!(instruction(hopper, "scalar.bf16.ftz", fma), None);
+        assert_eq!(instruction(hopper, "scalar.bf16", ScalarFunction::Divide), None);
+        assert_eq!(instruction(hopper, "scalar.bf16.ru", to(Format::S32)), some("cvt.rpi.s32.bf16", "sm_90"));
+        assert_eq!(instruction(hopper, "scalar.f64.rd", to(Format::BF16)), some("cvt.rm.bf16.f64", "sm_90"));
     }
 }

@@ -11,17 +11,17 @@ use mxprobe_cuda::{CudaBackend, CudaDevice};
 /// a process.
 #[track_caller]
 fn on_double(test: &str) {
-    on_faulty(test, "");
+    on_faulty(test, "a100", "");
 }
 
-/// As [`on_double`], with a fault where it is not empty.
+/// As [`on_double`], of a model, with a fault where it is not empty.
 #[track_caller]
-fn on_faulty(test: &str, fault: &str) {
+fn on_faulty(test: &str, model: &str, fault: &str) {
     let folder = tempfile::tempdir().unwrap();
     mxprobe_cuda_double::install(folder.path()).unwrap();
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--ignored", "--exact", test]).env("LD_LIBRARY_PATH", folder.path());
-    command.env("MXPROBE_DOUBLE_MODEL", "a100").env_remove("MXPROBE_DOUBLE_FAULT");
+    command.env("MXPROBE_DOUBLE_MODEL", model).env_remove("MXPROBE_DOUBLE_FAULT");
     if !fault.is_empty() {
         command.env("MXPROBE_DOUBLE_FAULT", fault);
     }
@@ -46,18 +46,24 @@ fn what_has_no_direction_is_contracted() {
 }
 
 #[test]
+fn bf16_is_rounded_once_and_contracted() {
+    on_faulty("rounds_bf16", "h100", "");
+    on_faulty("fuses_bf16_alone", "a100", "");
+}
+
+#[test]
 fn memory_that_no_launch_wrote_is_no_result() {
-    on_faulty("writes_nothing", "silent");
+    on_faulty("writes_nothing", "a100", "silent");
 }
 
 #[test]
 fn what_the_compiler_refuses_is_told_with_the_name_of_the_function() {
-    on_faulty("is_refused", "invalid-ptx");
+    on_faulty("is_refused", "a100", "invalid-ptx");
 }
 
 #[test]
 fn a_launch_that_fails_for_good_loses_the_device() {
-    on_faulty("loses_the_device", "launch-async");
+    on_faulty("loses_the_device", "a100", "launch-async");
 }
 
 /// What an addition ends with.
@@ -216,4 +222,46 @@ fn contracts() {
     let of = |at: usize| f32::from_bits(u32::try_from(vectors[at]).unwrap());
     let half = |at: usize| of(at).mul_add(of(at + 4), of(at + 1) * of(at + 5));
     assert_eq!(dot(DotOrder::Pairwise), u64::from((half(0) + half(2)).to_bits()));
+}
+
+#[test]
+#[ignore = "another test runs it on the double"]
+fn rounds_bf16() {
+    let device = device();
+    let mut random = Random(5);
+    // From 2^-7 to 2^9, so that f64 holds every product, sum and product with a sum.
+    let operands: Vec<u64> = (0..3000).map(|_| (random.bits() & 0x87ff) + 0x3c00).collect();
+    let value = |bits: u64| Format::BF16.to_f64(bits);
+    type Exact = fn(&[f64]) -> f64;
+    let functions: [(ScalarFunction, Exact); 5] = [
+        (ScalarFunction::Add, |x| x[0] + x[1]),
+        (ScalarFunction::Subtract, |x| x[0] - x[1]),
+        (ScalarFunction::Multiply, |x| x[0] * x[1]),
+        (ScalarFunction::Fma, |x| x[0] * x[1] + x[2]),
+        (ScalarFunction::MultiplyAdd, |x| x[0] * x[1] + x[2]),
+    ];
+    for (function, exact) in functions {
+        let results = call(&device, "scalar.bf16", function, &operands);
+        for (operands, result) in operands.chunks(function.arity()).zip(results) {
+            let exact = exact(&operands.iter().map(|bits| value(*bits)).collect::<Vec<_>>());
+            assert_eq!(result, Format::BF16.from_f64(exact), "{function} {operands:x?}");
+        }
+    }
+    let convert = |id: &str, to, bits| call(&device, id, ScalarFunction::Convert { to }, &[bits])[0];
+    // 1 + 2^-7, 2^-133, 2.5, and an f64 just above 1.
+    assert_eq!(convert("scalar.bf16", Format::F32, 0x3f81), 0x3f81_0000);
+    assert_eq!(convert("scalar.bf16", Format::F64, 0x0001), 2f64.powi(-133).to_bits());
+    assert_eq!(convert("scalar.bf16.ru", Format::S32, 0x4020), 3);
+    assert_eq!(convert("scalar.bf16.ru", Format::F16, 0x0001), 0x0001);
+    assert_eq!(convert("scalar.f64.ru", Format::BF16, 1f64.to_bits() + 1), 0x3f81);
+}
+
+#[test]
+#[ignore = "another test runs it on the double"]
+fn fuses_bf16_alone() {
+    let device = device();
+    let functions = &member(&device, "scalar.bf16").functions;
+    assert!(functions.contains_key(&ScalarFunction::Fma) && !functions.contains_key(&ScalarFunction::Add));
+    // (1 + 2^-7)² less 1 + 2^-6 is 2^-14.
+    assert_eq!(call(&device, "scalar.bf16", ScalarFunction::Fma, &[0x3f81, 0x3f81, 0xbf82]), [0x3880]);
 }

@@ -26,8 +26,11 @@ pub(crate) fn scalars(features: &Features, controls: &Controls) -> Vec<(Scalar, 
     let there: Vec<Component> =
         COMPONENTS.into_iter().filter(|component| features.missing_for(*component).is_none()).collect();
     let mut all = Vec::new();
+    let formats: Vec<Format> = there.iter().map(|component| component.format()).collect();
     for component in &there {
-        let functions = functions(component.format(), &there);
+        let functions = ScalarFunction::of_shaders(component.format(), &formats);
+        let functions: BTreeMap<_, _> =
+            functions.map(|function| (function, Some(instructions(function).to_owned()))).collect();
         let mut offer = |id: ScalarId, mode| all.push((Scalar { id, functions: functions.clone() }, mode));
         let id = ScalarId::new(component.format());
         offer(id.clone(), None);
@@ -40,15 +43,6 @@ pub(crate) fn scalars(features: &Features, controls: &Controls) -> Vec<(Scalar, 
         }
     }
     all
-}
-
-fn functions(format: Format, there: &[Component]) -> BTreeMap<ScalarFunction, Option<String>> {
-    use ScalarFunction as F;
-    let dots = [DotOrder::Serial, DotOrder::Fma, DotOrder::Pairwise].map(|order| F::Dot4 { order });
-    let plain = [F::Add, F::Subtract, F::Multiply, F::Divide, F::SquareRoot, F::Fma, F::MultiplyAdd];
-    let conversions = there.iter().map(|to| to.format()).filter(|to| *to != format).map(|to| F::Convert { to });
-    let all = plain.into_iter().chain(conversions).chain(dots);
-    all.map(|function| (function, Some(instructions(function).to_owned()))).collect()
 }
 
 /// What stands in the kernel of a function.

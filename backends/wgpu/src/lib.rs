@@ -121,7 +121,7 @@ fn no_adapter() -> Refusal {
         )
     };
     Refusal {
-        what: "wgpu".to_owned(),
+        what: "adapters".to_owned(),
         reason: Error::missing_driver(format!("wgpu found no adapter through {apis}")),
         help: Some(help.to_owned()),
     }

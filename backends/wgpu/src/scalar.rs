@@ -15,18 +15,11 @@ pub(crate) const CALLS: u32 = 64;
 
 /// The scalar arithmetic of an adapter that has these formats: each in one mode, since WGSL selects none.
 pub(crate) fn scalars(formats: &[Format]) -> Vec<Scalar> {
-    let all =
-        formats.iter().map(|format| Scalar { id: ScalarId::new(*format), functions: functions(*format, formats) });
-    all.collect()
-}
-
-fn functions(format: Format, formats: &[Format]) -> BTreeMap<ScalarFunction, Option<String>> {
-    use ScalarFunction as F;
-    let dots = [DotOrder::Serial, DotOrder::Fma, DotOrder::Pairwise].map(|order| F::Dot4 { order });
-    let plain = [F::Add, F::Subtract, F::Multiply, F::Divide, F::SquareRoot, F::Fma, F::MultiplyAdd];
-    let conversions = formats.iter().filter(|to| **to != format).map(|to| F::Convert { to: *to });
-    let all = plain.into_iter().chain(conversions).chain(dots);
-    all.map(|function| (function, Some(expression(function).replace('\n', " ")))).collect()
+    let functions = |format| -> BTreeMap<_, _> {
+        let functions = ScalarFunction::of_shaders(format, formats);
+        functions.map(|function| (function, Some(expression(function).replace('\n', " ")))).collect()
+    };
+    formats.iter().map(|format| Scalar { id: ScalarId::new(*format), functions: functions(*format) }).collect()
 }
 
 /// The WGSL of a function of `x0`, `x1`, …: an expression, behind statements where it needs some.

@@ -12,9 +12,9 @@ mod plain;
 
 use std::collections::BTreeMap;
 
-use mxprobe_api::{Elements, Error, Format, Scalar, ScalarFunction, ScalarId};
+use mxprobe_api::{Elements, Error, Format, Refusal, Scalar, ScalarFunction, ScalarId};
 
-use crate::detect::Readings;
+use crate::detect::{Extension, Readings};
 
 /// One call: operands in, the result's bits out.
 type Call = fn(&[u64]) -> u64;
@@ -75,6 +75,27 @@ impl Scalars {
         if !listed.is_empty() {
             self.listed.push(Scalar { id, functions: listed });
         }
+    }
+
+    /// The instructions that these readings do not allow, an entry for each extension that is missing.
+    pub(crate) fn refusals(readings: &Readings) -> Vec<Refusal> {
+        let mut missing: BTreeMap<Extension, Vec<&str>> = BTreeMap::new();
+        for format in [Format::F16, Format::F32, Format::F64] {
+            for (_, name, extension, _) in mxcsr::instructions(format) {
+                if let Some(extension) = extension {
+                    missing.entry(extension).or_default().push(name);
+                }
+            }
+        }
+        let refusals = missing.into_iter().filter_map(|(extension, names)| {
+            let step = readings.extension(extension).err()?;
+            Some(Refusal {
+                what: format!("scalar arithmetic by {}", names.join(", ")),
+                reason: Error::unsupported(step.reason),
+                help: step.help.map(str::to_owned),
+            })
+        });
+        refusals.collect()
     }
 
     /// A member for each format and mode.

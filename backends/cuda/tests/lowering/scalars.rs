@@ -13,7 +13,8 @@ fn lowered(text: &ScalarText, cubin: &[u8]) -> BTreeMap<String, String> {
     let counts = text.counts(cubin).unwrap();
     let words = |(entry, (id, function)): (&String, &(mxprobe_api::ScalarId, mxprobe_api::ScalarFunction))| {
         // Elsewhere the assembler loads constants with it.
-        let has_halves = [id.format, function.result(id.format)].contains(&Format::F16);
+        let is_half = |format: Format| [Format::F16, Format::BF16].contains(&format);
+        let has_halves = is_half(id.format) || is_half(function.result(id.format));
         let found = counts[entry].iter().filter(|(name, _)| has_halves || !name.starts_with("HFMA2"));
         let words: Vec<String> = found.map(|(name, count)| format!("{name}*{count}")).collect();
         let words = if words.is_empty() { "integer arithmetic".to_owned() } else { words.join(" ") };
@@ -53,6 +54,9 @@ fn what_is_written_without_a_direction_is_contracted_and_what_has_one_is_not() {
     for (name, words) in [
         ("scalar.f32 multiply_add", "FFMA*1"),
         ("scalar.f64 multiply_add", "DFMA*1"),
+        ("scalar.bf16 multiply_add", "HFMA2*1"),
+        ("scalar.bf16.rne add", "HADD2*1"),
+        ("scalar.bf16.rne multiply", "HMUL2*1"),
         ("scalar.f32 fma", "FFMA*1"),
         ("scalar.f32 dot4.fma", "FFMA*4"),
     ] {
