@@ -3,7 +3,7 @@
 
 use std::{fs, path::Path};
 
-use mxprobe::report::{Comparison, Finding, MatchedBy, Outcome, Report, State, check, compare};
+use mxprobe::report::{Comparison, DriverRecord, Finding, MatchedBy, Outcome, Plan, Report, State, check, compare};
 use serde_json::{Value, json};
 
 fn report(name: &str) -> Report {
@@ -260,4 +260,58 @@ fn devices_that_only_look_alike_are_not_taken_for_one() {
     let mut placed = cuda.clone();
     placed.device.properties.insert("pci_bus_id".into(), "0000:01:00.0".into());
     assert_eq!(same_device(&placed, &elsewhere), None);
+}
+
+#[test]
+fn a_question_that_one_side_was_not_asked_is_open_even_where_it_does_not_arise_for_the_other() {
+    let base = changed(&report("a100.json"), "rounding.result", |finding| {
+        (finding.outcome, finding.value, finding.reason) = (Outcome::Unsupported, None, Some("a reason".into()));
+    });
+    let mut unasked = base.clone();
+    unasked.operations[0].findings.retain(|finding| finding.probe != "rounding.result");
+    assert_eq!(state(&sides(&[&base, &unasked]), "rounding.result"), State::Open);
+}
+
+#[test]
+fn reports_that_answer_nothing_in_common_are_not_called_equal() {
+    let base = report("a100.json");
+    let mut skipped = base.clone();
+    for operation in &mut skipped.operations {
+        let ids = &operation.operation;
+        *operation = mxprobe::report::OperationReport::without_answer(ids, Outcome::Skipped, "the budget was spent");
+    }
+    let comparison = sides(&[&base, &skipped]);
+    assert!(comparison.differ && comparison.matches.iter().all(|found| !found.is_settled()));
+    assert!(sides(&[&skipped, &skipped]).differ);
+    assert!(!sides(&[&base, &base]).differ);
+}
+
+#[test]
+fn a_driver_lacks_an_operation_only_where_it_was_asked_for_all_that_it_has() {
+    let base = report("a100.json");
+    assert!(base.operations.len() > 1 && base.plan.is_none());
+    let driver =
+        |version: &str| DriverRecord { name: "a driver".into(), version: version.into(), api_version: "1".into() };
+    let mut fewer = base.clone();
+    fewer.operations.truncate(1);
+    let lacked = |fewer: &Report| {
+        let comparison = sides(&[&base, fewer]);
+        let of_driver = comparison.alone.iter().any(|alone| alone.same_device);
+        assert_eq!((comparison.differ, comparison.alone.len()), (of_driver, 1));
+        of_driver
+    };
+    assert!(!lacked(&fewer), "the same driver");
+    fewer.device.driver = Some(driver("2"));
+    assert!(lacked(&fewer), "a run that asked everything");
+    let plan = |operations: usize, patterns: &[&str]| Plan {
+        operations: base.operations[..operations].iter().map(|one| one.operation.id.clone()).collect(),
+        patterns: patterns.iter().map(|&pattern| pattern.to_owned()).collect(),
+        probes: Vec::new(),
+    };
+    fewer.plan = Some(plan(1, &[]));
+    assert!(lacked(&fewer), "the plan has all that there was");
+    fewer.plan = Some(plan(base.operations.len(), &[]));
+    assert!(!lacked(&fewer), "the run did not come to its end");
+    fewer.plan = Some(plan(1, &["mma.*"]));
+    assert!(!lacked(&fewer), "only some were wanted");
 }

@@ -10,7 +10,7 @@ use mxprobe::report::{OperationRecord, OperationReport, Outcome as Ending};
 use mxprobe_api::OperationId;
 
 use super::{
-    arguments::Run,
+    arguments::{Run, Screen},
     failure::Failure,
     isolation::{Ended, Worker},
     limits::Limits,
@@ -39,6 +39,7 @@ pub(crate) fn ask(
     target: &Target,
     job: &Job,
     arguments: &Run,
+    screen: Screen,
     limits: &Limits,
     each: &mut dyn FnMut(OperationReport) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
@@ -46,7 +47,7 @@ pub(crate) fn ask(
     let wanted = job.report.plan.as_ref().map_or(&[][..], |plan| &plan.probes);
     let questions = Questions { wanted, expect: arguments.expect.as_deref() };
     if target.entry.isolated && !arguments.devices.no_isolation {
-        probe_isolated(target, &operations, questions, limits, each)
+        probe_isolated(target, &operations, questions, screen.aloud, limits, each)
     } else {
         probe_here(target, &operations, questions, limits, each)
     }
@@ -110,6 +111,7 @@ fn probe_isolated(
     target: &Target,
     operations: &[&OperationRecord],
     questions: Questions<'_>,
+    aloud: bool,
     limits: &Limits,
     each: &mut dyn FnMut(OperationReport) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
@@ -130,7 +132,7 @@ fn probe_isolated(
             wanted: questions.wanted.to_vec(),
             expect: questions.expect.map(str::to_owned),
         };
-        let mut worker = match Worker::start(&request) {
+        let mut worker = match Worker::start(&request, aloud) {
             Ok(worker) => worker,
             Err(reason) => return fill(left, Ending::Failed, &reason, each),
         };

@@ -15,7 +15,7 @@ use mxprobe_api::{Device, Error, OperationId};
 
 use super::{
     Outcome,
-    arguments::{Bench, BenchData, Screen},
+    arguments::{Bench, BenchData, Screen, given},
     each,
     failure::{Failure, INCOMPLETE, INTERRUPTED},
     isolation::Interrupt,
@@ -119,7 +119,7 @@ fn one_device(
     let start = Instant::now();
     let mut report = BenchReport {
         schema: BENCH_SCHEMA.into(),
-        tool: Tool::this(std::env::args().skip(1).collect()),
+        tool: Tool::this(given()),
         time: Time::starting(),
         host: Host::this(),
         device: target.listed.device.clone(),

@@ -50,7 +50,7 @@ pub(crate) fn isolated(
     let mut left = operations;
     while let Some((first, rest)) = left.split_first() {
         let ids = left.iter().map(|operation| operation.id.clone()).collect();
-        let mut worker = match Worker::start(&request(ids)) {
+        let mut worker = match Worker::start(&request(ids), false) {
             Ok(worker) => worker,
             Err(reason) => {
                 left.iter().try_for_each(|operation| lost(&operation.id, &reason))?;

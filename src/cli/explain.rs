@@ -18,6 +18,7 @@ use super::{
     input, models, output,
     registry::MODELS,
     select,
+    similar::{may_be_meant, similar},
 };
 
 /// Explains a name: in every sense that it has, or the names that it is the beginning of.
@@ -34,7 +35,7 @@ pub(crate) fn explain(arguments: &Explain, screen: Screen) -> Outcome {
         text += &model;
     }
     if text.is_empty() {
-        text = probes(|probe| select::is_wanted(&[name.to_owned()], probe));
+        text = probes(|probe| select::is_wanted(&[name.to_lowercase()], probe));
     }
     if text.is_empty() {
         text = fields(name);
@@ -45,7 +46,31 @@ pub(crate) fn explain(arguments: &Explain, screen: Screen) -> Outcome {
     Err(Failure::usage(format!(
         "there is nothing called `{name}`: no probe, no model, no format, no family of operations, no field of the report"
     ))
-    .help("`mxprobe explain` lists the names, `mxprobe list --backend sim` the models, `mxprobe schema` every field"))
+    .help(format!(
+        "{}`mxprobe explain` lists the names, `mxprobe list --backend sim` the models, `mxprobe schema` every field",
+        meant(name)
+    )))
+}
+
+/// What may be meant by a name that is none: the formats that others call so, else names like it.
+fn meant(name: &str) -> String {
+    let formats = glossary::formats_called(name);
+    if !formats.is_empty() {
+        return may_be_meant(formats);
+    }
+    let entries = glossary::entries();
+    let models = mxprobe_sim::shipped().iter().map(|model| model.name.as_str());
+    let schemas = [report::schema(), report::list_schema()];
+    let fields = schemas.iter().flat_map(parts).filter_map(|(_, part)| part.get("properties")?.as_object());
+    let fields = fields.flat_map(|properties| properties.keys().map(String::as_str));
+    may_be_meant(&similar(name, entries.iter().map(|entry| entry.name.as_str()).chain(models).chain(fields)))
+}
+
+/// A schema and the types that it is made of, each with its name.
+fn parts(schema: &Value) -> Vec<(&str, &Value)> {
+    let title = schema.get("title").and_then(Value::as_str).unwrap_or("Report");
+    let types = schema.get("$defs").and_then(Value::as_object).into_iter().flatten();
+    std::iter::once((title, schema)).chain(types.map(|(name, part)| (name.as_str(), part))).collect()
 }
 
 /// Entries in full; nothing of none.
@@ -146,11 +171,7 @@ fn model(name: &str) -> Result<Option<String>, Failure> {
 fn fields(name: &str) -> String {
     let mut text = String::new();
     for schema in [report::schema(), report::list_schema()] {
-        let empty = serde_json::Map::new();
-        let parts = schema.get("$defs").and_then(Value::as_object).unwrap_or(&empty);
-        let title = schema.get("title").and_then(Value::as_str).unwrap_or("Report");
-        let whole = std::iter::once((title, &schema));
-        for (part, schema) in whole.chain(parts.iter().map(|(part, schema)| (part.as_str(), schema))) {
+        for (part, schema) in parts(&schema) {
             let description = schema.pointer(&format!("/properties/{name}/description")).and_then(Value::as_str);
             if let Some(description) = description {
                 let line = format!("{part}.{name}  {}\n", description.replace('\n', " "));

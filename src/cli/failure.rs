@@ -68,6 +68,11 @@ impl Failure {
         Self::usage(format!("standard output cannot be written: {error}"))
     }
 
+    /// Whether there is nothing to say: a reader left early.
+    pub(crate) fn is_silent(&self) -> bool {
+        self.message.is_empty()
+    }
+
     /// The same with one more cause below the first line.
     pub(crate) fn cause(mut self, cause: impl Display) -> Self {
         self.causes.push(cause.to_string());

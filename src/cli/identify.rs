@@ -16,7 +16,7 @@ use mxprobe_sim::Model;
 
 use super::{
     Outcome,
-    arguments::{Identify, Printed, Screen},
+    arguments::{Identify, Printed, Screen, given},
     each,
     failure::{Failure, INCOMPLETE, INTERRUPTED, NO},
     isolation::Interrupt,
@@ -84,7 +84,7 @@ pub(crate) fn identify(arguments: &Identify, screen: Screen) -> Outcome {
     time.interrupted = interrupted;
     let report = IdentificationReport {
         schema: IDENTIFICATION_SCHEMA.into(),
-        tool: Tool::this(std::env::args().skip(1).collect()),
+        tool: Tool::this(given()),
         time,
         host: Host::this(),
         device: target.listed.device.clone(),

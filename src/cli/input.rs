@@ -10,7 +10,7 @@ use mxprobe::report::{Report, check};
 
 use super::failure::Failure;
 
-/// The text of a file, or of standard input for `-`.
+/// The text of a file, or of standard input for `-`. The mark that some editors put before UTF-8 is left out.
 pub(crate) fn read(path: &Path) -> Result<String, Failure> {
     let bytes = if path == Path::new("-") {
         let mut bytes = Vec::new();
@@ -18,7 +18,10 @@ pub(crate) fn read(path: &Path) -> Result<String, Failure> {
     } else {
         fs::read(path)
     };
-    let bytes = bytes.map_err(|error| Failure::usage(format!("`{}` cannot be read: {error}", path.display())))?;
+    let mut bytes = bytes.map_err(|error| Failure::usage(format!("`{}` cannot be read: {error}", path.display())))?;
+    if bytes.starts_with("\u{feff}".as_bytes()) {
+        bytes.drain(..3);
+    }
     String::from_utf8(bytes)
         .map_err(|error| Failure::usage(format!("`{}` is no text in UTF-8: {error}", path.display())))
 }
@@ -33,6 +36,10 @@ pub(crate) struct Saved {
 
 /// Reads reports: of files, of the `.json` files of directories in the order of their names, of standard input for `-`.
 pub(crate) fn reports(paths: &[PathBuf]) -> Result<Vec<Saved>, Failure> {
+    if paths.iter().filter(|path| *path == Path::new("-")).count() > 1 {
+        return Err(Failure::usage("`-` stands here twice, and standard input can be read once")
+            .help("save one of the reports, and name its file"));
+    }
     let mut found = Vec::new();
     for path in paths {
         for path in files(path)? {

@@ -16,7 +16,7 @@ use mxprobe::report::{RefusalRecord, check};
 
 use super::{
     catalog::Found,
-    executable,
+    executable, output,
     stream::{Words, lines},
     worker::{Answer, Request},
 };
@@ -78,8 +78,8 @@ const LONGEST_ANSWER_BYTES: usize = 64 << 20;
 const LONGEST_WORDS_BYTES: usize = 4096;
 
 impl Worker {
-    /// Starts a worker and asks it.
-    pub(crate) fn start(request: &Request) -> Result<Self, String> {
+    /// Starts a worker and asks it; what it says on standard error is said on as it comes if `aloud`.
+    pub(crate) fn start(request: &Request, aloud: bool) -> Result<Self, String> {
         let mut command = executable::this_program();
         command.arg("__worker").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         // Its last words are to be a reason, not a trace.
@@ -109,10 +109,12 @@ impl Worker {
             });
         });
         let stderr = child.stderr.take().expect("it is piped");
-        let heard = words.clone();
+        let (heard, process) = (words.clone(), child.id());
         thread::spawn(move || {
             lines(stderr, LONGEST_WORDS_BYTES, |line| {
-                heard.hear(line);
+                if let (Some(said), true) = (heard.hear(line), aloud) {
+                    output::note(format!("process {process}: {said}"));
+                }
                 true
             });
         });
@@ -233,7 +235,7 @@ pub(crate) fn discover(backend: &str, limit: Duration) -> Found {
             help: Some(format!("`mxprobe list --backend {backend} --no-isolation` repeats it in one process")),
         }],
     };
-    let answer = Worker::start(&Request::Discover(backend.to_owned()))
+    let answer = Worker::start(&Request::Discover(backend.to_owned()), false)
         .map(|mut worker| worker.next(limit, &Interrupt::default()));
     match answer {
         Ok(Ok(Answer::Found(found))) => found,

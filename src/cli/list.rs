@@ -8,7 +8,7 @@ use mxprobe::report::{Kind, LIST_SCHEMA, ListedDevice, Listing, Tool, grouped, p
 
 use super::{
     Outcome,
-    arguments::{List, Screen},
+    arguments::{List, Screen, given},
     catalog::{self, Found},
     output, select,
 };
@@ -30,7 +30,7 @@ pub(crate) fn list(arguments: &List, screen: Screen) -> Outcome {
         let refusals = found.iter_mut().flat_map(|found| found.refusals.drain(..)).collect();
         return output::print_json(&Listing {
             schema: LIST_SCHEMA.into(),
-            tool: Tool::this(std::env::args().skip(1).collect()),
+            tool: Tool::this(given()),
             refusals,
             devices: found.into_iter().flat_map(|found| found.devices).collect(),
         });

@@ -31,6 +31,7 @@ mod registry;
 mod resume;
 mod run;
 mod select;
+mod similar;
 mod sink;
 mod stream;
 mod validate;

@@ -4,7 +4,7 @@ use std::{
     fmt::Display,
     fs,
     io::{self, Write},
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use mxprobe::report::{plain, to_json};
@@ -44,7 +44,17 @@ pub(crate) fn can_write(path: &Path) -> Result<(), Failure> {
         return Ok(()); // a pipe or /dev/null
     }
     let file = tempfile::Builder::new().prefix(".mxprobe-").tempfile_in(folder(path));
-    file.map(drop).map_err(|error| unwritable(path, &error))
+    file.map(drop).map_err(|error| unwritable(path, &without_path(&error)))
+}
+
+/// Refuses to write over what was read: a view of a report is not the report.
+pub(crate) fn is_none_of(out: &Path, read: &[PathBuf]) -> Result<(), Failure> {
+    let Ok(out_now) = fs::canonicalize(out) else { return Ok(()) };
+    match read.iter().find(|path| out_now.is_file() && fs::canonicalize(path).is_ok_and(|path| path == out_now)) {
+        Some(_) => Err(Failure::usage(format!("`{}` is a report that is read, and would be lost", out.display()))
+            .help("give `--out` another name")),
+        None => Ok(()),
+    }
 }
 
 /// Refuses names of views: what is written is JSON, whatever `--format` prints.
@@ -70,30 +80,39 @@ fn unwritable(path: &Path, why: &dyn Display) -> Failure {
         .help("give a file where this user may write; `--out` also takes a directory that exists")
 }
 
-/// As [`replace`], with bytes.
+/// As [`replace`], with bytes. Where a link stands, what it leads to is replaced; who may read it stays as it was.
 pub(crate) fn replace_bytes(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    let directory = folder(path);
     let write = || -> io::Result<()> {
-        if fs::metadata(path).is_ok_and(|existing| !existing.is_file()) {
+        let there = fs::metadata(path).ok();
+        if there.as_ref().is_some_and(|existing| !existing.is_file()) {
             return fs::write(path, bytes); // a pipe or /dev/null: there is nothing to rename over
         }
-        let mut file = tempfile::Builder::new().prefix(".mxprobe-").tempfile_in(directory)?;
+        let real = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let mut builder = tempfile::Builder::new();
+        ordinary(builder.prefix(".mxprobe-"));
+        let mut file = builder.tempfile_in(folder(&real))?;
         file.write_all(bytes)?;
-        readable_by_all(file.as_file())?;
-        file.persist(path).map_err(|error| error.error)?;
+        if let Some(existing) = there {
+            file.as_file().set_permissions(existing.permissions())?;
+        }
+        file.persist(&real).map_err(|error| error.error)?;
         Ok(())
     };
-    write().map_err(|error| unwritable(path, &error))
+    write().map_err(|error| unwritable(path, &without_path(&error)))
 }
 
-/// Temporary files are private; a report is an ordinary file.
+/// What the system says; the name of a temporary file, which nobody asked for, is left out.
+fn without_path(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split_once(" at path ").map_or(text.clone(), |(what, _)| what.to_owned())
+}
+
+/// Temporary files are private; a report is an ordinary file, which the user's mask says who may read.
 #[cfg(unix)]
-fn readable_by_all(file: &fs::File) -> io::Result<()> {
+fn ordinary(builder: &mut tempfile::Builder<'_, '_>) {
     use std::os::unix::fs::PermissionsExt;
-    file.set_permissions(fs::Permissions::from_mode(0o644))
+    builder.permissions(fs::Permissions::from_mode(0o666));
 }
 
 #[cfg(not(unix))]
-fn readable_by_all(_: &fs::File) -> io::Result<()> {
-    Ok(())
-}
+fn ordinary(_: &mut tempfile::Builder<'_, '_>) {}

@@ -6,12 +6,13 @@ use mxprobe::{
 };
 
 use super::{
-    arguments::{Devices, Run, Screen},
+    arguments::{Devices, Run, Screen, given},
     catalog::{self, Found},
     failure::Failure,
     list, output,
     registry::MODELS,
     select::{self, Target},
+    similar::{may_be_meant, similar},
 };
 
 /// The models that stand in for a device where there is none, the first that exists.
@@ -48,7 +49,7 @@ pub(crate) fn jobs(arguments: &Run, screen: Screen) -> Result<Vec<Job>, Failure>
     for target in &plan.targets {
         let operations: Vec<_> = select::asked(&arguments.op, &target.listed).into_iter().cloned().collect();
         if !operations.is_empty() {
-            let report = begin(target, &plan, &operations, &arguments.probe);
+            let report = begin(target, &plan, &operations, arguments);
             jobs.push(Job { target: Some(target.clone()), operations, report });
         } else if target.listed.operations.is_empty() && target.listed.scalars.is_empty() && !screen.quiet {
             let reasons = target.listed.refusals.iter().map(|refusal| refusal.reason.as_str());
@@ -78,7 +79,7 @@ fn check_probe(wanted: &str) -> Result<(), Failure> {
     }
     let names: Vec<&str> = probes::PROBES.iter().map(|(name, _)| *name).collect();
     Err(Failure::usage(format!("there is no probe `{wanted}`; the probes are {}", names.join(", ")))
-        .help("`mxprobe explain` says what each of them asks"))
+        .help(format!("{}`mxprobe explain` says what each of them asks", may_be_meant(&similar(wanted, names)))))
 }
 
 /// Which devices: those that are named; else every device of the backends that are named; else all hardware; else a
@@ -161,7 +162,7 @@ fn refused(listed: &[&mxprobe::report::ListedDevice], found: &[Found]) -> Vec<Fo
     found
 }
 
-fn begin(target: &Target, plan: &Plan, operations: &[OperationRecord], probes: &[String]) -> Report {
+fn begin(target: &Target, plan: &Plan, operations: &[OperationRecord], arguments: &Run) -> Report {
     let mut device: DeviceRecord = target.listed.device.clone();
     device.selector.clone_from(&target.selector);
     let is_told = |found: &&Found| plan.stand_in.is_some() || found.backend == target.entry.name;
@@ -169,14 +170,15 @@ fn begin(target: &Target, plan: &Plan, operations: &[OperationRecord], probes: &
     let refusals = target.listed.refusals.iter().chain(of_backend.flat_map(|found| &found.refusals));
     Report {
         schema: SCHEMA.into(),
-        tool: Tool::this(std::env::args().skip(1).collect()),
+        tool: Tool::this(given()),
         time: Time::starting(),
         host: Host::this(),
         notes: plan.stand_in.iter().filter(|_| target.entry.name == MODELS).cloned().collect(),
         device,
         plan: Some(Planned {
             operations: operations.iter().map(|operation| operation.id.clone()).collect(),
-            probes: probes.to_vec(),
+            patterns: arguments.op.clone(),
+            probes: arguments.probe.clone(),
         }),
         resumed: Vec::new(),
         refusals: refusals.cloned().collect(),

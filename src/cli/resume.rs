@@ -8,7 +8,9 @@ use mxprobe_api::OperationId;
 use super::{
     arguments::{Devices, Screen},
     failure::Failure,
-    input, output,
+    input,
+    models::DIGEST,
+    output,
     plan::Job,
     select::{self, Target},
 };
@@ -111,6 +113,12 @@ fn difference(of: &DeviceRecord, now: &DeviceRecord) -> Option<String> {
     }
     if of.emulated != now.emulated {
         return Some(if now.emulated { "a double of it" } else { "no double" }.to_owned());
+    }
+    let model = |device: &DeviceRecord| device.properties.get(DIGEST).cloned();
+    if let (Some(was), Some(is)) = (model(of), model(now))
+        && was != is
+    {
+        return Some(format!("a file that was changed since (SHA-256 {was} then, {is} now)"));
     }
     match &now.driver {
         driver if *driver == of.driver => None,

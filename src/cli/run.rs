@@ -30,12 +30,14 @@ pub(crate) fn run(arguments: &Run, screen: Screen) -> Outcome {
     for (at, job) in jobs.iter().enumerate() {
         sink.begin(at);
         if let Some(target) = &job.target {
+            progress.begin(&target.selector, &job.operations);
             let mut each = |report: OperationReport| {
-                progress.step(&target.selector, &report);
+                progress.clear();
                 sink.add(report);
+                progress.step();
                 Ok(())
             };
-            let asked = ask(target, job, arguments, &limits, &mut each);
+            let asked = ask(target, job, arguments, screen, &limits, &mut each);
             progress.clear();
             asked?;
         }

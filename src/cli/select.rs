@@ -7,7 +7,7 @@ use mxprobe_sim::Model;
 use super::{
     catalog::{self, Found},
     failure::Failure,
-    glob,
+    glob, models,
     registry::{self, ENTRIES, Entry, MODELS},
 };
 
@@ -177,6 +177,9 @@ fn resolve(entry: &'static Entry, choice: &Choice, text: &str, found: &Found) ->
             Ok(device) => {
                 let mut listed = catalog::listed(device.as_ref());
                 listed.device.selector = text.to_owned();
+                if entry.name == MODELS {
+                    models::sign(&mut listed, name);
+                }
                 Ok(vec![Target { entry, selector: text.to_owned(), listed }])
             }
             Err(_) if found.devices.is_empty() => {

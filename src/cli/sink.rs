@@ -28,11 +28,14 @@ pub(crate) struct Sink {
     now: (usize, Instant, u64),
     /// Why the file is not what is known here.
     unsaved: Option<Failure>,
+    /// Why standard output is not heard any more.
+    unheard: Option<Failure>,
 }
 
 enum Out {
     File(PathBuf),
-    Directory(PathBuf),
+    /// The file of each report.
+    Directory(Vec<PathBuf>),
 }
 
 impl Sink {
@@ -40,7 +43,10 @@ impl Sink {
     pub(crate) fn new(arguments: &Run, screen: Screen, jobs: &[Job]) -> Result<Self, Failure> {
         let out = match arguments.resume.as_ref().or(arguments.out.as_ref()) {
             None => None,
-            Some(path) if path.is_dir() => Some(Out::Directory(path.clone())),
+            Some(path) if path.is_dir() => {
+                let names = file_names(jobs.iter().map(|job| &job.report.device));
+                Some(Out::Directory(names.iter().map(|name| path.join(name)).collect()))
+            }
             Some(path) => {
                 output::is_for_json(path)?;
                 let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -54,7 +60,8 @@ impl Sink {
         let format = arguments.format.unwrap_or(Format::Table);
         let reports: Vec<Report> = jobs.iter().map(|job| job.report.clone()).collect();
         let several = reports.len() > 1;
-        let mut sink = Self { format, screen, out, several, reports, now: (0, Instant::now(), 0), unsaved: None };
+        let now = (0, Instant::now(), 0);
+        let mut sink = Self { format, screen, out, several, reports, now, unsaved: None, unheard: None };
         if jobs.iter().any(|job| job.target.is_some()) {
             for at in 0..jobs.len() {
                 sink.begin(at);
@@ -85,7 +92,21 @@ impl Sink {
         if self.format == Format::Table {
             let shown = self.format.view(self.screen).reports(std::slice::from_ref(&self.reports[at]));
             let text = format!("{}{shown}", if at > 0 { "\n" } else { "" });
-            output::print(text.as_bytes())?;
+            self.print(&text)?;
+        }
+        Ok(())
+    }
+
+    /// Says it on standard output. A run that is saved goes on for those who read the file, whoever left.
+    fn print(&mut self, text: &str) -> Result<(), Failure> {
+        if self.unheard.is_some() {
+            return Ok(());
+        }
+        match output::print(text.as_bytes()) {
+            Err(failure) if self.out.is_some() => self.unheard = Some(failure),
+            said => {
+                said?;
+            }
         }
         Ok(())
     }
@@ -94,16 +115,15 @@ impl Sink {
         match self.format {
             // Shown device by device, as they ended.
             Format::Table => {}
-            Format::Json => {
-                output::print(self.text().as_bytes())?;
-            }
-            format => {
-                output::print(format.view(self.screen).reports(&self.reports).as_bytes())?;
-            }
+            Format::Json => self.print(&self.text())?,
+            format => self.print(&format.view(self.screen).reports(&self.reports))?,
         }
-        match self.unsaved.take() {
-            Some(failure) => Err(failure.help("`mxprobe run --resume` with that file goes on from what it holds")),
-            None => Ok(()),
+        match (self.unsaved.take(), self.unheard.take()) {
+            (Some(failure), _) => Err(failure.help("`mxprobe run --resume` with that file goes on from what it holds")),
+            (None, Some(failure)) if !failure.is_silent() => {
+                Err(failure.help("the file that `--out` names has it all"))
+            }
+            _ => Ok(()),
         }
     }
 
@@ -139,21 +159,61 @@ impl Sink {
         match &self.out {
             None => Ok(()),
             Some(Out::File(path)) => output::replace(path, &self.text()),
-            Some(Out::Directory(directory)) => {
-                let report = &self.reports[self.now.0];
-                output::replace(&directory.join(file_name(&report.device)), &to_json(report))
-            }
+            Some(Out::Directory(files)) => output::replace(&files[self.now.0], &to_json(&self.reports[self.now.0])),
         }
     }
 }
 
-/// `cpu-amx.json`: the backend and the fingerprint, so that the same device has the same file on every machine.
-fn file_name(device: &DeviceRecord) -> String {
+/// `cpu-amx.json`: the backend and the fingerprint, so that the same device has the same file on every machine. Of several
+/// that are the same, the second is `cuda-sm_90a-2.json`.
+fn file_names<'a>(devices: impl Iterator<Item = &'a DeviceRecord>) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for device in devices {
+        let stem = file_stem(device);
+        // Some file systems take letters of either case for the same.
+        let is_new = |name: &String| !names.iter().any(|known| known.eq_ignore_ascii_case(name));
+        let more = (2..).map(|number| format!("{stem}-{number}.json"));
+        let name = std::iter::once(format!("{stem}.json")).chain(more).find(is_new);
+        names.push(name.expect("numbers do not end"));
+    }
+    names
+}
+
+fn file_stem(device: &DeviceRecord) -> String {
     let name = if device.kind == Kind::Model {
         device.selector.clone()
     } else {
         format!("{}-{}", device.backend, device.fingerprint)
     };
     let plain = |letter: char| if letter.is_ascii_alphanumeric() || "-_.@".contains(letter) { letter } else { '-' };
-    format!("{}.json", name.chars().map(plain).collect::<String>())
+    name.chars().map(plain).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    fn gpu(selector: &str, fingerprint: &str) -> DeviceRecord {
+        DeviceRecord {
+            backend: "cuda".into(),
+            selector: selector.into(),
+            name: "NVIDIA H100".into(),
+            fingerprint: fingerprint.into(),
+            kind: Kind::Hardware,
+            emulated: false,
+            aliases: Vec::new(),
+            driver: None,
+            properties: BTreeMap::new(),
+        }
+    }
+
+    #[test]
+    fn each_of_two_equal_devices_has_a_file_of_its_own() {
+        let devices =
+            [gpu("cuda:0", "sm_90a"), gpu("cuda:1", "SM_90a"), gpu("cuda:2", "sm_90a-2"), gpu("cuda:3", "x/y")];
+        let names = ["cuda-sm_90a.json", "cuda-SM_90a-2.json", "cuda-sm_90a-2-2.json", "cuda-x-y.json"];
+        assert_eq!(file_names(devices.iter()), names);
+    }
 }

@@ -31,18 +31,19 @@ const KEPT_LINES: usize = 4;
 const KEPT_CHARACTERS: usize = 300;
 
 impl Words {
-    /// Keeps a line, if there is anything in it.
-    pub(crate) fn hear(&self, line: &[u8]) {
+    /// Keeps a line, if there is anything in it; returns it as it can be shown.
+    pub(crate) fn hear(&self, line: &[u8]) -> Option<String> {
         let line = shown(line);
         if line.is_empty() || line.starts_with("note: run with `RUST_BACKTRACE") {
-            return;
+            return None;
         }
         if let Ok(mut lines) = self.0.lock() {
             if lines.len() == KEPT_LINES {
                 lines.pop_front();
             }
-            lines.push_back(line);
+            lines.push_back(line.clone());
         }
+        Some(line)
     }
 
     /// The last line.

@@ -11,7 +11,7 @@ use mxprobe_sim::Model;
 
 use super::{
     Outcome,
-    arguments::{Printed, Screen, Verify},
+    arguments::{Printed, Screen, Verify, given},
     each,
     failure::{Failure, INCOMPLETE, INTERRUPTED, NO},
     isolation::Interrupt,
@@ -85,7 +85,7 @@ pub(crate) fn verify(arguments: &Verify, screen: Screen) -> Outcome {
     time.interrupted = interrupted;
     let report = VerificationReport {
         schema: VERIFICATION_SCHEMA.into(),
-        tool: Tool::this(std::env::args().skip(1).collect()),
+        tool: Tool::this(given()),
         time,
         host: Host::this(),
         device: target.listed.device.clone(),

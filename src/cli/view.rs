@@ -8,9 +8,13 @@ use super::{
 
 /// Shows saved reports.
 pub(crate) fn view(arguments: &View, screen: Screen) -> Outcome {
-    let mut reports = Vec::new();
+    let (mut reports, mut read) = (Vec::new(), Vec::new());
     for found in input::reports(&arguments.files)? {
         reports.extend(found.reports);
+        read.push(found.path);
+    }
+    if let Some(out) = &arguments.out {
+        output::is_none_of(out, &read)?;
     }
     let text = arguments.format.view(screen).reports(&reports);
     match &arguments.out {

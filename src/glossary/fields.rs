@@ -59,7 +59,7 @@ pub(super) const TEXTS: &[Text] = &[
     ),
     field(
         "plan",
-        "What the run was to ask: operations, and probes where only some were wanted.",
+        "What the run was to ask: operations, and what `--op` and `--probe` named where only some were wanted.",
         "What is missing against it, `mxprobe run --resume FILE` asks.",
         &[],
     ),

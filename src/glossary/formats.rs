@@ -12,6 +12,30 @@ pub(super) fn entries() -> impl Iterator<Item = Entry> {
     })
 }
 
+/// The formats that others mean by a word, as `fp8` or `bfloat16`; case is ignored. `fp8` alone names no format.
+#[must_use]
+pub fn called(word: &str) -> &'static [&'static str] {
+    match word.to_lowercase().as_str() {
+        "fp64" | "float64" | "double" => &["f64"],
+        "fp32" | "float32" | "float" | "single" => &["f32"],
+        "fp16" | "float16" | "half" => &["f16"],
+        "bfloat16" | "bfloat" => &["bf16"],
+        "tensorfloat32" | "tensorfloat" => &["tf32"],
+        "fp8" | "float8" => &["e4m3", "e5m2", "e4m3fnuz", "e5m2fnuz"],
+        "fp6" | "float6" => &["e2m3", "e3m2"],
+        "fp4" | "float4" | "mxfp4" | "nvfp4" => &["e2m1"],
+        "e4m3fn" | "float8_e4m3fn" => &["e4m3"],
+        "e8m0" | "float8_e8m0fnu" => &["ue8m0"],
+        "int8" | "i8" => &["s8"],
+        "uint8" => &["u8"],
+        "int4" | "i4" => &["s4"],
+        "uint4" => &["u4"],
+        "int32" | "int" | "i32" => &["s32"],
+        "uint32" => &["u32"],
+        _ => &[],
+    }
+}
+
 fn integer(format: Format, bits: u32, signed: bool) -> Entry {
     let sign = if signed { "signed, two's complement" } else { "unsigned" };
     let range =

@@ -6,9 +6,11 @@ mod formats;
 mod markdown;
 mod probes;
 mod scalars;
+mod sums;
 
 use crate::probes::PROBES;
 
+pub use formats::called as formats_called;
 pub use markdown::markdown;
 
 /// What a name means to a reader of a report.
@@ -80,12 +82,16 @@ impl Text {
 #[must_use]
 pub fn entries() -> Vec<Entry> {
     let probes = PROBES.iter().filter_map(|(name, asks)| {
-        let text = probes::TEXTS.iter().chain(scalars::TEXTS).find(|text| text.name == *name)?;
+        let text = probe_texts().find(|text| text.name == *name)?;
         Some(Entry { about: (*asks).to_owned(), ..text.entry(Kind::Probe) })
     });
     let families = families::TEXTS.iter().map(|text| text.entry(Kind::Family));
     let fields = fields::TEXTS.iter().map(|text| text.entry(Kind::Field));
     probes.chain(formats::entries()).chain(families).chain(fields).collect()
+}
+
+fn probe_texts() -> impl Iterator<Item = &'static Text> {
+    probes::TEXTS.iter().chain(sums::TEXTS).chain(scalars::TEXTS)
 }
 
 /// What a name means, in every sense that it has; case is ignored. A function of scalar arithmetic is what its group is, an
@@ -135,8 +141,7 @@ mod tests {
     fn every_probe_is_explained_and_nothing_that_is_none() {
         let asked: BTreeSet<String> = PROBES.iter().map(|(name, _)| (*name).to_owned()).collect();
         assert_eq!(names(Kind::Probe), asked);
-        let written: BTreeSet<String> =
-            probes::TEXTS.iter().chain(scalars::TEXTS).map(|text| text.name.to_owned()).collect();
+        let written: BTreeSet<String> = probe_texts().map(|text| text.name.to_owned()).collect();
         assert_eq!(written, asked);
     }
 

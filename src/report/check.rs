@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::{
     BENCH_SCHEMA, BenchReport, Evidence, Finding, LIST_SCHEMA, Listing, OperationReport, Outcome, Report, SCHEMA,
+    unique::Unique,
 };
 
 /// What is wrong, and where.
@@ -127,7 +128,7 @@ fn within(prefix: &str, mut found: Problem) -> Problem {
 const DEEPEST: usize = 1000;
 
 fn parse(text: &str) -> Result<Value, Problem> {
-    from_json(text).map_err(|error| {
+    from_json(text).map(|Unique(value)| value).map_err(|error| {
         let what = if error.is_data() { "not read" } else { "not JSON" };
         problem("", format!("{what}: {error}"))
     })

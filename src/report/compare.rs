@@ -30,16 +30,10 @@ pub fn compare(reports: &[(String, Report)]) -> Comparison {
         found.rows.sort_by_key(|row| row.state);
     }
     matches.sort_by_key(|found| !found.differs());
-    let alone: Vec<Alone> = (0..reports.len())
-        .filter(|side| !matched.alone[*side].is_empty())
-        .map(|side| Alone {
-            report: sides[side].label.clone(),
-            operations: matched.alone[side].iter().map(|report| report.operation.id.clone()).collect(),
-            same_device: has_twin(&reports, side),
-        })
-        .collect();
-    let differ =
-        matches.is_empty() || matches.iter().any(Match::differs) || alone.iter().any(|alone| alone.same_device);
+    let alone: Vec<Alone> = (0..reports.len()).flat_map(|side| alone(&reports, side, &matched.alone[side])).collect();
+    let differ = !matches.iter().any(Match::is_settled)
+        || matches.iter().any(Match::differs)
+        || alone.iter().any(|alone| alone.same_device);
     Comparison {
         schema: COMPARISON_SCHEMA.into(),
         differ,
@@ -76,8 +70,26 @@ fn is_twin(left: &Report, right: &Report) -> bool {
     (&left.device.backend, &left.device.fingerprint) == (&right.device.backend, &right.device.fingerprint)
 }
 
-fn has_twin(reports: &[&Report], side: usize) -> bool {
-    reports.iter().enumerate().any(|(other, report)| other != side && is_twin(report, reports[side]))
+/// Operations of one report without a counterpart: first those that another driver of its device lacks.
+fn alone(reports: &[&Report], side: usize, operations: &[&OperationReport]) -> Vec<Alone> {
+    let twins: Vec<&Report> =
+        reports.iter().copied().filter(|other| is_driven_otherwise(other, reports[side])).collect();
+    let ids = operations.iter().map(|operation| operation.operation.id.clone());
+    let (lacked, others): (Vec<_>, Vec<_>) = ids.partition(|id| twins.iter().any(|twin| lacks(twin, id)));
+    [(lacked, true), (others, false)]
+        .into_iter()
+        .filter(|(operations, _)| !operations.is_empty())
+        .map(|(operations, same_device)| Alone { report: label(side), operations, same_device })
+        .collect()
+}
+
+fn is_driven_otherwise(left: &Report, right: &Report) -> bool {
+    is_twin(left, right) && left.device.driver != right.device.driver
+}
+
+/// Whether a device was asked all that it has, and this was not there.
+fn lacks(report: &Report, id: &OperationId) -> bool {
+    report.plan.as_ref().is_none_or(|plan| plan.patterns.is_empty() && !plan.operations.contains(id))
 }
 
 fn compare_match(found: &matching::Matched<'_>, reports: &[&Report]) -> Match {
@@ -124,7 +136,7 @@ fn compare_probe(probe: &str, found: &matching::Matched<'_>, same_device: bool) 
         (found.by != MatchedBy::Terms || !OF_K.contains(&probe)) && (same_device || !OF_DEVICE.contains(&probe));
     let state = if failed.contains(&true) && failed.contains(&false) || comparable && !agree {
         State::Differs
-    } else if !arises {
+    } else if !arises && present().all(|(_, answers)| !answers.is_empty()) {
         State::Equal
     } else if !comparable || missing || settled.len() < 2 {
         State::Open

@@ -73,25 +73,38 @@ pub(super) fn verdict(comparison: &Comparison) -> String {
     if matches.is_empty() {
         return "nothing can be compared: no operation of one report computes what one of another does".into();
     }
+    if !matches.iter().any(Match::is_settled) {
+        let open: usize = matches.iter().map(|found| found.count(State::Open)).sum();
+        return format!(
+            "nothing can be compared: {} left open, and no dot was asked of several",
+            words::count(open, "question")
+        );
+    }
     let differing = matches.iter().filter(|found| found.differs()).count();
     let dots: usize = matches.iter().map(|found| found.dots_in_common).sum();
     let open: usize = matches.iter().map(|found| found.count(State::Open)).sum();
     if differing > 0 {
         let properties: usize = matches.iter().map(|found| found.count(State::Differs)).sum();
         let bits: usize = matches.iter().map(|found| found.dots.len()).sum();
+        let in_bits = match dots {
+            0 => "no dot was asked of several".to_owned(),
+            dots => format!("in the bits of {bits} of {} asked of several", words::count(dots, "dot")),
+        };
         return format!(
-            "{differing} of {} of operations {}: in {}, and in the bits of {bits} of {} asked of several",
+            "{differing} of {} of operations {}: in {}, and {in_bits}",
             words::count(matches.len(), "group"),
             if differing == 1 { "differs" } else { "differ" },
             words::count(properties, "answer"),
-            words::count(dots, "dot")
         );
     }
     let missing = if comparison.differ { "a driver lacks operations that another has; for the others " } else { "" };
+    let bits = match dots {
+        0 => "no dot was asked of several".to_owned(),
+        dots => format!("the same bits for {} asked of several", words::count(dots, "dot")),
+    };
     format!(
-        "{missing}no difference was found: the same answers, with {} open, and the same bits for {} asked of several",
-        words::count(open, "question"),
-        words::count(dots, "dot")
+        "{missing}no difference was found: the same answers, with {} open, and {bits}",
+        words::count(open, "question")
     )
 }
 

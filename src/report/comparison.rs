@@ -139,7 +139,7 @@ pub struct Alone {
     /// The operations.
     #[schemars(with = "Vec<String>")]
     pub operations: Vec<OperationId>,
-    /// Another report is of the same device: its driver has no such operation.
+    /// Another report is of the same device with another driver, which has no such operation.
     pub same_device: bool,
 }
 
@@ -148,6 +148,12 @@ impl Match {
     #[must_use]
     pub fn differs(&self) -> bool {
         !self.dots.is_empty() || self.rows.iter().any(|row| row.state == State::Differs)
+    }
+
+    /// Whether anything was compared at all: an answer, or the bits of a dot.
+    #[must_use]
+    pub fn is_settled(&self) -> bool {
+        self.dots_in_common > 0 || self.rows.iter().any(|row| row.state != State::Open)
     }
 
     /// How many properties are in this state.

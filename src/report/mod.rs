@@ -23,6 +23,7 @@ mod table;
 mod throughput;
 mod throughput_view;
 mod unfinished;
+mod unique;
 mod view;
 mod words;
 
@@ -53,7 +54,7 @@ pub use unfinished::{EXECUTION, Plan, Resumption};
 pub use view::{Csv, Html, Json, Markdown, Table, View};
 
 /// The schema version a report carries: a reader ignores unknown keys of the same major version.
-pub const SCHEMA: &str = "mxprobe-report/1.2";
+pub const SCHEMA: &str = "mxprobe-report/1.3";
 
 /// Everything one run learnt about one device.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]

@@ -34,7 +34,7 @@ pub struct Tool {
 }
 
 impl Tool {
-    /// This program, called with these arguments.
+    /// This program, called with these arguments; of a path the last part is kept.
     #[must_use]
     pub fn this(arguments: Vec<String>) -> Self {
         Self {
@@ -45,7 +45,7 @@ impl Tool {
             target: env!("MXPROBE_TARGET").into(),
             rustc: env!("MXPROBE_RUSTC").into(),
             backends: backends(),
-            arguments,
+            arguments: arguments.iter().map(|argument| without_directories(argument)).collect(),
             seed: None,
         }
     }
@@ -231,12 +231,17 @@ impl Host {
 
 /// Those of [`VARIABLES`] that have a value; of a path the last part, as directories name users and machines.
 fn environment(variable: impl Fn(&str) -> Option<String>) -> BTreeMap<String, String> {
+    let value = |name| Some(without_directories(&variable(name)?));
+    VARIABLES.into_iter().filter_map(|name| Some((name.to_owned(), value(name)?))).collect()
+}
+
+/// A text in which of each path the last part stands.
+fn without_directories(text: &str) -> String {
     let shown = |part: &str| match part.rfind(['/', '\\']) {
         Some(at) => format!("…{}", &part[at..]),
         None => part.to_owned(),
     };
-    let value = |name| Some(variable(name)?.split_inclusive([':', ';']).map(shown).collect());
-    VARIABLES.into_iter().filter_map(|name| Some((name.to_owned(), value(name)?))).collect()
+    text.split_inclusive([':', ';', '=']).map(shown).collect()
 }
 
 /// The value of the first line `name : value`.
@@ -275,6 +280,14 @@ mod tests {
         assert_eq!(found["VK_DRIVER_FILES"], "…/icd.json:C:…\\b.json");
         assert_eq!(found["NVIDIA_TF32_OVERRIDE"], "0");
         assert_eq!(found.len(), 2);
+    }
+
+    #[test]
+    fn of_the_arguments_no_directory_is_named() {
+        let given = ["run", "--out=/home/someone/a.json", "--device", "sim:../b.toml", "--op", "*.f32", "c.json"];
+        let tool = Tool::this(given.map(str::to_owned).into());
+        let kept = ["run", "--out=…/a.json", "--device", "sim:…/b.toml", "--op", "*.f32", "c.json"];
+        assert_eq!(tool.arguments, kept);
     }
 
     #[test]

@@ -15,6 +15,9 @@ pub struct Plan {
     /// The operations, in their order.
     #[schemars(with = "Vec<String>")]
     pub operations: Vec<OperationId>,
+    /// What `--op` named; all that the device has, if it named nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub patterns: Vec<String>,
     /// Which findings are kept, as `--probe` named them; all, if none is named.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub probes: Vec<String>,
@@ -110,7 +113,8 @@ mod tests {
             driver: None,
             properties: std::collections::BTreeMap::new(),
         };
-        let plan = Plan { operations: IDS.iter().map(|id| id.parse().unwrap()).collect(), probes: Vec::new() };
+        let operations = IDS.iter().map(|id| id.parse().unwrap()).collect();
+        let plan = Plan { operations, patterns: Vec::new(), probes: Vec::new() };
         Report {
             schema: SCHEMA.into(),
             tool: Tool::this(Vec::new()),

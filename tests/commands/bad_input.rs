@@ -57,6 +57,29 @@ fn an_unknown_probe_is_refused_with_those_there_are() {
 }
 
 #[test]
+fn a_name_that_is_misspelt_is_refused_with_what_may_be_meant() {
+    refused(&["--device", "sim:amx", "--probe", "order.tre"], &["is `order.tree` meant?"]);
+    refused(&["explain", "alingment.below"], &["is `alignment.below` meant?"]);
+    refused(
+        &["explain", "fraction_bits"],
+        &["is `rounding.fraction_bits`, `alignment.fraction_bits` or `alignment.c_fraction_bits` meant?"],
+    );
+    refused(&["explain", "wgma"], &["`wgmma`"]);
+    refused(&["explain", "h10"], &["`h100`"]);
+    refused(&["explain", "finginrprint"], &["is `fingerprint` meant?"]);
+    refused(&["explain", "fp8"], &["is `e4m3`, `e5m2`, `e4m3fnuz` or `e5m2fnuz` meant?"]);
+    refused(&["explain", "bfloat16"], &["is `bf16` meant?"]);
+    assert!(say(&["explain", "Subnormals"]).ended(0).out.contains("subnormals.a"));
+}
+
+#[test]
+fn seconds_below_zero_are_refused_as_seconds() {
+    for option in ["--timeout", "--budget"] {
+        refused(&["--device", "sim:amx", option, "-1"], &["`-1` is not above 0 and at most 86400 seconds"]);
+    }
+}
+
+#[test]
 fn a_malformed_model_file_is_refused_with_file_line_and_field() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("wrong.toml");

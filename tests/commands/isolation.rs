@@ -123,3 +123,18 @@ fn a_backend_whose_search_dies_is_a_line_in_the_listing() {
     assert!(said.out.contains("the search for fault devices"), "{}", said.out);
     assert!(said.out.contains("ended with exit code 1"), "{}", said.out);
 }
+
+#[test]
+fn what_a_driver_says_is_said_on_as_it_comes_with_two_v() {
+    let run = |more: &[&str]| {
+        let operation = ["run", "--device", "fault:panic:fma-chain", "--op", "dot.m1n1k4.f32.bf16.*"];
+        let said = say(&[&operation[..], &["--probe", "subnormals"], more].concat());
+        assert_eq!(said.code, Some(4));
+        said.err
+    };
+    let words = "the wrong device `panic` was asked to compute";
+    let said = run(&["-vv"]);
+    let line = said.lines().find(|line| line.contains(words)).expect(&said);
+    assert!(line.starts_with("process "), "{said}");
+    assert!(!run(&["-v"]).contains(words));
+}

@@ -36,7 +36,7 @@ fn a_pipe_gets_no_escapes_unless_it_asks_for_them() {
 
 #[test]
 fn a_closed_pipe_is_no_error() {
-    for arguments in [&["schema"][..], &["list", "-v"], &["list", "--json"], &["run", "--device", "sim:avx512"]] {
+    for arguments in [&["schema"][..], &["list", "-v"], &["list", "--json"], &["run", "--device", "sim:avx512", "-q"]] {
         let mut child = mxprobe(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         drop(child.stdout.take());
         let mut words = String::new();

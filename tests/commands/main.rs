@@ -6,6 +6,7 @@ mod distinguish;
 mod eval;
 #[cfg(feature = "fault-devices")]
 mod faults;
+mod files;
 mod gemm;
 mod identify;
 #[cfg(feature = "fault-devices")]

@@ -243,6 +243,9 @@ fn info(driver: Driver, ordinal: i32, description: &Description) -> DeviceInfo {
     ]
     .map(|(key, value)| (key.to_owned(), value))
     .into();
+    if let Some(library) = mxprobe_api::loaded_library("libcuda.so") {
+        properties.insert("driver_library".to_owned(), library);
+    }
     if !description.uuid.is_empty() {
         properties.insert("device_uuid".to_owned(), description.uuid.clone());
     }

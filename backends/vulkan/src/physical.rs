@@ -181,6 +181,9 @@ pub(crate) fn examine(instance: &Arc<Instance>, index: usize, handle: vk::Physic
         memory.memory_heaps_as_slice().iter().filter(|heap| heap.flags.contains(vk::MemoryHeapFlags::DEVICE_LOCAL));
     keep("memory_bytes", own.map(|heap| heap.size).sum::<u64>().to_string());
     keep("driver_id", format!("{:?}", driver.driver_id));
+    if let Some(library) = library_name(driver.driver_id).and_then(mxprobe_api::loaded_library) {
+        keep("driver_library", library);
+    }
     let conformance = driver.conformance_version;
     keep(
         "conformance_version",
@@ -256,6 +259,19 @@ fn text<E>(name: Result<&CStr, E>) -> String {
 fn driver_word(id: vk::DriverId) -> String {
     let word = format!("{id:?}").to_lowercase();
     if word.bytes().all(|byte| byte.is_ascii_digit()) { format!("driver{word}") } else { word }
+}
+
+/// How the file of a driver begins, as its own manifest names it.
+fn library_name(driver: vk::DriverId) -> Option<&'static str> {
+    Some(match driver {
+        vk::DriverId::MESA_LLVMPIPE => "libvulkan_lvp",
+        vk::DriverId::MESA_RADV => "libvulkan_radeon",
+        vk::DriverId::MESA_NVK => "libvulkan_nouveau",
+        vk::DriverId::INTEL_OPEN_SOURCE_MESA => "libvulkan_intel",
+        vk::DriverId::NVIDIA_PROPRIETARY => "libGLX_nvidia",
+        vk::DriverId::AMD_PROPRIETARY | vk::DriverId::AMD_OPEN_SOURCE => "amdvlk",
+        _ => return None,
+    })
 }
 
 /// What else selects the device: its driver's name, and the architecture that Mesa puts in brackets.

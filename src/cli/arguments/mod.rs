@@ -40,6 +40,11 @@ pub(crate) struct CommandLine {
 
 static VERSION: LazyLock<String> = LazyLock::new(mxprobe::report::build_version);
 
+/// What this program was given, for a report. What is no Unicode, as the name of a file may be, stands with U+FFFD in it.
+pub(crate) fn given() -> Vec<String> {
+    std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned()).collect()
+}
+
 const EXIT_CODES: &str = "\
 Exit codes: 0 done; 1 the answer is no; 2 usage or I/O; 3 no usable device; 4 finished, but something failed or timed \
 out; 130 interrupted";
@@ -135,10 +140,10 @@ pub(crate) struct Run {
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
     /// Seconds that one operation may take on a device that is no model [default: 60]
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = seconds)]
     pub(crate) timeout: Option<Duration>,
     /// Seconds that the whole run may take; what is not reached by then is skipped
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = seconds)]
     pub(crate) budget: Option<Duration>,
     /// Go on with a report that was left unfinished: ask again what failed, was skipped or is missing, in the same file
     #[arg(long, value_name = "FILE", conflicts_with_all = ["backend", "op", "probe", "out"])]

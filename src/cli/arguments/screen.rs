@@ -10,7 +10,8 @@ pub(crate) struct ScreenArguments {
     /// Say nothing but results and errors
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     quiet: bool,
-    /// Show more: the evidence behind findings, every operation of a listing
+    /// Show more: the evidence behind findings, every operation of a listing; -vv also says on standard error what drivers
+    /// say there while a run asks them
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     verbose: u8,
     /// When to use colours; `NO_COLOR` is respected
@@ -44,6 +45,8 @@ impl Color {
 pub(crate) struct Screen {
     pub(crate) quiet: bool,
     pub(crate) verbose: bool,
+    /// What drivers say is said on.
+    pub(crate) aloud: bool,
     pub(crate) style: Style,
 }
 
@@ -55,6 +58,6 @@ impl ScreenArguments {
         let default = Style::default();
         let width = columns.map_or(default.width, |(terminal_size::Width(width), _)| usize::from(width).max(60));
         let verbose = self.verbose > 0;
-        Screen { quiet: self.quiet, verbose, style: Style { width, evidence: verbose, color } }
+        Screen { quiet: self.quiet, verbose, aloud: self.verbose > 1, style: Style { width, evidence: verbose, color } }
     }
 }

@@ -1,0 +1,65 @@
+//! What may be meant by a name that is none.
+
+/// Suggestions beyond this many are noise.
+const MOST: usize = 3;
+
+/// Of these names the ones that are most like a word, the nearest first: few letters differ, or the word is a part of the
+/// name, whatever the case. Nothing for an empty word.
+pub(crate) fn similar<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
+    let word = word.to_lowercase();
+    let rank = |name: &'a str| {
+        let lower = name.to_lowercase();
+        let changes = strsim::damerau_levenshtein(&word, &lower);
+        let allowed = word.chars().count().div_ceil(4).min(3);
+        let is_part = word.len() > 2 && lower.contains(&word);
+        (changes <= allowed || is_part).then_some((changes, name))
+    };
+    if word.is_empty() || word.len() > 100 {
+        return Vec::new();
+    }
+    let mut found: Vec<_> = names.into_iter().filter_map(rank).collect();
+    found.sort_unstable();
+    found.dedup();
+    found.into_iter().map(|(_, name)| name).take(MOST).collect()
+}
+
+/// The beginning of a line of help: what may be meant; empty, if nothing is known.
+pub(crate) fn may_be_meant(found: &[&str]) -> String {
+    let quoted: Vec<String> = found.iter().map(|name| format!("`{name}`")).collect();
+    match quoted.split_last() {
+        None => String::new(),
+        Some((last, [])) => format!("is {last} meant? "),
+        Some((last, others)) => format!("is {} or {last} meant? ", others.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NAMES: [&str; 5] = ["alignment.fraction_bits", "alignment.below", "rounding.result", "bf16", "f16"];
+
+    #[test]
+    fn names_are_found_by_few_changes_and_by_their_parts() {
+        for (word, found) in [
+            ("alignment.fraction_bit", &["alignment.fraction_bits"][..]),
+            ("Alingment.Below", &["alignment.below"]),
+            ("fraction_bits", &["alignment.fraction_bits"]),
+            ("alignment", &["alignment.below", "alignment.fraction_bits"]),
+            ("f61", &["f16"]),
+            ("fb16", &["bf16", "f16"]),
+            ("nothing-like-it", &[]),
+            ("", &[]),
+        ] {
+            assert_eq!(similar(word, NAMES), found, "{word}");
+        }
+        assert_eq!(similar(&"a".repeat(100_000), NAMES), [""; 0]);
+    }
+
+    #[test]
+    fn what_may_be_meant_is_said_in_words() {
+        assert_eq!(may_be_meant(&[]), "");
+        assert_eq!(may_be_meant(&["a"]), "is `a` meant? ");
+        assert_eq!(may_be_meant(&["a", "b", "c"]), "is `a`, `b` or `c` meant? ");
+    }
+}
