@@ -1,5 +1,7 @@
 //! A summation tree as an expression of a model file, in the shortest form that means the same.
 
+use std::collections::HashMap;
+
 use mxprobe_sim::{Plan, PlanNode, Term, plan_of};
 
 use crate::{dots::Dot, probes::Leaf};
@@ -16,6 +18,9 @@ pub(super) enum Expression {
     /// One fused addition.
     Add(usize, Vec<Expression>),
 }
+
+/// Expressions in their short form.
+type Written = HashMap<Expression, Option<String>>;
 
 /// In which order the arguments of an addition stand.
 #[derive(Clone, Copy, Debug)]
@@ -229,7 +234,7 @@ impl Expression {
     /// As a model file has it, over adders of these names, for dots of `k` products.
     pub(super) fn text(&self, names: &[&str], k: usize) -> String {
         let plain = self.plain(names, &[]);
-        let Some(short) = self.short(names, k) else { return plain };
+        let Some(short) = self.short(names, k, &mut Written::new()) else { return plain };
         // The short form is taken only if it is seen to mean the same.
         let same = plan_of(&short, names, k).is_ok_and(|short| nested(&short) == nested(&self.plan()));
         if same { short } else { plain }
@@ -260,9 +265,13 @@ impl Expression {
         }
     }
 
-    /// With folds where a pattern repeats along a chain.
-    fn short(&self, names: &[&str], k: usize) -> Option<String> {
+    /// With folds where a pattern repeats along a chain. `written` holds what was written of expressions below: a chain is
+    /// the start of a fold and an argument, at every step.
+    fn short(&self, names: &[&str], k: usize, written: &mut Written) -> Option<String> {
         let Self::Add(adder, arguments) = self else { return None };
+        if let Some(known) = written.get(self) {
+            return known.clone();
+        }
         let all: Vec<usize> = (0..k).collect();
         let mut parts = Vec::new();
         let mut run = Vec::new();
@@ -272,17 +281,19 @@ impl Expression {
                 continue;
             }
             parts.extend(products(&std::mem::take(&mut run), all.len()));
-            parts.push(argument.short(names, k).unwrap_or_else(|| argument.plain(names, &all)));
+            parts.push(argument.short(names, k, written).unwrap_or_else(|| argument.plain(names, &all)));
         }
         parts.extend(products(&run, all.len()));
         let flat = format!("{}({})", names[*adder], parts.join(", "));
         // A fold of one step is worth it only where it is a block that might repeat for a longer k.
-        let fold = self.fold(names, k).filter(|fold| fold.len() <= flat.len() + 48);
-        Some(fold.unwrap_or(flat))
+        let fold = self.fold(names, k, written).filter(|fold| fold.len() <= flat.len() + 48);
+        let text = Some(fold.unwrap_or(flat));
+        written.insert(self.clone(), text.clone());
+        text
     }
 
     /// `fold(start, products/n, body)`, where the same body comes again and again.
-    fn fold(&self, names: &[&str], k: usize) -> Option<String> {
+    fn fold(&self, names: &[&str], k: usize, written: &mut Written) -> Option<String> {
         let mut steps = Vec::new();
         let mut at = self.clone();
         let mut body: Option<String> = None;
@@ -313,7 +324,7 @@ impl Expression {
                 if without_acc(&body).contains(&pattern) {
                     ("none".to_owned(), Some(first.products()))
                 } else {
-                    (first.short(names, k)?, None)
+                    (first.short(names, k, written)?, None)
                 }
             }
             Some(Self::C) => ("c".to_owned(), None),
@@ -527,6 +538,22 @@ mod tests {
         }
         let plan = plan_of(text, names, k).unwrap();
         of(&plan, plan.nodes.len() - 1)
+    }
+
+    /// Each step is another pattern, so that no fold goes further than one: the text of what is below must not be made again
+    /// for every step above it.
+    #[test]
+    fn a_long_chain_of_steps_that_differ_is_written_at_once() {
+        let mut chain = Expression::Add(0, vec![Expression::Product(0), Expression::Product(1)]);
+        for product in (2..64).rev() {
+            chain = if product % 2 == 0 {
+                Expression::Add(0, vec![chain, Expression::Product(product)])
+            } else {
+                Expression::Add(0, vec![Expression::Product(product), chain])
+            };
+        }
+        let text = Expression::Add(0, vec![chain.clone(), Expression::C]).text(&["f"], 64);
+        assert_eq!(expression(&text, &["f"], 64), Expression::Add(0, vec![chain, Expression::C]));
     }
 
     #[test]
