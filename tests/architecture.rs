@@ -52,7 +52,8 @@ fn the_contract_depends_on_nothing_of_ours() {
 
 #[test]
 fn a_backend_depends_on_the_contract_alone() {
-    // The conformance suite may use models: its wrong devices are models with one thing changed.
+    // The conformance suite may use models: its wrong devices are models with one thing changed. Nobody but a test of this
+    // workspace, or a program that has devices which fail, depends on it.
     for name in backends().iter().filter(|name| !["api", "conformance"].contains(&name.as_str())) {
         let found = depends_on(&format!("backends/{name}/Cargo.toml"), "dependencies");
         assert_eq!(found, ["mxprobe-api"], "backends/{name}");
@@ -63,6 +64,16 @@ fn a_backend_depends_on_the_contract_alone() {
             assert!(!depends_on(&manifest, table).contains(&"mxprobe".to_owned()), "backends/{name} uses the tool");
         }
     }
+}
+
+#[test]
+fn the_program_depends_on_the_contract_models_and_dots_and_on_backends_by_choice() {
+    let manifest: toml::Table = read("Cargo.toml").parse().unwrap();
+    let of_ours = manifest["dependencies"].as_table().unwrap().iter().filter(|(name, _)| name.starts_with("mxprobe"));
+    let is_optional = |table: &toml::Value| table.get("optional").and_then(toml::Value::as_bool) == Some(true);
+    let always: Vec<&str> = of_ours.filter(|(_, table)| !is_optional(table)).map(|(name, _)| name.as_str()).collect();
+    assert_eq!(always, ["mxprobe-api", "mxprobe-dots", "mxprobe-sim"]);
+    assert_eq!(manifest["features"]["fault-devices"].as_array().unwrap()[0].as_str(), Some("dep:mxprobe-conformance"));
 }
 
 #[test]
@@ -112,7 +123,7 @@ fn every_backend_is_a_member_of_the_workspace() {
 fn only_the_registry_names_the_backends_of_hardware() {
     let names: Vec<String> = backends()
         .into_iter()
-        .filter(|name| !["api", "sim", "conformance"].contains(&name.as_str()))
+        .filter(|name| !["api", "sim", "dots", "conformance"].contains(&name.as_str()))
         .map(|name| format!("mxprobe_{name}"))
         .collect();
     assert!(names.contains(&"mxprobe_cpu".to_owned()), "{names:?}");

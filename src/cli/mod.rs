@@ -5,6 +5,7 @@ mod ask;
 mod bench;
 mod catalog;
 mod compare;
+mod conditions;
 mod distinguish;
 mod dots;
 mod each;

@@ -2,7 +2,7 @@
 
 use mxprobe::{
     glossary, probes,
-    report::{DeviceRecord, Host, Kind, OperationRecord, Plan as Planned, Report, SCHEMA, Time, Tool},
+    report::{Conditions, DeviceRecord, Host, Kind, OperationRecord, Plan as Planned, Report, SCHEMA, Time, Tool},
 };
 
 use super::{
@@ -175,6 +175,7 @@ fn begin(target: &Target, plan: &Plan, operations: &[OperationRecord], arguments
         host: Host::this(),
         notes: plan.stand_in.iter().filter(|_| target.entry.name == MODELS).cloned().collect(),
         device,
+        conditions: Conditions::default(),
         plan: Some(Planned {
             operations: operations.iter().map(|operation| operation.id.clone()).collect(),
             patterns: arguments.op.clone(),

@@ -79,7 +79,7 @@ impl Progress {
 
 /// A bar, numbers and words in less than this many columns: a line that is full would begin another one.
 fn bar(done: usize, total: usize, words: &str, columns: usize) -> String {
-    let full = if total == 0 { 0 } else { BAR * done / total };
+    let full = (BAR * done).checked_div(total).unwrap_or(0);
     let text = format!("[{}{}] {done}/{total} {words}", "#".repeat(full), ".".repeat(BAR - full));
     text.chars().map(|letter| if letter.is_control() { '?' } else { letter }).take(columns.saturating_sub(1)).collect()
 }
@@ -93,7 +93,7 @@ mod tests {
         assert_eq!(bar(0, 4, "cpu:0 a", 80), "[....................] 0/4 cpu:0 a");
         assert_eq!(bar(1, 4, "cpu:0 a", 80), "[#####...............] 1/4 cpu:0 a");
         assert_eq!(bar(4, 4, "cpu:0 a", 80), "[####################] 4/4 cpu:0 a");
-        assert_eq!(bar(1, 4, "sim:\u{1b}é", 33), "[#####...............] 1/4 sim:?é");
+        assert_eq!(bar(1, 4, "sim:\u{1b}é", 34), "[#####...............] 1/4 sim:?é");
         for columns in 0..40 {
             assert_eq!(bar(3, 4, "a long name of an operation", columns).chars().count(), columns.saturating_sub(1));
         }

@@ -8,6 +8,7 @@ use super::{
     Outcome,
     arguments::{Run, Screen},
     ask::ask,
+    conditions,
     failure::{Failure, INCOMPLETE, INTERRUPTED, NO},
     isolation::Interrupt,
     limits::Limits,
@@ -30,6 +31,7 @@ pub(crate) fn run(arguments: &Run, screen: Screen) -> Outcome {
     for (at, job) in jobs.iter().enumerate() {
         sink.begin(at);
         if let Some(target) = &job.target {
+            sink.before(conditions::now(&job.report.device));
             progress.begin(&target.selector, &job.operations);
             let mut each = |report: OperationReport| {
                 progress.clear();
@@ -40,6 +42,9 @@ pub(crate) fn run(arguments: &Run, screen: Screen) -> Outcome {
             let asked = ask(target, job, arguments, screen, &limits, &mut each);
             progress.clear();
             asked?;
+            if !limits.interrupt.is_set() {
+                sink.after(conditions::now(&job.report.device));
+            }
         }
         sink.end(limits.interrupt.is_set())?;
         if limits.interrupt.is_set() {

@@ -1,6 +1,7 @@
 //! Where the reports of a run go: to the screen, to a file that grows, to a file a device.
 
 use std::{
+    collections::BTreeMap,
     path::{Path, PathBuf},
     time::Instant,
 };
@@ -74,6 +75,19 @@ impl Sink {
     /// The report at this place grows from now on.
     pub(crate) fn begin(&mut self, at: usize) {
         self.now = (at, Instant::now(), self.reports[at].time.duration_ns);
+    }
+
+    /// What the system said of the device before it was asked.
+    pub(crate) fn before(&mut self, readings: BTreeMap<String, String>) {
+        let conditions = &mut self.reports[self.now.0].conditions;
+        if conditions.start.is_empty() {
+            conditions.start = readings;
+        }
+    }
+
+    /// What the system said of the device after it was asked.
+    pub(crate) fn after(&mut self, readings: BTreeMap<String, String>) {
+        self.reports[self.now.0].conditions.end = readings;
     }
 
     pub(crate) fn add(&mut self, operation: OperationReport) {
@@ -191,8 +205,6 @@ fn file_stem(device: &DeviceRecord) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::*;
 
     fn gpu(selector: &str, fingerprint: &str) -> DeviceRecord {

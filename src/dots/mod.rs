@@ -8,6 +8,6 @@ mod simplest;
 mod sparse;
 
 pub use draw::{Draw, draw, seed_of};
-pub use mxprobe_conformance::{CLASSES, Dot, Maker, Random, pack};
+pub use mxprobe_dots::{CLASSES, Dot, Maker, Random, pack};
 pub use simplest::{cost, simplest};
 pub(crate) use sparse::Sparse;

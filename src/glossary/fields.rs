@@ -52,6 +52,14 @@ pub(super) const TEXTS: &[Text] = &[
         &[],
     ),
     field(
+        "conditions",
+        "What the system said of the device before the first question and after the last: clocks, temperature, power, its limit, \
+         whether a GPU is divided (`mig`).",
+        "Read from files of the kernel, and from nvidia-smi where a GPU of NVIDIA has a place on the bus. What neither says is \
+         missing: nothing is missing because it is zero.",
+        &[],
+    ),
+    field(
         "notes",
         "What has to be known before the findings, such as that a model stood in for a device.",
         "Empty in most reports of hardware.",

@@ -44,7 +44,7 @@ pub use identification::{
 };
 pub use json::to_json;
 pub use matching::is_layout;
-pub use provenance::{Host, Time, Tool, build_version, now};
+pub use provenance::{Conditions, Host, Time, Tool, build_version, now};
 pub use screen::{Style, wrap};
 pub use throughput::{
     BENCH_SCHEMA, BenchReport, BenchSettings, Data, FEWEST_SAMPLES, Peak, Throughput, ThroughputRun, TimedBy, Units,
@@ -72,6 +72,9 @@ pub struct Report {
     /// What a reader has to know before the findings: that a model stood in for a device.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+    /// Clocks, temperature and power of the device, where the system tells them.
+    #[serde(default, skip_serializing_if = "Conditions::is_empty")]
+    pub conditions: Conditions,
     /// What the run was to ask; without it the run cannot be resumed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<Plan>,

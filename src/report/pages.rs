@@ -79,6 +79,9 @@ fn head(report: &Report, blocks: &mut Vec<Block>) {
     if let Some(variables) = words::environment(&report.host) {
         fact("environment", variables);
     }
+    if let Some(readings) = words::conditions(&report.conditions) {
+        fact("conditions", readings);
+    }
     fact("by", format!("{} {}", report.tool.name, report.tool.version_and_commit()));
     fact("made", format!("{}, {}", report.time.start, words::seconds(report.time.duration_ns)));
     let findings = report.operations.iter().flat_map(|operation| &operation.findings);

@@ -205,6 +205,26 @@ pub(super) fn published(properties: &BTreeMap<String, String>) -> BTreeMap<Strin
     published
 }
 
+/// What the system said of the device before the first question and after the last, by names that say the unit. A reading
+/// that it does not offer is missing.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Conditions {
+    /// Before the first question; of a run that was resumed, that of its first part.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub start: BTreeMap<String, String>,
+    /// After the last question.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub end: BTreeMap<String, String>,
+}
+
+impl Conditions {
+    /// Whether the system said nothing.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.start.is_empty() && self.end.is_empty()
+    }
+}
+
 impl Host {
     /// This machine.
     #[must_use]

@@ -72,6 +72,9 @@ fn head(report: &Report, style: Style) -> String {
     if let Some(variables) = words::environment(&report.host) {
         line(format!("environment {variables}"));
     }
+    if let Some(readings) = words::conditions(&report.conditions) {
+        line(format!("conditions {readings}"));
+    }
     let duration = words::seconds(report.time.duration_ns);
     line(format!("{} {}, {}, {duration}", report.tool.name, report.tool.version_and_commit(), report.time.start));
     for note in &report.notes {

@@ -122,6 +122,7 @@ mod tests {
             host: Host::this(),
             notes: Vec::new(),
             device,
+            conditions: crate::report::Conditions::default(),
             plan: Some(plan),
             resumed: Vec::new(),
             refusals: Vec::new(),

@@ -1,8 +1,10 @@
 //! What every view says in the same words: answers, numbers, evidence, durations.
 
+use std::collections::BTreeMap;
+
 use mxprobe_api::{Decoded, Format, OperationId, ScalarFunction};
 
-use super::{DeviceRecord, Evidence, Finding, Host, Kind, Outcome};
+use super::{Conditions, DeviceRecord, Evidence, Finding, Host, Kind, Outcome};
 
 /// What stands behind a device, in words.
 pub(super) fn kind(device: &DeviceRecord) -> &'static str {
@@ -18,6 +20,17 @@ pub(super) fn kind(device: &DeviceRecord) -> &'static str {
 pub(super) fn environment(host: &Host) -> Option<String> {
     let variables = host.environment.iter().map(|(name, value)| format!("{name}={value}"));
     (!host.environment.is_empty()).then(|| variables.collect::<Vec<_>>().join("; "))
+}
+
+/// What the system said of the device, before and after.
+pub(super) fn conditions(conditions: &Conditions) -> Option<String> {
+    let words = |(when, readings): (&str, &BTreeMap<String, String>)| {
+        let all: Vec<String> = readings.iter().map(|(name, value)| format!("{name} {value}")).collect();
+        (!all.is_empty()).then(|| format!("{when}: {}", all.join(", ")))
+    };
+    let both: Vec<String> =
+        [("before", &conditions.start), ("after", &conditions.end)].into_iter().filter_map(words).collect();
+    (!both.is_empty()).then(|| both.join("; "))
 }
 
 /// The name of an outcome, as in the JSON.

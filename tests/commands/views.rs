@@ -238,3 +238,15 @@ fn outside_of_fences(text: &str) -> String {
     assert_eq!(fence, None, "a block of code stays open");
     outside
 }
+
+#[test]
+fn what_the_system_said_of_a_device_is_shown() {
+    let mut report: Value = serde_json::from_str(&std::fs::read_to_string(golden("llvmpipe.json")).unwrap()).unwrap();
+    report["conditions"] = serde_json::json!({ "start": { "clock_sm_mhz": "345" }, "end": { "clock_sm_mhz": "1980" } });
+    let text = report.to_string();
+    say_to(&["validate", "-"], text.as_bytes()).ended(0);
+    for format in ["table", "markdown", "html"] {
+        let shown = say_to(&["report", "-", "--format", format], text.as_bytes()).ended(0).out.replace("\\_", "_");
+        assert!(shown.contains("before: clock_sm_mhz 345; after: clock_sm_mhz 1980"), "{format}: {shown}");
+    }
+}

@@ -1,13 +1,9 @@
 //! A device against a reference, bit for bit.
 
 use mxprobe_api::{Device, Operation, execute};
+use mxprobe_dots::{CLASSES, Dot, Maker, pack, place};
 
-use crate::{
-    Violation,
-    classes::{CLASSES, Maker},
-    dots::{Dot, pack, place},
-    suite::caught,
-};
+use crate::{Violation, suite::caught};
 
 /// Dots of each class that [`against`] asks.
 const DOTS: usize = 192;

@@ -23,17 +23,13 @@
 #![forbid(unsafe_code)]
 
 mod against;
-mod classes;
-mod dots;
 mod faults;
-mod random;
 mod suite;
 mod violation;
 
+pub use mxprobe_dots::{CLASSES, Dot, Maker, Random, pack};
+
 pub use against::{against, against_dots};
-pub use classes::{CLASSES, Maker};
-pub use dots::{Dot, pack};
 pub use faults::{FAULTS, Fault, FaultBackend, Right, wrong};
-pub use random::Random;
 pub use suite::{BACKEND_CHECKS, CHECKS, check, check_backend};
 pub use violation::Violation;

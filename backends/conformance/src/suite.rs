@@ -6,12 +6,9 @@ use mxprobe_api::{
     Backend, Device, Discovery, Elements, Encoding, Error, Format, Operation, OperationId, Overflow, Rounding,
     Subnormals, TileBatch, execute,
 };
+use mxprobe_dots::{Dot, Random, pack, place};
 
-use crate::{
-    Violation,
-    dots::{Dot, pack, place},
-    random::Random,
-};
+use crate::Violation;
 
 /// The checks of an operation: the name that a violation carries, and what must hold.
 pub const CHECKS: &[(&str, &str)] = &[

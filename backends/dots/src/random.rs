@@ -45,7 +45,8 @@ impl Random {
         format.from_f64(if signed && self.flip() { -value } else { value })
     }
 
-    pub(crate) fn fill(&mut self, elements: &mut Elements, draw: fn(&mut Self, Format) -> u64) {
+    /// Draws every element.
+    pub fn fill(&mut self, elements: &mut Elements, draw: fn(&mut Self, Format) -> u64) {
         let format = elements.format();
         (0..elements.len()).for_each(|at| elements.set(at, draw(self, format)));
     }

@@ -86,7 +86,7 @@ fn column_of(elements: &mut Elements, first_row: usize, width: usize, column: us
 }
 
 /// Tile, row and column of an element of D.
-pub(crate) fn place(id: &OperationId, element: usize) -> (usize, usize, usize) {
+pub fn place(id: &OperationId, element: usize) -> (usize, usize, usize) {
     let (m, n, _) = id.shape.sizes();
     (element / (m * n), element / n % m, element % n)
 }

@@ -1,0 +1,159 @@
+//! Values, products and dots near a wanted exponent, as far as formats reach.
+
+use mxprobe_api::{FloatEncoding, Format, OperationId, Overflow, Rounding, Subnormals};
+
+use crate::{classes, dot::Dot, random::Random};
+
+/// What fills the fraction of a value.
+#[derive(Clone, Copy)]
+pub(crate) enum Fraction {
+    Zero,
+    Ones,
+    Lowest,
+    Highest,
+    Random,
+}
+
+const FRACTIONS: [Fraction; 5] =
+    [Fraction::Zero, Fraction::Ones, Fraction::Lowest, Fraction::Highest, Fraction::Random];
+
+/// The exponents of the values that a format holds, subnormals included at the low end.
+#[derive(Clone, Copy)]
+pub(crate) struct Range {
+    pub(crate) low: i32,
+    pub(crate) high: i32,
+}
+
+impl Range {
+    pub(crate) fn of(float: FloatEncoding) -> Self {
+        Self { low: float.min_exponent() - float.fraction_bits.cast_signed(), high: float.max_exponent() }
+    }
+}
+
+/// Makes dots of an operation, class by class; the same dots from the same seed.
+pub struct Maker<'a> {
+    pub(crate) id: &'a OperationId,
+    pub(crate) k: usize,
+    pub(crate) random: Random,
+}
+
+impl<'a> Maker<'a> {
+    /// A maker for an operation.
+    #[must_use]
+    pub fn new(id: &'a OperationId, seed: u64) -> Self {
+        Self { id, k: id.shape.sizes().2, random: Random(seed) }
+    }
+
+    /// The dot `index` of the class that stands at `class` in [`CLASSES`](crate::CLASSES); `None` where the class has none for these
+    /// formats. The index walks through depths, signs and counts; everything else is drawn.
+    ///
+    /// # Panics
+    /// If `class` is not below the number of classes.
+    pub fn make(&mut self, class: usize, index: usize) -> Option<Dot> {
+        classes::make(self, class, index)
+    }
+
+    /// The formats' ranges, A B C D, or `None` for integers.
+    pub(crate) fn ranges(&self) -> Option<[Range; 4]> {
+        let of = |format: Format| format.as_float().map(Range::of);
+        Some([of(self.id.a)?, of(self.id.b)?, of(self.id.c)?, of(self.id.d)?])
+    }
+
+    /// The exponents of terms that products and c can have, and d holds with room for the sum of all.
+    pub(crate) fn span(&self) -> Option<Range> {
+        let [a, b, c, d] = self.ranges()?;
+        let low = (a.low + b.low).max(c.low).max(d.low);
+        let high = (a.high + b.high).min(c.high).min(d.high - 8);
+        Some(Range { low: low.min(high), high })
+    }
+
+    /// A dot of zeros, whose scales are 1, about 1, or far apart.
+    pub(crate) fn dot(&mut self) -> Dot {
+        let mut dot = Dot::zeros(self.id);
+        let Some(scale) = self.id.block_scale() else { return dot };
+        let spread = [0, 1, 3, 12, 40][self.random.below(5)];
+        if let Some((a, b)) = &mut dot.scales {
+            for bits in a.iter_mut().chain(b) {
+                let exponent = self.random.between(-spread, spread);
+                let significand = 8 + u128::from(self.random.bits() & 7);
+                // A power of two in half the dots, which is all that some scales can be.
+                let significand = if spread % 2 == 0 { significand } else { 8 };
+                *bits = encode(scale.format, false, significand, exponent - 3);
+            }
+        }
+        dot
+    }
+
+    /// Makes every scale block but that of product `at` so many places smaller, as far as the scales' format reaches.
+    pub(crate) fn lower_other_blocks(&mut self, dot: &mut Dot, at: usize, depth: i32) {
+        let (Some(scale), Some((a, b))) = (self.id.block_scale(), &mut dot.scales) else { return };
+        let high = scale.format.as_float().map_or(0, FloatEncoding::max_exponent).min(depth.max(8) / 2);
+        for (block, (of_a, of_b)) in a.iter_mut().zip(b).enumerate() {
+            let down = if block == at / scale.block { 0 } else { depth };
+            *of_a = encode(scale.format, false, 1, high - down / 2);
+            *of_b = encode(scale.format, false, 1, high - (down - down / 2));
+        }
+    }
+
+    pub(crate) fn fraction(&mut self) -> Fraction {
+        FRACTIONS[self.random.below(FRACTIONS.len())]
+    }
+
+    /// A value of about this exponent, as near as the format comes.
+    pub(crate) fn value(&mut self, format: Format, exponent: i32, fraction: Fraction, negative: bool) -> u64 {
+        let Some(float) = format.as_float() else { return self.random.any(format) };
+        let width = float.fraction_bits;
+        let ones = (1u64 << width) - 1;
+        let field = match fraction {
+            Fraction::Zero => 0,
+            Fraction::Ones => ones,
+            Fraction::Lowest => 1,
+            Fraction::Highest => (ones + 1) >> 1,
+            Fraction::Random => self.random.bits() & ones,
+        };
+        let exponent = exponent.clamp(Range::of(float).low, float.max_exponent());
+        let bits = encode(format, negative, u128::from(ones + 1 + (field & ones)), exponent - width.cast_signed());
+        // Bits of the register that are not read.
+        let unread = (1u64 << float.unread_bits) - 1;
+        if self.random.flip() { bits | self.random.bits() & unread } else { bits }
+    }
+
+    /// Operands whose exponents add up to about this one, or come as near as the formats allow.
+    pub(crate) fn product(&mut self, exponent: i32, fraction: Fraction, negative: bool) -> (u64, u64) {
+        let (Some(a), Some(b)) = (self.id.a.as_float().map(Range::of), self.id.b.as_float().map(Range::of)) else {
+            return (self.random.any(self.id.a), self.random.any(self.id.b));
+        };
+        // An even share of each range, a little off.
+        let share = exponent * (a.high + 1) / (a.high + b.high + 2).max(1) + self.random.between(-2, 2);
+        let of_b = (exponent - share.clamp(a.low, a.high)).clamp(b.low, b.high);
+        let of_a = exponent - of_b;
+        let minus_a = self.random.flip();
+        let other = if matches!(fraction, Fraction::Ones) { Fraction::Ones } else { self.fraction() };
+        (self.value(self.id.a, of_a, fraction, minus_a), self.value(self.id.b, of_b, other, minus_a != negative))
+    }
+
+    pub(crate) fn put(&mut self, dot: &mut Dot, at: usize, exponent: i32, fraction: Fraction, negative: bool) {
+        (dot.a[at], dot.b[at]) = self.product(exponent, fraction, negative);
+    }
+
+    /// An exponent high enough that others lie below it.
+    pub(crate) fn top(&mut self, span: Range) -> i32 {
+        self.random.between(i32::midpoint(span.low, span.high), span.high)
+    }
+
+    /// How far below the top the terms of dot `index` lie: every depth in turn.
+    pub(crate) fn depth(index: usize, top: i32, span: Range) -> i32 {
+        let deepest = (top - span.low).clamp(0, 72).unsigned_abs() as usize;
+        i32::try_from(index % (deepest + 1)).unwrap_or(0)
+    }
+}
+
+pub(crate) fn encode(format: Format, negative: bool, magnitude: u128, lsb_exponent: i32) -> u64 {
+    let (rounding, overflow) = (Rounding::TowardZero, Overflow::Saturate);
+    format.encode(negative, magnitude, lsb_exponent, rounding, overflow, Subnormals::Keep).bits
+}
+
+pub(crate) fn sign_of(format: Format) -> u64 {
+    let is_signed = format.as_float().is_some_and(FloatEncoding::is_signed);
+    if is_signed { 1 << (format.bits() - 1) } else { 0 }
+}
