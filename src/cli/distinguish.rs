@@ -15,13 +15,16 @@ use mxprobe::{
         search::{Witness, as_input},
         smt,
     },
+    report::{
+        DISTINCTION_SCHEMA, DistinctionReport, DistinctionVerdict, Evidence, Inputs, ProofRecord, RefutedFormula, Tool,
+    },
 };
 use mxprobe_api::OperationId;
 use mxprobe_sim::Trace;
 
 use super::{
     Outcome,
-    arguments::{Distinguish, Screen},
+    arguments::{Distinguish, Printed, Screen},
     failure::{Failure, INCOMPLETE, NO},
     models::{self, Chosen},
     output, select,
@@ -49,25 +52,104 @@ pub(crate) fn distinguish(arguments: &Distinguish, screen: Screen) -> Outcome {
     if !screen.quiet {
         output::note(format!("comparing {} and {} on {id}", names[0], names[1]));
     }
-    match comparison.decide(&effort) {
-        Verdict::Differ(witness, found) => {
-            output::print(differ(&chosen, &id, &witness, &how(found)).as_bytes())?;
-            Ok(NO)
-        }
-        Verdict::Equal(certificate) => {
-            let checked = files.write_proof(&comparison, &certificate)?;
-            output::print(equal(names, &id, &certificate, arguments.finite, checked).as_bytes())
-        }
-        Verdict::Undecided(undecided) => {
-            let Undecided { tried, why } = undecided;
+    let start = Instant::now();
+    let verdict = comparison.decide(&effort);
+    let (code, checked) = match &verdict {
+        Verdict::Differ(..) => (NO, None),
+        Verdict::Equal(certificate) => (0, files.write_proof(&comparison, certificate)?),
+        Verdict::Undecided(_) => (INCOMPLETE, None),
+    };
+    if arguments.proof.is_some() && code != 0 && !screen.quiet {
+        output::note("there is no proof to write: the models are not proved equal");
+    }
+    match arguments.format {
+        Printed::Json => output::print_json(&report(names, &id, arguments, &verdict, checked, start.elapsed()))?,
+        Printed::Table => output::print(text(&chosen, &id, arguments, &verdict, checked).as_bytes())?,
+    };
+    Ok(code)
+}
+
+/// The verdict for people.
+fn text(
+    chosen: &[Chosen; 2],
+    id: &OperationId,
+    arguments: &Distinguish,
+    verdict: &Verdict,
+    checked: Option<usize>,
+) -> String {
+    let names = chosen.each_ref().map(|chosen| chosen.name.as_str());
+    match verdict {
+        Verdict::Differ(witness, found) => differ(chosen, id, witness, &how(*found)),
+        Verdict::Equal(certificate) => equal(names, id, certificate, arguments.finite, checked),
+        Verdict::Undecided(Undecided { tried, why }) => {
             let [one, other] = names;
-            let text = format!(
+            format!(
                 "{one} and {other} on {id}: not decided\n  no dot of {tried} tried tells them apart\n  no proof: {why}\n"
-            );
-            output::print(text.as_bytes())?;
-            Ok(INCOMPLETE)
+            )
         }
     }
+}
+
+/// The verdict for programs.
+fn report(
+    names: [&str; 2],
+    id: &OperationId,
+    arguments: &Distinguish,
+    verdict: &Verdict,
+    checked: Option<usize>,
+    took: Duration,
+) -> DistinctionReport {
+    let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+    let mut report = DistinctionReport {
+        schema: DISTINCTION_SCHEMA.into(),
+        tool: Tool::this(std::env::args().skip(1).collect()),
+        models: names.map(str::to_owned),
+        operation: id.clone(),
+        inputs: if arguments.finite { Inputs::Finite } else { Inputs::All },
+        verdict: DistinctionVerdict::Undecided,
+        tried: 0,
+        evidence: None,
+        proof: None,
+        reason: None,
+        duration_ns: nanoseconds(took),
+    };
+    match verdict {
+        Verdict::Differ(witness, found) => {
+            let (FoundBy::Search { tried, .. } | FoundBy::Solver { tried, .. }) = found;
+            report.tried = *tried;
+            report.verdict = DistinctionVerdict::Differ;
+            let [one, other] = witness.values;
+            let rivals = [(names[1].to_owned(), other)];
+            report.evidence = Some(Evidence::of_dot(id, how(*found), &witness.dot, one, &rivals));
+        }
+        Verdict::Equal(certificate) => {
+            report.tried = certificate.tried;
+            report.verdict = DistinctionVerdict::Equal;
+            report.proof = Some(ProofRecord {
+                whole: certificate.whole,
+                sums: certificate.parts.iter().map(|part| part.count as u64).sum(),
+                carry: certificate.carry.iter().map(|carry| carry_words(names, carry)).collect(),
+                refuted: certificate.refuted.as_ref().map(|refuted| RefutedFormula {
+                    variables: refuted.variables.unsigned_abs().into(),
+                    clauses: refuted.clauses as u64,
+                    conflicts: refuted.conflicts,
+                    duration_ns: nanoseconds(refuted.time),
+                }),
+                checked_steps: checked.map(|steps| steps as u64),
+            });
+        }
+        Verdict::Undecided(Undecided { tried, why }) => {
+            report.tried = *tried;
+            report.reason = Some(why.clone());
+        }
+    }
+    report
+}
+
+fn carry_words(names: [&str; 2], carry: &SufficientCarry) -> String {
+    let SufficientCarry { model, adder, bits, sufficient } = carry;
+    let name = names[*model];
+    format!("carry bits of {adder} of {name}: {bits}, and {sufficient} suffice (closed form): taken as unlimited")
 }
 
 /// Files that were asked for.
@@ -185,12 +267,8 @@ fn equal(
         let parts = counted(certificate.parts.iter().map(|part| part.count).sum(), "rounded sum");
         let _ = writeln!(text, "  compared: {parts} of {kinds}, each kind for every input it can have");
     }
-    for SufficientCarry { model, adder, bits, sufficient } in &certificate.carry {
-        let _ = writeln!(
-            text,
-            "  carry bits of {adder} of {}: {bits}, and {sufficient} suffice (closed form): taken as unlimited",
-            names[*model]
-        );
+    for carry in &certificate.carry {
+        let _ = writeln!(text, "  {}", carry_words(names, carry));
     }
     match &certificate.refuted {
         None => text += "  why: both are the same circuit, gate by gate\n",

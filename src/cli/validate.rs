@@ -1,8 +1,8 @@
 //! `schema` and `validate`.
 
 use mxprobe::report::{
-    bench_schema, check, comparison_schema, identification_schema, list_schema, plain, schema as report_schema,
-    verification_schema,
+    bench_schema, check, comparison_schema, distinction_schema, identification_schema, list_schema, plain,
+    schema as report_schema, verification_schema,
 };
 
 use super::{
@@ -21,6 +21,7 @@ pub(crate) fn schema(arguments: &Schema) -> Outcome {
         SchemaOf::Identification => identification_schema(),
         SchemaOf::Verification => verification_schema(),
         SchemaOf::Bench => bench_schema(),
+        SchemaOf::Distinction => distinction_schema(),
     })
 }
 

@@ -12,7 +12,7 @@ use mxprobe_api::{
 use super::number::Number;
 use crate::{
     dots::{Dot, pack},
-    report::{Evidence, Rival},
+    report::Evidence,
 };
 
 /// A leaf of the summation tree.
@@ -277,20 +277,6 @@ impl<'a> Subject<'a> {
     /// A dot and its answer as evidence.
     #[must_use]
     pub fn evidence(&self, about: impl Into<String>, dot: &Dot, d: u64, rivals: &[(String, u64)]) -> Evidence {
-        let id = self.id();
-        let hex = |format: Format, bits: &[u64]| bits.iter().map(|bits| format.hex(*bits)).collect();
-        let scale_format = id.block_scale().map(|scale| scale.format);
-        let scales = scale_format.zip(dot.scales.as_ref());
-        Evidence {
-            function: None,
-            about: about.into(),
-            a: hex(id.a, &dot.a),
-            b: hex(id.b, &dot.b),
-            c: id.c.hex(dot.c),
-            scale_a: scales.map(|(format, (a, _))| hex(format, a)),
-            scale_b: scales.map(|(format, (_, b))| hex(format, b)),
-            d: id.d.hex(d),
-            rivals: rivals.iter().map(|(answer, d)| Rival { answer: answer.clone(), d: id.d.hex(*d) }).collect(),
-        }
+        Evidence::of_dot(self.id(), about, dot, d, rivals)
     }
 }

@@ -6,6 +6,7 @@ mod compare_screen;
 mod compare_view;
 mod comparison;
 mod csv;
+mod distinction;
 mod document;
 mod groups;
 mod html;
@@ -29,13 +30,18 @@ mod words;
 
 use std::collections::BTreeMap;
 
-use mxprobe_api::{DeviceInfo, DeviceKind, OperationId, Refusal};
+use mxprobe_api::{DeviceInfo, DeviceKind, Format, OperationId, Refusal};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use crate::dots::Dot;
 
 pub use compare::compare;
 pub use comparison::{
     Alone, Answer, COMPARISON_SCHEMA, Compared, Comparison, DotCompared, Match, MatchedBy, Side, State,
+};
+pub use distinction::{
+    DISTINCTION_SCHEMA, DistinctionReport, DistinctionVerdict, Inputs, ProofRecord, RefutedFormula, distinction_schema,
 };
 pub use groups::grouped;
 pub use identification::{
@@ -244,6 +250,27 @@ pub struct Evidence {
     /// What other answers to the question would have returned.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rivals: Vec<Rival>,
+}
+
+impl Evidence {
+    /// A dot of an operation, its d, and what d other answers would have given.
+    #[must_use]
+    pub fn of_dot(id: &OperationId, about: impl Into<String>, dot: &Dot, d: u64, rivals: &[(String, u64)]) -> Self {
+        let hex = |format: Format, bits: &[u64]| bits.iter().map(|bits| format.hex(*bits)).collect();
+        let scale_format = id.block_scale().map(|scale| scale.format);
+        let scales = scale_format.zip(dot.scales.as_ref());
+        Self {
+            function: None,
+            about: about.into(),
+            a: hex(id.a, &dot.a),
+            b: hex(id.b, &dot.b),
+            c: id.c.hex(dot.c),
+            scale_a: scales.map(|(format, (a, _))| hex(format, a)),
+            scale_b: scales.map(|(format, (_, b))| hex(format, b)),
+            d: id.d.hex(d),
+            rivals: rivals.iter().map(|(answer, d)| Rival { answer: answer.clone(), d: id.d.hex(*d) }).collect(),
+        }
+    }
 }
 
 /// A rival answer and its prediction.

@@ -231,3 +231,45 @@ fn a_trace_of_what_is_no_dot_or_no_model_is_refused() {
     say(&["explain", "--dot", "{}"]).ended(2);
     say(&["explain", "--trace", "--device", "sim:v100", "--op", op, "order"]).ended(2);
 }
+
+#[test]
+fn the_json_holds_the_verdict_the_dot_and_the_proof_and_fits_its_schema() {
+    let schema: serde_json::Value = serde_json::from_str(&say(&["schema", "distinction"]).ended(0).out).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let report = |arguments: &[&str], code: i32| -> serde_json::Value {
+        let said = say(&[&["distinguish", "--format", "json"], arguments].concat()).ended(code);
+        let report = serde_json::from_str(&said.out).unwrap();
+        assert!(
+            validator.is_valid(&report),
+            "{:?}",
+            validator.iter_errors(&report).next().map(|error| error.to_string())
+        );
+        report
+    };
+    let differ = report(&["a100", "h100", "--op", A100], 1);
+    assert_eq!(differ["verdict"], "differ");
+    let line = witness(&say(&["distinguish", "a100", "h100", "--op", A100]).ended(1));
+    assert_eq!(differ["evidence"]["c"], line["c"]);
+    assert_eq!(differ["evidence"]["rivals"][0]["answer"], "h100");
+    assert_ne!(differ["evidence"]["rivals"][0]["d"], differ["evidence"]["d"]);
+    assert!(differ.get("proof").is_none(), "{differ}");
+    let (_carry, carry) = changed("a100", "exponent_floor = -132", "exponent_floor = -132\ncarry_bits = 5");
+    let equal = report(&["a100", &carry, "--op", A100, "--finite"], 0);
+    assert_eq!((&equal["verdict"], &equal["inputs"]), (&"equal".into(), &"finite".into()));
+    assert!(equal["proof"]["carry"][0].as_str().unwrap().contains("suffice (closed form)"), "{equal}");
+    let (_kept, kept) = changed("v100", "exponent_floor = -131", "exponent_floor = -131\ncarry_bits = 4");
+    let arguments =
+        ["v100", &kept, "--op", "mma.m8n8k4.f32.f16.f16.f32", "--budget", "0.000001", "--proof", "/dev/null"];
+    let undecided = report(&arguments, 4);
+    assert_eq!(undecided["verdict"], "undecided");
+    assert!(undecided["reason"].is_string(), "{undecided}");
+}
+
+#[test]
+fn a_proof_of_models_that_differ_is_said_not_to_be_there() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("proof.drat");
+    let said = say(&["distinguish", "a100", "h100", "--op", A100, "--proof", file.to_str().unwrap()]).ended(1);
+    assert!(said.err.contains("no proof to write"), "{}", said.err);
+    assert!(!file.exists());
+}

@@ -87,6 +87,9 @@ pub(crate) struct Distinguish {
     /// What the search draws from
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     pub(crate) seed: u64,
+    /// How the result is printed: for people or for programs
+    #[arg(long, value_enum, default_value = "table")]
+    pub(crate) format: Printed,
     /// Look at finite inputs only: no NaN and no infinity among them
     #[arg(long)]
     pub(crate) finite: bool,

@@ -91,6 +91,8 @@ pub(crate) enum SchemaOf {
     Verification,
     /// What `bench --format json` prints
     Bench,
+    /// What `distinguish --format json` prints
+    Distinction,
 }
 
 #[derive(Debug, Args)]
