@@ -271,14 +271,15 @@ impl Work<'_> {
         Ok(steps)
     }
 
-    /// Twice the steps take twice the time, or so: a clock that stands still, and a loop that does not loop, are found out.
+    /// Twice the steps take twice the time, or so, less what starting the work takes: a clock that stands still, and a loop that
+    /// does not loop, are found out.
     fn grows(&self, span: Span, steps: u64, all: &[Timed]) -> Result<(), Ended> {
         let mut best_ns = all.iter().map(|timed| timed.elapsed_ns).fold(f64::INFINITY, f64::min);
         let mut doubled_ns = f64::INFINITY;
         // Others may use the machine: what looks wrong is looked at again.
         for _ in 0..8 {
             doubled_ns = doubled_ns.min(self.time(2 * steps, span)?.elapsed_ns);
-            if doubled_ns >= 1.5 * best_ns {
+            if doubled_ns >= 1.25 * best_ns {
                 return Ok(());
             }
             best_ns = best_ns.min(self.time(steps, span)?.elapsed_ns);
