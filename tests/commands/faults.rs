@@ -12,7 +12,7 @@ use std::{
 
 use mxprobe::report::{OperationReport, Outcome, Report};
 
-use super::{Said, mxprobe, say};
+use super::{LIMIT, Said, mxprobe, say};
 
 /// The operations that are asked, of which the third is wrong.
 const OPERATIONS: &str = "dot.m1n1k4.f32.*";
@@ -154,30 +154,14 @@ fn rubbish_between_answers_costs_nothing() {
 }
 
 #[test]
-fn a_device_that_is_lost_midway_keeps_what_was_measured_and_is_resumed() {
-    let saved = Saved::new();
-    wrong_once(&saved.run("fault:lost:fma-chain", &[])).ended(4);
-    let (report, right) = (saved.report(), right());
-    let lost = report.operations.iter().position(|operation| id(operation) == WRONG).unwrap();
-    for (at, (found, right)) in report.operations.iter().zip(&right.operations).enumerate() {
-        let first = &found.findings[0];
-        if at < lost {
-            assert_eq!(findings(found), findings(right));
-        } else {
-            let outcome = if at == lost { Outcome::Failed } else { Outcome::Skipped };
-            assert_eq!((first.outcome, first.reason.as_deref()), (outcome, Some("the device was lost")));
-        }
-    }
-    assert!(lost > 0 && lost + 1 < report.operations.len());
-    saved.completed(report.operations.len() - lost);
+fn a_device_that_is_lost_costs_one_operation() {
+    costs_one_operation("lost", &["the device was lost"]);
 }
 
 #[test]
 fn a_budget_that_is_spent_leaves_the_rest_for_another_time() {
     let saved = Saved::new();
-    let start = Instant::now();
-    wrong_once(&saved.run("fault:hang:fma-chain", &["--budget", "3"])).ended(4);
-    assert!(start.elapsed() < Duration::from_secs(20), "an operation has 60 s, the run 3");
+    wrong_once(&saved.run("fault:hang:fma-chain", &["--timeout", "86400", "--budget", "3"])).ended(4);
     let report = saved.report();
     let skipped = report.operations.iter().filter(|operation| !operation.is_finished()).count();
     for operation in report.operations.iter().filter(|operation| !operation.is_finished()) {
@@ -192,9 +176,7 @@ fn a_budget_that_is_spent_leaves_the_rest_for_another_time() {
 #[test]
 fn a_budget_holds_for_models_and_without_isolation_too() {
     let saved = Saved::new();
-    let start = Instant::now();
     say(&["run", "--device", "sim:b200", "--out", saved.path(), "--budget", "0.3", "-q"]).ended(4);
-    assert!(start.elapsed() < Duration::from_secs(20));
     let report = saved.report();
     assert_eq!(report.operations.last().unwrap().findings[0].reason.as_deref(), Some("the budget was spent (0.3 s)"));
     assert_eq!(report.operations.len(), report.plan.unwrap().operations.len());
@@ -202,10 +184,10 @@ fn a_budget_holds_for_models_and_without_isolation_too() {
 
 /// Starts a run that hangs at one operation, and waits until all before it are saved.
 fn stuck(saved: &Saved) -> Child {
-    let mut command = mxprobe(&saved.run("fault:hang:fma-chain", &["--timeout", "600"]));
+    let mut command = mxprobe(&saved.run("fault:hang:fma-chain", &["--timeout", "86400"]));
     command.env("MXPROBE_FAULT_ONLY", WRONG).stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = command.spawn().unwrap();
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + LIMIT;
     let is_there = || {
         fs::read_to_string(&saved.file)
             .is_ok_and(|text| text.contains("dot.m1n1k4.f32.e5m2.e5m2.f32\",\n      \"scope"))
@@ -218,7 +200,7 @@ fn stuck(saved: &Saved) -> Child {
 }
 
 /// Ends a process with a signal.
-fn signal(name: &str, process: u32) {
+pub(super) fn signal(name: &str, process: u32) {
     assert!(Command::new("kill").args([name, &process.to_string()]).status().unwrap().success());
 }
 
@@ -247,7 +229,7 @@ fn a_killed_run_leaves_a_valid_report_and_no_process() {
     assert_eq!(workers.len(), 1, "one device is asked");
     signal("-KILL", child.id());
     child.wait().unwrap();
-    let deadline = Instant::now() + Duration::from_secs(20);
+    let deadline = Instant::now() + LIMIT;
     while state(workers[0]).is_some_and(|(state, _)| state != 'Z') {
         assert!(Instant::now() < deadline, "the device's process goes on by itself");
         sleep(Duration::from_millis(20));
