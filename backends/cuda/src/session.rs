@@ -2,8 +2,12 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use cudarc::driver::{CudaContext, CudaFunction, CudaSlice, CudaStream, DriverError, LaunchConfig, PushKernelArg};
+use cudarc::driver::sys::CUevent_flags;
+use cudarc::driver::{
+    CudaContext, CudaEvent, CudaFunction, CudaSlice, CudaStream, DriverError, LaunchConfig, PushKernelArg,
+};
 use cudarc::nvrtc::Ptx;
 use mxprobe_api::{Elements, Error, Issued, OperationId, Product, ScalarFunction, ScalarId, TileBatch};
 
@@ -16,6 +20,7 @@ use crate::opcodes::Code;
 use crate::product;
 use crate::ptx::{ENTRY, Kernel};
 use crate::scalar::{self, ScalarKernel};
+use crate::timed::Resident;
 
 /// The most bytes of one operand that a launch takes.
 const BYTES_PER_LAUNCH: usize = 64 << 20;
@@ -51,7 +56,14 @@ pub(crate) struct Session {
     /// `None` of operations whose whole matrices no kernel multiplies.
     products: HashMap<OperationId, Option<product::Compiled>>,
     scalars: HashMap<(ScalarId, ScalarFunction), CudaFunction>,
+    /// The operands of the operation that was timed last.
+    pub(crate) resident: Option<Resident>,
+    /// How long kernels ran that were launched between [`started`](Self::started) and [`ended`](Self::ended).
+    kernel_ns: AtomicU64,
 }
+
+/// The moment before a kernel, on the device's clock.
+pub(crate) struct Started(CudaEvent);
 
 pub(crate) fn called(call: &'static str) -> impl Fn(DriverError) -> Error {
     move |error| failure(call, error)
@@ -61,7 +73,7 @@ impl Session {
     /// Opens the context of a device.
     pub(crate) fn open(ordinal: usize, multiprocessors: u32, capability: Capability) -> Result<Self, Error> {
         let context = CudaContext::new(ordinal).map_err(called("cuDevicePrimaryCtxRetain"))?;
-        // SAFETY: everything here is on one stream, and no buffer outlives the call that made it.
+        // SAFETY: everything here is on one stream, and no buffer outlives the session.
         unsafe { context.disable_event_tracking() };
         let stream = context.default_stream();
         Ok(Self {
@@ -73,6 +85,8 @@ impl Session {
             timeable: HashMap::new(),
             products: HashMap::new(),
             scalars: HashMap::new(),
+            resident: None,
+            kernel_ns: AtomicU64::new(0),
         })
     }
 
@@ -134,6 +148,31 @@ impl Session {
             self.products.insert(id.clone(), compiled);
         }
         self.products[id].as_ref().map_or(Ok(None), |compiled| product::multiply(self, compiled, id, product))
+    }
+
+    /// Notes the time before a launch, on the device's clock.
+    pub(crate) fn started(&self) -> Result<Started, Error> {
+        self.event().map(Started)
+    }
+
+    /// Waits for what was launched since, and adds the time it took to [`kernel_ns`](Self::kernel_ns).
+    pub(crate) fn ended(&self, started: &Started) -> Result<(), Error> {
+        let milliseconds = started.0.elapsed_ms(&self.event()?).map_err(called("cuEventElapsedTime"))?;
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a time is positive and short")]
+        self.kernel_ns.fetch_add((f64::from(milliseconds) * 1e6) as u64, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Nanoseconds that kernels ran, of those that were timed.
+    pub(crate) fn kernel_ns(&self) -> u64 {
+        self.kernel_ns.load(Ordering::Relaxed)
+    }
+
+    /// An event with a time, recorded now.
+    fn event(&self) -> Result<CudaEvent, Error> {
+        let event = self.context.new_event(Some(CUevent_flags::CU_EVENT_DEFAULT)).map_err(called("cuEventCreate"))?;
+        event.record(&self.stream).map_err(called("cuEventRecord"))?;
+        Ok(event)
     }
 
     /// Memory of the device that holds these bytes.

@@ -112,9 +112,11 @@ fn launch(
         builder.arg(input);
     });
     builder.arg(&mut d_device).arg(&lengths[0]).arg(&lengths[1]).arg(&count);
+    let started = session.started()?;
     // SAFETY: the parameters are those of the kernel's text: pointers, two lengths in the size of one, a count; the buffers
     // hold what so many blocks read and write, and all outlive the synchronisation below.
     unsafe { builder.launch(configuration) }.map_err(called("cuLaunchKernel"))?;
+    session.ended(&started)?;
     session.download(&d_device, d_bytes)
 }
 
