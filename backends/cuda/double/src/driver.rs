@@ -182,26 +182,21 @@ impl Driver {
     }
 
     fn code(&self, kernel: &Kernel) -> Code {
-        let lower = |id: &OperationId| {
-            if self.settings.fails(Fault::WrongOpcode) {
-                return Lowering { opcodes: vec![(FFMA, 32)], routines: Vec::new() };
+        let lower = |id: Option<OperationId>| match id {
+            Some(_) if self.settings.fails(Fault::WrongOpcode) => {
+                Lowering { opcodes: vec![(FFMA, 32)], routines: Vec::new() }
             }
-            lowering(id, self.settings.capability)
+            Some(id) => lowering(&id, self.settings.capability),
+            // The instruction is the same whatever its descriptor says.
+            None => Lowering { opcodes: vec![(UTCMMA, 1)], routines: Vec::new() },
         };
-        let operations = kernel.steps.iter().filter_map(|step| match &step.instruction {
-            Instruction::Multiply(multiply) => Some(lower(&multiply.id)),
-            Instruction::GroupMultiply(multiply) => Some(lower(&multiply.id)),
-            Instruction::Tensor(tensor) => match &**tensor {
-                TensorStep::Multiply(multiply) => Some(described(kernel, multiply).map_or_else(
-                    // The instruction is the same whatever its descriptor says.
-                    || Lowering { opcodes: vec![(UTCMMA, 1)], routines: Vec::new() },
-                    |id| lower(&id),
-                )),
-                _ => None,
-            },
-            _ => None,
-        });
-        Code { name: kernel.name.clone(), operations: operations.collect() }
+        Code { name: kernel.name.clone(), operations: multiplies(kernel).map(lower).collect() }
+    }
+
+    /// Whether faults of launches are meant for this kernel.
+    fn is_struck(&self, kernel: &Kernel) -> bool {
+        let Some(only) = &self.settings.only else { return true };
+        multiplies(kernel).flatten().any(|id| id.to_string().starts_with(only.as_str()))
     }
 
     /// Loads what [`link`](Self::link) gave, or PTX.
@@ -286,7 +281,7 @@ impl Driver {
             return Err(Status::LAUNCH_OUT_OF_RESOURCES);
         }
         self.launches += 1;
-        match self.settings.fault {
+        match self.settings.fault.filter(|_| self.is_struck(kernel)) {
             Some(Fault::Launch) => return Err(Status::LAUNCH_FAILED),
             Some(Fault::LaunchAsync) => {
                 self.sticky = Some(Status::LAUNCH_FAILED);
@@ -353,6 +348,19 @@ impl Driver {
         let end = self.event(end)?.ok_or(Status::INVALID_HANDLE)?;
         Ok(end.saturating_duration_since(start).as_secs_f32() * 1e3)
     }
+}
+
+/// The operations of a kernel's matrix instructions, in their order; `None` for one that its text does not tell.
+fn multiplies(kernel: &Kernel) -> impl Iterator<Item = Option<OperationId>> {
+    kernel.steps.iter().filter_map(|step| match &step.instruction {
+        Instruction::Multiply(multiply) => Some(Some(multiply.id.clone())),
+        Instruction::GroupMultiply(multiply) => Some(Some(multiply.id.clone())),
+        Instruction::Tensor(tensor) => match &**tensor {
+            TensorStep::Multiply(multiply) => Some(described(kernel, multiply)),
+            _ => None,
+        },
+        _ => None,
+    })
 }
 
 /// The operation of a `tcgen05.mma` whose instruction descriptor is a constant in the text.

@@ -22,6 +22,7 @@
 //! | `MXPROBE_DOUBLE_MULTIPROCESSORS` | how many multiprocessors the device has, 1 to 1024; 8 if unset |
 //! | `MXPROBE_DOUBLE_FAULT` | one of the faults of [`Fault`] |
 //! | `MXPROBE_DOUBLE_AFTER` | launches that succeed before `device-lost` |
+//! | `MXPROBE_DOUBLE_ONLY` | the beginning of an operation's id: faults of launches strike its kernels alone |
 // Registers, fields and handles are cut to their width on purpose everywhere here.
 #![allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)]
 
