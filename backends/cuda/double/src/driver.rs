@@ -21,8 +21,6 @@ use crate::{
 
 /// How much memory the device has.
 const MEMORY_BYTES: usize = 4 << 30;
-/// How many multiprocessors it says it has.
-const MULTIPROCESSORS: i32 = 8;
 /// Shared memory of a block, static and dynamic.
 const SHARED_BYTES: usize = 227 << 10;
 
@@ -110,7 +108,7 @@ impl Driver {
             // Clocks, kHz; bus width, bits.
             13 | 36 => 1_000_000,
             37 => 512,
-            16 => MULTIPROCESSORS,
+            16 => self.settings.multiprocessors,
             // Maps host memory, runs kernels side by side, unified addressing, memory pools.
             19 | 31 | 41 | 115 => 1,
             38 => 4 << 20,

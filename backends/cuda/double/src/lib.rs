@@ -19,6 +19,7 @@
 //! | `MXPROBE_DOUBLE_MODEL` | a model's name or file, with `@VARIANT`; `h100` if unset |
 //! | `MXPROBE_DOUBLE_CAPABILITY` | the compute capability, as `8.6`; else that of the model |
 //! | `MXPROBE_DOUBLE_DRIVER` | what `cuDriverGetVersion` says, and so the newest PTX it takes; `13000` if unset |
+//! | `MXPROBE_DOUBLE_MULTIPROCESSORS` | how many multiprocessors the device has, 1 to 1024; 8 if unset |
 //! | `MXPROBE_DOUBLE_FAULT` | one of the faults of [`Fault`] |
 //! | `MXPROBE_DOUBLE_AFTER` | launches that succeed before `device-lost` |
 // Registers, fields and handles are cut to their width on purpose everywhere here.

@@ -77,7 +77,12 @@ pub struct Settings {
     pub fault: Option<Fault>,
     /// Launches that succeed before a device gets lost.
     pub after: u64,
+    /// How many multiprocessors the device says it has.
+    pub multiprocessors: i32,
 }
+
+/// Multiprocessors of a double that is not told how many it has.
+const MULTIPROCESSORS: i32 = 8;
 
 impl Settings {
     /// The settings for a model and nothing else.
@@ -87,10 +92,18 @@ impl Settings {
     pub fn of_model(name: &str) -> Result<Self, String> {
         let model = mxprobe_sim::load(name).map_err(|error| error.to_string())?;
         let capability = capability_of(&model.fingerprint).unwrap_or(90);
-        Ok(Self { model_name: name.to_owned(), model, capability, driver_version: 13000, fault: None, after: 0 })
+        Ok(Self {
+            model_name: name.to_owned(),
+            model,
+            capability,
+            driver_version: 13000,
+            fault: None,
+            after: 0,
+            multiprocessors: MULTIPROCESSORS,
+        })
     }
 
-    /// Reads `MXPROBE_DOUBLE_MODEL`, `_CAPABILITY`, `_DRIVER`, `_FAULT` and `_AFTER`.
+    /// Reads `MXPROBE_DOUBLE_MODEL`, `_CAPABILITY`, `_DRIVER`, `_MULTIPROCESSORS`, `_FAULT` and `_AFTER`.
     ///
     /// # Errors
     /// The first variable that cannot be read, with its value.
@@ -107,6 +120,11 @@ impl Settings {
         }
         if let Some(value) = read("DRIVER") {
             settings.driver_version = value.parse().map_err(|_| wrong("DRIVER", &value, "version such as 13000"))?;
+        }
+        if let Some(value) = read("MULTIPROCESSORS") {
+            let count = value.parse::<i32>().ok().filter(|count| (1..=1024).contains(count));
+            settings.multiprocessors =
+                count.ok_or_else(|| wrong("MULTIPROCESSORS", &value, "number of multiprocessors from 1 to 1024"))?;
         }
         if let Some(value) = read("AFTER") {
             settings.after = value.parse().map_err(|_| wrong("AFTER", &value, "number of launches"))?;

@@ -76,6 +76,9 @@ fn run_scenario() -> Option<()> {
     succeeded(call!(cuda.cuDeviceGetAttribute(&raw mut major => *mut c_int, 75 => c_int, 0 => c_int)))?;
     succeeded(call!(cuda.cuDeviceGetAttribute(&raw mut minor => *mut c_int, 76 => c_int, 0 => c_int)))?;
     println!("capability={major}.{minor}");
+    let mut multiprocessors = 0;
+    succeeded(call!(cuda.cuDeviceGetAttribute(&raw mut multiprocessors => *mut c_int, 16 => c_int, 0 => c_int)))?;
+    println!("multiprocessors={multiprocessors}");
     let mut name = [0; 100];
     succeeded(call!(cuda.cuDeviceGetName(name.as_mut_ptr() => *mut c_char, 100 => c_int, 0 => c_int)))?;
     // SAFETY: the name ends with a zero.
@@ -180,9 +183,17 @@ fn without_a_fault_a_kernel_is_compiled_loaded_and_run() {
 fn the_environment_decides_what_it_is() {
     let (found, _) = outcome(&[("MODEL", "l40s@zero-exponent-mmasim-1"), ("CAPABILITY", "8.6"), ("DRIVER", "12040")]);
     assert_eq!((&*found["capability"], &*found["version"]), ("8.6", "12040"));
-    for (name, value) in
-        [("MODEL", "nothing"), ("CAPABILITY", "9"), ("DRIVER", "new"), ("FAULT", "tired"), ("AFTER", "-1")]
-    {
+    assert_eq!(found["multiprocessors"], "8");
+    let (found, _) = outcome(&[("MULTIPROCESSORS", "132")]);
+    assert_eq!(found["multiprocessors"], "132");
+    for (name, value) in [
+        ("MODEL", "nothing"),
+        ("CAPABILITY", "9"),
+        ("DRIVER", "new"),
+        ("FAULT", "tired"),
+        ("AFTER", "-1"),
+        ("MULTIPROCESSORS", "0"),
+    ] {
         let (found, _) = outcome(&[(name, value)]);
         assert_eq!(found["cuInit"], "100", "{name}={value}");
         assert_eq!(found.len(), 1, "{found:?}");
