@@ -50,6 +50,7 @@ entries! {
         let (m, n, k) = (size(m)?, size(n)?, size(k)?);
         let (stride_a, stride_b, stride_c) = (size(stride_a)?, size(stride_b)?, size(stride_c)?);
         context(|driver| {
+            driver.wait()?;
             let (a, b) = (columns(driver, a, k, stride_a)?, columns(driver, b, n, stride_b)?);
             let target = driver.memory.span(c, n * stride_c * 4)?;
             for (at, word) in target.chunks_exact_mut(4).enumerate().filter(|(at, _)| at % stride_c < m) {
