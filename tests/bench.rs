@@ -296,7 +296,7 @@ fn a_model_has_no_throughput() {
     }
 }
 
-/// A short measurement of this CPU, if it has units; one at a time.
+/// A short measurement of this CPU, if it has units; one at a time. On a loaded machine some of it may come to nothing.
 fn of_this_cpu(more: &[&str]) -> Option<Output> {
     static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
     let _alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -307,7 +307,7 @@ fn of_this_cpu(more: &[&str]) -> Option<Output> {
         println!("this CPU has no unit: nothing was measured");
         return None;
     }
-    assert_eq!(said.status.code(), Some(0), "{}{}", text(&said.stderr), text(&said.stdout));
+    assert!(matches!(said.status.code(), Some(0 | 4)), "{}{}", text(&said.stderr), text(&said.stdout));
     Some(said)
 }
 
@@ -329,7 +329,25 @@ fn the_command_measures_this_cpu_and_its_json_conforms_and_validates() {
     let units = report.operations.iter().filter(|found| !found.yardstick);
     assert!(units.clone().count() > 0);
     for found in units {
-        assert_eq!((found.outcome, found.emulated), (Outcome::Measured, Some(false)), "{:?}", found.reason);
+        match found.outcome {
+            Outcome::Measured => assert_eq!((found.emulated, found.runs.len()), (Some(false), 2)),
+            _ => assert!(is_of_time(found.reason.as_deref()), "{}: {:?}", found.id, found.reason),
+        }
+    }
+}
+
+/// Whether a measurement came to nothing because others used the machine.
+fn is_of_time(reason: Option<&str>) -> bool {
+    reason.is_some_and(|reason| reason.contains("the time does not grow") || reason.contains("too short to be timed"))
+}
+
+#[test]
+#[ignore = "a benchmark: it takes a core that nobody else uses"]
+fn this_cpu_has_a_rate_that_such_units_have() {
+    let said = of_this_cpu(&["--format", "json"]).expect("this CPU has units");
+    let report: BenchReport = serde_json::from_slice(&said.stdout).unwrap();
+    for found in report.operations.iter().filter(|found| !found.yardstick) {
+        assert_eq!(found.outcome, Outcome::Measured, "{:?}", found.reason);
         let one = found.run(Units::One).unwrap();
         // No dot unit of a CPU does more than 4 instructions of 512 bits a cycle, and none idles for long.
         let per_cycle = one.flop_per_cycle_and_unit.unwrap();

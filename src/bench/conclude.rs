@@ -1,7 +1,7 @@
 //! What the rates say of each other.
 
 use super::peaks;
-use crate::report::{BenchReport, Outcome, Peak, Throughput, Units};
+use crate::report::{BenchReport, Outcome, Throughput, Units};
 
 /// Slower than this many times the scalar units beside it, a matrix unit would be of no use to anybody.
 const SLOWER: f64 = 1.0;
@@ -16,11 +16,7 @@ pub fn conclude(report: &mut BenchReport) {
     let yardstick = yardstick.and_then(|found| Some((found.id.clone(), found.run(Units::All)?.flop_per_s_best)));
     for found in report.operations.iter_mut().filter(|found| found.outcome == Outcome::Measured) {
         let Some(run) = found.run(Units::All).cloned() else { continue };
-        found.peak = peaks::peak(&report.device, &found.id, &run).map(|(flop_per_s, source)| Peak {
-            flop_per_s,
-            ratio: run.flop_per_s_best / flop_per_s,
-            source,
-        });
+        found.peak = peaks::peak(&report.device, &found.id, &run);
         let Some((id, rate)) = yardstick.as_ref().filter(|_| !found.yardstick) else { continue };
         let ratio = run.flop_per_s_best / rate;
         found.ratio_to_yardstick = Some(ratio);

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use mxprobe_api::OperationId;
 use serde::Deserialize;
 
-use crate::report::{DeviceRecord, ThroughputRun};
+use crate::report::{CyclePeak, DeviceRecord, Peak, ThroughputRun};
 
 /// The table, each line with its source.
 const TABLE: &str = include_str!("peaks.toml");
@@ -15,6 +15,10 @@ const TABLE: &str = include_str!("peaks.toml");
 struct Table {
     peak: Vec<Line>,
 }
+
+/// What stands in the name of a part of a GPU: `NVIDIA H100 80GB HBM3 MIG 1g.10gb`. It has fewer multiprocessors than the
+/// product, and the peak of each of them.
+const PART: &str = "MIG";
 
 /// A dense peak of some devices for some formats.
 #[derive(Debug, Deserialize)]
@@ -43,15 +47,23 @@ struct Line {
 static LINES: LazyLock<Vec<Line>> =
     LazyLock::new(|| toml::from_str::<Table>(TABLE).expect("the table is part of the program").peak);
 
-/// The dense peak of an operation in FLOP a second, and who says so.
-pub(super) fn peak(device: &DeviceRecord, id: &OperationId, run: &ThroughputRun) -> Option<(f64, String)> {
-    let line = LINES.iter().find(|line| line.is_of(device, id))?;
-    let flop_per_s = match (line.flop_per_s, line.flop_per_cycle_and_unit) {
-        (Some(rate), _) => rate,
-        (None, Some(rate)) => rate * run.frequency_hz? * f64::from(run.units?),
-        (None, None) => return None,
+/// The dense peak of an operation: of the device where the table has it, else of its units at the clock that was measured.
+pub(super) fn peak(device: &DeviceRecord, id: &OperationId, run: &ThroughputRun) -> Option<Peak> {
+    let of_cycle = LINES.iter().filter(|line| line.is_of(device, id)).find_map(|line| {
+        let flop_per_cycle_and_unit = line.flop_per_cycle_and_unit?;
+        let ratio = run.flop_per_cycle_and_unit? / flop_per_cycle_and_unit;
+        Some(CyclePeak { flop_per_cycle_and_unit, ratio, source: line.source.clone() })
+    });
+    let is_whole = !device.name.split_whitespace().any(|word| word == PART);
+    let of_device = LINES.iter().filter(|line| is_whole && line.is_of(device, id));
+    let of_device = of_device.filter_map(|line| Some((line.flop_per_s?, line.source.clone()))).next();
+    let of_units = || {
+        let cycle = of_cycle.as_ref()?;
+        let rate = cycle.flop_per_cycle_and_unit * run.frequency_hz? * f64::from(run.units?);
+        Some((rate, format!("{}, at the clock measured here", cycle.source)))
     };
-    Some((flop_per_s, line.source.clone()))
+    let (flop_per_s, source) = of_device.or_else(of_units)?;
+    Some(Peak { flop_per_s, ratio: run.flop_per_s_best / flop_per_s, source, per_cycle: of_cycle })
 }
 
 impl Line {
@@ -111,15 +123,21 @@ mod tests {
             flop_per_s_best: 1.0,
             flop_per_s_median: 1.0,
             frequency_hz: Some(3e9),
-            flop_per_cycle_and_unit: None,
+            flop_per_cycle_and_unit: Some(512.0),
         }
     }
 
     fn of(name: &str, fingerprint: &str, id: &str) -> Option<f64> {
-        peak(&device(name, fingerprint), &id.parse().unwrap(), &run()).map(|(rate, source)| {
-            assert!(source.len() > 10, "{source}");
-            rate
+        peak(&device(name, fingerprint), &id.parse().unwrap(), &run()).map(|found| {
+            assert!(found.source.len() > 10, "{}", found.source);
+            found.flop_per_s
         })
+    }
+
+    fn of_cycle(name: &str, fingerprint: &str, id: &str) -> Option<(f64, f64)> {
+        let found = peak(&device(name, fingerprint), &id.parse().unwrap(), &run())?.per_cycle?;
+        assert!(found.source.len() > 10, "{}", found.source);
+        Some((found.flop_per_cycle_and_unit, found.ratio))
     }
 
     #[test]
@@ -136,6 +154,38 @@ mod tests {
             of("AMD Radeon RX 7900 XTX (RADV NAVI31)", "x", "coopmat.m16n16k16.f32.f16.f16.f32"),
             Some(122.8e12)
         );
+    }
+
+    #[test]
+    fn a_multiprocessor_has_a_peak_of_a_cycle_whatever_the_clock() {
+        let (sxm, hopper) = ("NVIDIA H100 80GB HBM3", "sm_90a");
+        for (id, rate) in [
+            ("wgmma.m64n256k16.f32.bf16.bf16.f32", 4096.0),
+            ("wgmma.m64n256k8.f32.tf32.tf32.f32", 2048.0),
+            ("wgmma.m64n256k32.f32.e4m3.e5m2.f32", 8192.0),
+            ("wgmma.m64n256k32.s32.s8.s8.s32", 8192.0),
+            ("mma.m16n8k16.f64.f64.f64.f64", 256.0),
+            ("fma.m1n1k1.f32.f32.f32.f32", 256.0),
+        ] {
+            assert_eq!(of_cycle(sxm, hopper, id), Some((rate, 512.0 / rate)), "{id}");
+        }
+        assert_eq!(
+            of_cycle("NVIDIA H20", hopper, "wgmma.m64n256k16.f32.bf16.bf16.f32"),
+            None,
+            "a part that is cut down"
+        );
+        assert_eq!(of_cycle("NVIDIA A100-SXM4-80GB", "sm_80", "mma.m16n8k16.f32.f16.f16.f32").unwrap().0, 2048.0);
+        assert_eq!(of_cycle("Tesla V100-SXM2-16GB", "sm_70", "mma.m8n8k4.f32.f16.f16.f32").unwrap().0, 1024.0);
+        assert_eq!(of(sxm, hopper, "mma.m16n8k16.f64.f64.f64.f64"), Some(66.9e12));
+    }
+
+    #[test]
+    fn a_part_of_a_gpu_is_not_compared_with_the_whole() {
+        let (name, id) = ("NVIDIA H100 80GB HBM3 MIG 1g.10gb", "wgmma.m64n256k16.f32.f16.f16.f32");
+        assert_eq!(of_cycle(name, "sm_90a", id).unwrap().0, 4096.0);
+        // Two multiprocessors at 3 GHz.
+        assert_eq!(of(name, "sm_90a", id), Some(4096.0 * 3e9 * 2.0));
+        assert_eq!(of("NVIDIA H200", "sm_90a", id), Some(989.4e12));
     }
 
     #[test]

@@ -222,6 +222,7 @@ fn instructions(device: &dyn Device, operation: &Operation) -> [Finding; 2] {
             both(&|name| Finding::skipped(name, format!("not read from the device; the backend issues {instruction}")))
         }
         (Ok(None), None) => both(&|name| Finding::unsupported(name, "the driver does not show its code")),
+        (Err(error), _) if error.is_unsupported() => both(&|name| Finding::unsupported(name, error.to_string())),
         (Err(error), _) => both(&|name| Finding::failed(name, error.to_string())),
     }
 }

@@ -53,8 +53,8 @@ pub use matching::is_layout;
 pub use provenance::{Conditions, Host, Time, Tool, build_version, now};
 pub use screen::{Style, wrap};
 pub use throughput::{
-    BENCH_SCHEMA, BenchReport, BenchSettings, Data, FEWEST_SAMPLES, Peak, Throughput, ThroughputRun, TimedBy, Units,
-    bench_schema,
+    BENCH_SCHEMA, BenchReport, BenchSettings, CyclePeak, Data, FEWEST_SAMPLES, Peak, Throughput, ThroughputRun,
+    TimedBy, Units, bench_schema,
 };
 pub use unfinished::{EXECUTION, Plan, Resumption};
 pub use view::{Csv, Html, Json, Markdown, Table, View};

@@ -159,6 +159,28 @@ pub struct Peak {
     pub ratio: f64,
     /// Who says so.
     pub source: String,
+    /// The same of one unit in one cycle, where that is known and cycles were counted: the clock has no part in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub per_cycle: Option<CyclePeak>,
+}
+
+/// What the vendor promises of one unit in one cycle.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CyclePeak {
+    /// The rate of one unit, dense.
+    pub flop_per_cycle_and_unit: f64,
+    /// The best rate measured over it.
+    pub ratio: f64,
+    /// Who says so.
+    pub source: String,
+}
+
+impl Peak {
+    /// Who says so, of the device and of a unit.
+    pub(super) fn sources(&self) -> impl Iterator<Item = &str> {
+        let of_unit = self.per_cycle.iter().map(|peak| peak.source.as_str());
+        std::iter::once(self.source.as_str()).chain(of_unit)
+    }
 }
 
 impl Throughput {

@@ -85,10 +85,17 @@ fn cells(found: &Throughput, run: &ThroughputRun) -> [String; COLUMNS.len()] {
         rate(found, run.flop_per_s_best),
         rate(found, run.flop_per_s_median),
         format!("{:.1} %", run.spread_percent),
-        run.flop_per_cycle_and_unit.map_or_else(String::new, short),
+        per_cycle(found, run),
         found.peak.as_ref().filter(|_| is_all).map_or_else(String::new, |peak| format!("{:.1} %", peak.ratio * 100.0)),
         remarks.join(", "),
     ]
+}
+
+/// What one unit did in a cycle, beside what it could do where that is known.
+fn per_cycle(found: &Throughput, run: &ThroughputRun) -> String {
+    let Some(rate) = run.flop_per_cycle_and_unit else { return String::new() };
+    let peak = found.peak.as_ref().and_then(|peak| peak.per_cycle.as_ref()).filter(|_| run.span == Units::All);
+    peak.map_or_else(|| short(rate), |peak| format!("{} of {}", short(rate), peak.flop_per_cycle_and_unit))
 }
 
 fn measured(report: &BenchReport) -> impl Iterator<Item = &Throughput> + Clone {
@@ -179,7 +186,7 @@ fn page(report: &BenchReport, blocks: &mut Vec<Block>) {
         blocks.push(Block::Table { head: COLUMNS.map(str::to_owned).into(), rows });
     }
     let sources: std::collections::BTreeSet<&str> =
-        measured(report).filter_map(|found| found.peak.as_ref()).map(|peak| peak.source.as_str()).collect();
+        measured(report).filter_map(|found| found.peak.as_ref()).flat_map(Peak::sources).collect();
     if !sources.is_empty() {
         blocks.push(Block::heading(2, "Peaks"));
         blocks.push(Block::Lines(sources.into_iter().map(str::to_owned).collect()));
@@ -225,7 +232,7 @@ fn plot(report: &BenchReport) -> Option<Bars> {
 }
 
 /// The columns for programs.
-const FIELDS: [&str; 32] = [
+const FIELDS: [&str; 33] = [
     "schema",
     "tool_version",
     "start",
@@ -258,6 +265,7 @@ const FIELDS: [&str; 32] = [
     "emulated",
     "ratio_to_yardstick",
     "peak_flop_per_s",
+    "peak_flop_per_cycle_and_unit",
 ];
 
 /// Rows for spreadsheets, one a run; an operation that was not measured has one row without numbers.
@@ -313,6 +321,13 @@ fn fields(report: &BenchReport, found: &Throughput, run: Option<&ThroughputRun>)
         found.emulated.map(|emulated| emulated.to_string()).unwrap_or_default(),
         found.ratio_to_yardstick.filter(|_| is_all).map(|ratio| ratio.to_string()).unwrap_or_default(),
         found.peak.as_ref().filter(|_| is_all).map(|peak| peak.flop_per_s.to_string()).unwrap_or_default(),
+        found
+            .peak
+            .as_ref()
+            .and_then(|peak| peak.per_cycle.as_ref())
+            .filter(|_| is_all)
+            .map(|peak| peak.flop_per_cycle_and_unit.to_string())
+            .unwrap_or_default(),
     ]
 }
 

@@ -1,12 +1,14 @@
 //! cuBLAS, opened at run time and never linked: the yardstick of f32 products.
 
-use std::ffi::{CStr, OsString, c_int};
+use std::ffi::{CStr, OsStr, OsString, c_int};
+use std::path::PathBuf;
 use std::sync::Mutex;
 
 use cudarc::driver::{DevicePtr, DevicePtrMut};
 use libloading::Library as Opened;
 use mxprobe_api::{Elements, Error, Format, Library};
 
+use crate::driver::or_lost;
 use crate::session::{Session, called};
 
 /// The environment variable that names the library, by its file's path or its soname.
@@ -72,7 +74,8 @@ impl Drop for Cublas {
 }
 
 impl Cublas {
-    /// The library that the environment names; else the first of the usual names that opens.
+    /// The library that the environment names; else the first of the usual names that opens, found by the dynamic loader or
+    /// in a folder where toolkits and Python's packages put it.
     ///
     /// # Errors
     /// [`Error::is_missing_driver`] with what was looked for; else what the library reports.
@@ -83,10 +86,15 @@ impl Cublas {
                 .map_err(|error| Error::missing_driver(format!("no cuBLAS: {error}")))?,
             None => NAMES
                 .iter()
-                .find_map(|name| Some(((*name).to_owned(), open(&OsString::from(*name)).ok()?)))
+                .map(|name| OsString::from(*name))
+                .chain(folders(|name| std::env::var_os(name)).into_iter().flat_map(files))
+                .find_map(|name| Some((name.to_string_lossy().into_owned(), open(&name).ok()?)))
                 .ok_or_else(|| {
                     let names = NAMES.join(", ");
-                    Error::missing_driver(format!("no cuBLAS: none of {names} opens; {VARIABLE} may name one"))
+                    Error::missing_driver(format!(
+                        "no cuBLAS: none of {names} opens, nor is one in the toolkit or among Python's packages; \
+                         {VARIABLE} may name one"
+                    ))
                 })?,
         };
         let lacks =
@@ -110,6 +118,37 @@ impl Cublas {
         let name = format!("cuBLAS {} ({file})", release(number));
         Ok(Self { name, handle, destroy, sgemm, session: Mutex::new(session), _library: library })
     }
+}
+
+/// Folders that hold a cuBLAS which the dynamic loader does not look for: the toolkit's, and those of the wheels
+/// `nvidia-cublas` (`nvidia/cu13/lib`) and `nvidia-cublas-cu12` (`nvidia/cublas/lib`), with which PyTorch brings it.
+fn folders(variable: impl Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
+    let named = |name: &str| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let toolkits = ["CUDA_PATH", "CUDA_HOME"].into_iter().filter_map(named);
+    let toolkits = toolkits.chain(["/usr/local/cuda", "/opt/cuda"].map(PathBuf::from));
+    let toolkits = toolkits.chain(within(PathBuf::from("/usr/local"), "cuda-"));
+    let pythons = ["VIRTUAL_ENV", "CONDA_PREFIX"].into_iter().filter_map(named);
+    let pythons = pythons.chain(named("HOME").map(|home| home.join(".local")));
+    let pythons = pythons.chain(["/usr/local", "/usr"].map(PathBuf::from));
+    let packages = pythons
+        .flat_map(|prefix| within(prefix.join("lib"), "python3"))
+        .flat_map(|python| ["site-packages", "dist-packages"].map(|name| python.join(name)))
+        .flat_map(|packages| ["nvidia/cu13/lib", "nvidia/cublas/lib"].map(|name| packages.join(name)));
+    toolkits.map(|toolkit| toolkit.join("lib64")).chain(packages).collect()
+}
+
+/// The entries of a folder whose names begin so, the last by name first.
+fn within(folder: PathBuf, beginning: &str) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut found: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    found.retain(|path| path.file_name().and_then(OsStr::to_str).is_some_and(|name| name.starts_with(beginning)));
+    found.sort_unstable_by(|a, b| b.cmp(a));
+    found
+}
+
+/// The libraries in a folder.
+fn files(folder: PathBuf) -> impl Iterator<Item = OsString> {
+    NAMES.iter().map(move |name| folder.join(name)).filter(|path| path.exists()).map(PathBuf::into_os_string)
 }
 
 fn open(name: &OsString) -> Result<Opened, String> {
@@ -144,7 +183,7 @@ impl Library for Cublas {
         session.context.bind_to_thread().map_err(called("cuCtxSetCurrent"))?;
         let (of_a, of_b) = (session.upload(a.bytes())?, session.upload(b.bytes())?);
         let bytes = sizes.0 * sizes.1 * Format::F32.storage_bytes();
-        let mut of_d = session.upload(&vec![0xff; bytes])?;
+        let mut of_d = session.filled(0xff, bytes)?;
         let started = session.started()?;
         let status = {
             let ((a, _a), (b, _b)) = (of_a.device_ptr(&session.stream), of_b.device_ptr(&session.stream));
@@ -156,7 +195,7 @@ impl Library for Cublas {
             // which the library uses too, orders the copies and this.
             unsafe { (self.sgemm)(self.handle, no, no, n, m, k, &raw const one, b, n, a, k, &raw const zero, d, n) }
         };
-        succeeded("cublasSgemm", status)?;
+        succeeded("cublasSgemm", status).map_err(or_lost)?;
         session.ended(&started)?;
         Elements::from_bytes(Format::F32, session.download(&of_d, bytes)?)
     }
@@ -169,6 +208,25 @@ impl Library for Cublas {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_library_is_found_among_pythons_packages_and_in_the_toolkit() {
+        let folder = tempfile::tempdir().unwrap();
+        for (variable, place) in [
+            ("CUDA_PATH", "lib64"),
+            ("CUDA_HOME", "lib64"),
+            ("VIRTUAL_ENV", "lib/python3.12/site-packages/nvidia/cu13/lib"),
+            ("CONDA_PREFIX", "lib/python3.9/site-packages/nvidia/cublas/lib"),
+            ("HOME", ".local/lib/python3.11/site-packages/nvidia/cublas/lib"),
+        ] {
+            let library = folder.path().join(variable).join(place).join(NAMES[1]);
+            std::fs::create_dir_all(library.parent().unwrap()).unwrap();
+            std::fs::write(&library, "").unwrap();
+            let found = folders(|name| (name == variable).then(|| folder.path().join(variable).into_os_string()));
+            let found: Vec<OsString> = found.into_iter().flat_map(files).collect();
+            assert!(found.contains(&library.into_os_string()), "{variable}: {found:?}");
+        }
+    }
 
     #[test]
     fn releases_are_written_as_people_write_them() {

@@ -326,7 +326,7 @@ impl Device for CudaDevice {
         let (instruction, target) = self.instruction(&operation.id)?;
         let mut opened = self.opened();
         let compiled = self.session(&mut opened)?.compiled(instruction, || made(instruction, *target, Steps::One))?;
-        Ok(Some(compiled.issued.clone()))
+        compiled.issued.clone().map(Some)
     }
 
     fn kernel_hash(&self, operation: &Operation) -> Option<String> {

@@ -6,6 +6,7 @@ use cudarc::driver::{DriverError, result, sys};
 use mxprobe_api::{Error, Refusal};
 
 use crate::capability::PtxVersion;
+use crate::{dump, library};
 
 /// Every symbol that is used, here or by `cudarc`, which panics at the first call of a missing one.
 const SYMBOLS: &[&str] = &[
@@ -15,7 +16,9 @@ const SYMBOLS: &[&str] = &[
     "cuDeviceGet",
     "cuDeviceGetAttribute",
     "cuDeviceGetCount",
+    "cuDeviceGetDefaultMemPool",
     "cuDeviceGetName",
+    "cuDeviceGetUuid",
     "cuDevicePrimaryCtxRelease_v2",
     "cuDevicePrimaryCtxRetain",
     "cuDeviceTotalMem_v2",
@@ -38,6 +41,7 @@ const SYMBOLS: &[&str] = &[
     "cuMemAlloc_v2",
     "cuMemFreeAsync",
     "cuMemFree_v2",
+    "cuMemPoolSetAttribute",
     "cuMemcpyDtoHAsync_v2",
     "cuMemcpyHtoDAsync_v2",
     "cuMemsetD8Async",
@@ -80,6 +84,12 @@ impl Driver {
 pub(crate) fn open() -> Result<Driver, Refusal> {
     let refused =
         |reason: Error, help: &str| Refusal { what: "the NVIDIA driver".into(), reason, help: Some(help.into()) };
+    dump::prepare().map_err(|reason| Refusal {
+        what: "the folder for kernels".into(),
+        reason,
+        help: Some("name a folder that can be written to, or unset the variable".into()),
+    })?;
+    library::prefer_soname();
     // SAFETY: loading a library runs its initialisers; NVIDIA's are made for that, and this is what any program does.
     if !unsafe { sys::is_culib_present() } {
         let name = if cfg!(windows) { "nvcuda.dll" } else { "libcuda.so.1" };
@@ -97,7 +107,7 @@ pub(crate) fn open() -> Result<Driver, Refusal> {
     if !missing.is_empty() {
         let names = missing.iter().take(3).copied().collect::<Vec<_>>().join(", ");
         let text = format!("the driver's library lacks {} of {} functions: {names}", missing.len(), SYMBOLS.len());
-        return Err(refused(Error::missing_driver(text), "CUDA 11.0 (driver 450) or later is needed"));
+        return Err(refused(Error::missing_driver(text), "CUDA 11.2 (driver 460) or later is needed"));
     }
     result::init().map_err(|error| {
         let help = match error.0 {
@@ -144,7 +154,7 @@ pub(crate) fn failure(call: &str, error: DriverError) -> Error {
         | Code::CUDA_ERROR_SYSTEM_NOT_READY
         | Code::CUDA_ERROR_DEVICE_UNAVAILABLE => Error::missing_driver(text),
         Code::CUDA_ERROR_OUT_OF_MEMORY => Error::out_of_memory(format!("{text}: memory of the device ran out")),
-        Code::CUDA_ERROR_LAUNCH_TIMEOUT | Code::CUDA_ERROR_TIMEOUT => Error::timed_out(text),
+        Code::CUDA_ERROR_TIMEOUT => Error::timed_out(text),
         Code::CUDA_ERROR_UNSUPPORTED_PTX_VERSION => {
             Error::unsupported(format!("{text}: the driver is too old for this instruction's PTX"))
         }
@@ -157,8 +167,13 @@ pub(crate) fn failure(call: &str, error: DriverError) -> Error {
         Code::CUDA_ERROR_JIT_COMPILATION_DISABLED => {
             Error::unsupported(format!("{text}: CUDA_DISABLE_PTX_JIT is set, and every kernel here is PTX"))
         }
-        // Sticky: the context is gone, and with it all that it held.
-        Code::CUDA_ERROR_ILLEGAL_ADDRESS
+        // Sticky: the context is lost, and every later call in it fails (CUDA Driver API, CUresult).
+        Code::CUDA_ERROR_ASSERT
+        | Code::CUDA_ERROR_CONTAINED
+        | Code::CUDA_ERROR_EXTERNAL_DEVICE
+        | Code::CUDA_ERROR_LAUNCH_TIMEOUT
+        | Code::CUDA_ERROR_TENSOR_MEMORY_LEAK
+        | Code::CUDA_ERROR_ILLEGAL_ADDRESS
         | Code::CUDA_ERROR_ILLEGAL_INSTRUCTION
         | Code::CUDA_ERROR_MISALIGNED_ADDRESS
         | Code::CUDA_ERROR_INVALID_ADDRESS_SPACE
@@ -171,6 +186,26 @@ pub(crate) fn failure(call: &str, error: DriverError) -> Error {
         | Code::CUDA_ERROR_DEINITIALIZED => Error::device_lost(text),
         _ => Error::driver(text),
     }
+}
+
+/// The error of a call that was made in a context.
+pub(crate) fn failure_in_context(call: &str, error: DriverError) -> Error {
+    or_lost(failure(call, error))
+}
+
+/// The same error, or [`Error::is_device_lost`] if the current context no longer synchronises: some errors end it that are
+/// not always fatal, such as `CUDA_ERROR_UNKNOWN`, and an earlier launch may be the cause of any.
+pub(crate) fn or_lost(error: Error) -> Error {
+    if error.is_device_lost() {
+        return error;
+    }
+    // SAFETY: the call takes nothing.
+    let lost = match unsafe { sys::cuCtxSynchronize() } {
+        sys::CUresult::CUDA_SUCCESS | sys::CUresult::CUDA_ERROR_INVALID_CONTEXT => return error,
+        lost => lost,
+    };
+    let (name, code) = (name(lost), lost as u32);
+    Error::device_lost(format!("{error}; the context is lost: cuCtxSynchronize returned {name} ({code})"))
 }
 
 /// The driver's own name of a code.

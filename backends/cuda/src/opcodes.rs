@@ -42,8 +42,12 @@ const OPCODES: &[(u16, &str)] = &[
 /// The steps of the first generations' HMMA; the opcode means something else later.
 const HMMA_884: (u16, &str) = (0x236, "HMMA.884");
 
-/// A call, which no kernel of ours contains: the compiler put a routine in the place of an instruction.
-const CALL: (u16, &str) = (0x944, "CALL");
+/// The mnemonic of [`CALLS`].
+const CALL: &str = "CALL";
+
+/// Calls, which no kernel of ours contains: the compiler put a routine in the place of an instruction. ptxas writes relative
+/// ones (`CALL.REL`), nvlink absolute ones (`CALL.ABS`); nvdisasm 13.5 reads these five, by where the address comes from.
+const CALLS: &[(u16, &str)] = &[(0x944, CALL), (0x344, CALL), (0x943, CALL), (0x343, CALL), (0xb43, CALL)];
 
 /// Opcodes of scalar arithmetic without the three bits that say where operands come from.
 const SCALAR_OPCODES: &[(u16, &str)] = &[
@@ -66,7 +70,8 @@ const SCALAR_OPCODES: &[(u16, &str)] = &[
     (0x106, "I2F"),
     (0x112, "I2F"),
     (0x108, "MUFU"),
-    (0x144, "CALL"),
+    (0x143, CALL),
+    (0x144, CALL),
 ];
 
 /// Of capabilities before 10.0; the opcode means something else later.
@@ -119,7 +124,7 @@ impl Code {
         })?;
         let mut code = Self::default();
         let has_steps = capability < Capability::new(8, 0);
-        let known = OPCODES.iter().chain(has_steps.then_some(&HMMA_884)).chain([&CALL]);
+        let known = OPCODES.iter().chain(has_steps.then_some(&HMMA_884)).chain(CALLS);
         let known: BTreeMap<u16, &'static str> = known.copied().collect();
         let mut instructions = 0;
         for section in file.sections().filter(|section| section.name().is_ok_and(|name| name.starts_with(".text"))) {
@@ -135,13 +140,17 @@ impl Code {
         if instructions == 0 {
             return Err(Error::driver("the driver's code has no instruction"));
         }
-        // Symbols carry a prefix of the linker's: `$__internal_0_$__cuda_sm_9x_mma_sub_byte_internal_m8n8k32_s4_s4`.
-        let names = file.symbols().filter_map(|symbol| symbol.name().ok());
+        // ptxas puts a routine into the kernel's section, under a symbol with a prefix:
+        // `$__internal_0_$__cuda_sm_9x_mma_sub_byte_internal_m8n8k32_s4_s4`. nvlink leaves it in a section of its own,
+        // `.text.__cuda_sm_9x_…`, whose name stays when local symbols are stripped.
+        let symbols = file.symbols().filter_map(|symbol| symbol.name().ok().map(str::to_owned));
+        let sections = file.sections().filter_map(|section| section.name().ok().map(str::to_owned));
+        let names = symbols.chain(sections.filter(|name| name.starts_with(".text")));
         let own: Vec<String> =
             names.filter_map(|name| name.find("__cuda_sm").map(|at| name[at..].to_owned())).collect();
         // Other routines only guard the use of tensor memory.
         code.routines.extend(own.iter().filter(|name| name.contains("mma")).cloned());
-        let calls = code.counts.contains_key(CALL.1) && !code.counts.contains_key("UTCMMA");
+        let calls = code.counts.contains_key(CALL) && !code.counts.contains_key("UTCMMA");
         if calls && own.is_empty() {
             code.routines.insert("a routine whose name the driver took out".to_owned());
         }

@@ -12,6 +12,7 @@ use crate::instruction::{Instruction, Kind};
 use crate::layout::{Layout, Layouts};
 use crate::resident::Steps;
 use crate::tensor;
+use crate::timed::blocks_of_multiprocessor;
 
 /// The name of every kernel's entry.
 pub(crate) const ENTRY: &str = "tiles";
@@ -26,13 +27,25 @@ pub(crate) struct Kernel {
     pub(crate) groups_at_once: u32,
 }
 
+impl Kernel {
+    /// The same with the promise that so many blocks fit into a multiprocessor, for which the compiler limits registers.
+    fn with_blocks_of_multiprocessor(mut self, blocks: u32) -> Self {
+        self.text = self.text.replacen("\n{\n", &format!("\n.minnctapersm {blocks}\n{{\n"), 1);
+        self
+    }
+}
+
 /// The kernel of an instruction, for the target it needs on the device at hand.
 pub(crate) fn kernel(instruction: &Instruction, layouts: &Layouts, target: Target, steps: Steps) -> Kernel {
-    match instruction.kind {
+    let kernel = match instruction.kind {
         Kind::Warp | Kind::Quarter => warp(instruction, layouts, target, steps),
         Kind::Opaque => opaque(instruction, layouts, target, steps),
         Kind::Warpgroup => warpgroup(instruction, layouts, target, steps),
         Kind::Tensor => tensor::kernel(instruction, layouts, target, steps),
+    };
+    match steps {
+        Steps::One => kernel,
+        Steps::Many => kernel.with_blocks_of_multiprocessor(blocks_of_multiprocessor(Some(instruction))),
     }
 }
 

@@ -4,18 +4,18 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use cudarc::driver::sys::CUevent_flags;
 use cudarc::driver::{
-    CudaContext, CudaEvent, CudaFunction, CudaSlice, CudaStream, DriverError, LaunchConfig, PushKernelArg,
+    CudaContext, CudaEvent, CudaFunction, CudaSlice, CudaStream, DevicePtrMut, DriverError, LaunchConfig,
+    PushKernelArg, result, sys,
 };
 use cudarc::nvrtc::Ptx;
 use mxprobe_api::{Elements, Error, Issued, OperationId, Product, ScalarFunction, ScalarId, TileBatch};
 
 use crate::capability::{Capability, Target};
-use crate::driver::failure;
+use crate::driver::{failure, failure_in_context};
 use crate::instruction::Instruction;
 use crate::layout::{Layout, Layouts};
-use crate::link::link;
+use crate::link::{accelerated_target, link};
 use crate::opcodes::Code;
 use crate::product;
 use crate::ptx::{ENTRY, Kernel};
@@ -33,8 +33,14 @@ pub(crate) struct Compiled {
     function: CudaFunction,
     kernel: Kernel,
     layouts: Layouts,
-    /// What its machine code consists of.
-    pub(crate) issued: Issued,
+    /// What its machine code consists of, or why that is not known.
+    pub(crate) issued: Result<Issued, Error>,
+}
+
+/// A kernel's entry, and its machine code, or why the driver shows none.
+pub(crate) struct Loaded {
+    pub(crate) function: CudaFunction,
+    pub(crate) cubin: Result<Vec<u8>, Error>,
 }
 
 /// A compiled kernel that is timed.
@@ -65,16 +71,18 @@ pub(crate) struct Session {
 /// The moment before a kernel, on the device's clock.
 pub(crate) struct Started(CudaEvent);
 
+/// What a call in the device's context ends with.
 pub(crate) fn called(call: &'static str) -> impl Fn(DriverError) -> Error {
-    move |error| failure(call, error)
+    move |error| failure_in_context(call, error)
 }
 
 impl Session {
     /// Opens the context of a device.
     pub(crate) fn open(ordinal: usize, multiprocessors: u32, capability: Capability) -> Result<Self, Error> {
-        let context = CudaContext::new(ordinal).map_err(called("cuDevicePrimaryCtxRetain"))?;
+        let context = CudaContext::new(ordinal).map_err(|error| failure("cuDevicePrimaryCtxRetain", error))?;
         // SAFETY: everything here is on one stream, and no buffer outlives the session.
         unsafe { context.disable_event_tracking() };
+        keep_freed_memory(&context);
         let stream = context.default_stream();
         Ok(Self {
             context,
@@ -97,24 +105,44 @@ impl Session {
         make: impl FnOnce() -> (Layouts, Kernel),
     ) -> Result<&Compiled, Error> {
         if !self.compiled.contains_key(&instruction.id) {
-            let compiled = self.compile(instruction.unit, make()).map_err(|error| error.context(&instruction.id))?;
+            let compiled = self.compile(instruction, make()).map_err(|error| error.context(&instruction.id))?;
             self.compiled.insert(instruction.id.clone(), compiled);
         }
         Ok(&self.compiled[&instruction.id])
     }
 
-    fn compile(&self, unit: &str, (layouts, kernel): (Layouts, Kernel)) -> Result<Compiled, Error> {
-        let (cubin, function) = self.function(&kernel)?;
-        let issued = Code::of(&cubin, self.capability)?.issued(unit, &cubin);
+    fn compile(&self, instruction: &Instruction, (layouts, kernel): (Layouts, Kernel)) -> Result<Compiled, Error> {
+        let Loaded { function, cubin } = self.load(&instruction.id.to_string(), &kernel.text)?;
+        let issued = match cubin {
+            Ok(cubin) => Ok(Code::of(&cubin, self.capability)?.issued(instruction.unit, &cubin)),
+            Err(error) => Err(error),
+        };
         Ok(Compiled { function, kernel, layouts, issued })
     }
 
-    /// The machine code of a kernel, and its entry.
-    pub(crate) fn function(&self, kernel: &Kernel) -> Result<(Vec<u8>, CudaFunction), Error> {
+    /// Compiles a text and loads it. The driver's linker does so, and shows the machine code; if it refuses a target that ends
+    /// in `a`, the driver is given the text itself, and shows none. `name` is what the files of `MXPROBE_DUMP` are called.
+    ///
+    /// # Errors
+    /// The linker's.
+    pub(crate) fn load(&self, name: &str, ptx: &str) -> Result<Loaded, Error> {
         self.context.bind_to_thread().map_err(called("cuCtxSetCurrent"))?;
-        let cubin = link(&kernel.text)?;
-        let function = self.load(cubin.clone())?;
-        Ok((cubin, function))
+        let error = match link(name, ptx) {
+            Ok(cubin) => {
+                return Ok(Loaded { function: self.entry(Ptx::from_binary(cubin.clone()))?, cubin: Ok(cubin) });
+            }
+            Err(error) => error,
+        };
+        if accelerated_target(ptx).is_none() || error.is_device_lost() || error.is_missing_driver() {
+            return Err(error);
+        }
+        match self.entry(Ptx::from_src(ptx)) {
+            Ok(function) => {
+                let words = format!("the driver loaded the PTX itself, which shows no machine code: {error}");
+                Ok(Loaded { function, cubin: Err(Error::unsupported(words)) })
+            }
+            Err(_) => Err(error),
+        }
     }
 
     /// The kernel that is timed in the place of an operation's, compiled at its first use.
@@ -127,7 +155,8 @@ impl Session {
             return Ok(Arc::clone(known));
         }
         let (layouts, kernel) = make();
-        let (_, function) = self.function(&kernel).map_err(|error| error.context(id))?;
+        let loaded = self.load(&format!("{id}.timed"), &kernel.text).map_err(|error| error.context(id))?;
+        let function = loaded.function;
         let made = Arc::new(Timeable { function, kernel, layouts });
         self.timeable.insert(id.clone(), Arc::clone(&made));
         Ok(made)
@@ -170,7 +199,8 @@ impl Session {
 
     /// An event with a time, recorded now.
     fn event(&self) -> Result<CudaEvent, Error> {
-        let event = self.context.new_event(Some(CUevent_flags::CU_EVENT_DEFAULT)).map_err(called("cuEventCreate"))?;
+        let event =
+            self.context.new_event(Some(sys::CUevent_flags::CU_EVENT_DEFAULT)).map_err(called("cuEventCreate"))?;
         event.record(&self.stream).map_err(called("cuEventRecord"))?;
         Ok(event)
     }
@@ -188,8 +218,21 @@ impl Session {
         Ok(bytes)
     }
 
-    fn load(&self, cubin: Vec<u8>) -> Result<CudaFunction, Error> {
-        let module = self.context.load_module(Ptx::from_binary(cubin)).map_err(called("cuModuleLoadData"))?;
+    /// Memory of the device that holds this byte everywhere.
+    pub(crate) fn filled(&self, filling: u8, len: usize) -> Result<CudaSlice<u8>, Error> {
+        // SAFETY: what is allocated is written below, all of it.
+        let mut memory = unsafe { self.stream.alloc::<u8>(len) }.map_err(called("cuMemAllocAsync"))?;
+        {
+            let (start, _guard) = memory.device_ptr_mut(&self.stream);
+            // SAFETY: the allocation has `len` bytes, and the stream orders this before everything that uses them.
+            unsafe { result::memset_d8_async(start, filling, len, self.stream.cu_stream()) }
+                .map_err(called("cuMemsetD8Async"))?;
+        }
+        Ok(memory)
+    }
+
+    fn entry(&self, image: Ptx) -> Result<CudaFunction, Error> {
+        let module = self.context.load_module(image).map_err(called("cuModuleLoadData"))?;
         module.load_function(ENTRY).map_err(called("cuModuleGetFunction"))
     }
 
@@ -200,9 +243,8 @@ impl Session {
     pub(crate) fn compute(&mut self, kernel: &ScalarKernel, operands: &Elements) -> Result<Elements, Error> {
         let (key, name) = ((kernel.id.clone(), kernel.function), format!("{} of {}", kernel.function, kernel.id));
         if !self.scalars.contains_key(&key) {
-            self.context.bind_to_thread().map_err(called("cuCtxSetCurrent"))?;
-            let function = link(&kernel.text(ENTRY)).and_then(|cubin| self.load(cubin));
-            self.scalars.insert(key.clone(), function.map_err(|error| error.context(&name))?);
+            let loaded = self.load(&format!("{}.{}", kernel.id, kernel.function), &kernel.text(ENTRY));
+            self.scalars.insert(key.clone(), loaded.map_err(|error| error.context(&name))?.function);
         }
         let function = &self.scalars[&key];
         let to = kernel.function.result(kernel.id.format);
@@ -239,9 +281,8 @@ impl Session {
         result_bytes: usize,
         filling: u8,
     ) -> Result<Vec<u8>, Error> {
-        let a = self.stream.clone_htod(operands).map_err(called("cuMemcpyHtoDAsync"))?;
-        let mut d = vec![filling; calls * result_bytes];
-        let mut d_device = self.stream.clone_htod(&d).map_err(called("cuMemcpyHtoDAsync"))?;
+        let a = self.upload(operands)?;
+        let mut d_device = self.filled(filling, calls * result_bytes)?;
         let count = u32::try_from(calls).expect("a launch has few calls");
         let grid = count.div_ceil(scalar::THREADS);
         let configuration =
@@ -251,9 +292,7 @@ impl Session {
         // SAFETY: the parameters are those of the kernel's text, two pointers then a count; the buffers hold the operands
         // and the results of `count` calls, and both outlive the synchronisation below.
         unsafe { builder.launch(configuration) }.map_err(called("cuLaunchKernel"))?;
-        self.stream.memcpy_dtoh(&d_device, &mut d).map_err(called("cuMemcpyDtoHAsync"))?;
-        self.stream.synchronize().map_err(called("cuStreamSynchronize"))?;
-        Ok(d)
+        self.download(&d_device, calls * result_bytes)
     }
 
     /// Computes every tile of a batch with a kernel that [`compiled`](Self::compiled) made.
@@ -308,8 +347,8 @@ impl Session {
         let a = upload(&layouts.a, &batch.a)?;
         let b = upload(&layouts.b, &batch.b)?;
         let c = upload(&layouts.c, &batch.c)?;
-        let d = vec![filling; groups * layouts.d.bytes()];
-        let mut d_device = self.upload(&d)?;
+        let d_bytes = groups * layouts.d.bytes();
+        let mut d_device = self.filled(filling, d_bytes)?;
         let scales = match (&layouts.scales, &batch.scale_a, &batch.scale_b) {
             (Some((of_a, of_b)), Some(a), Some(b)) => Some((upload(of_a, a)?, upload(of_b, b)?)),
             _ => None,
@@ -327,7 +366,23 @@ impl Session {
         // SAFETY: the parameters are those of the kernel's text, pointers then a count; every buffer holds `groups`
         // groups of the layouts that the text was made for, and all outlive the synchronisation below.
         unsafe { builder.launch(configuration) }.map_err(called("cuLaunchKernel"))?;
-        self.download(&d_device, d.len())
+        self.download(&d_device, d_bytes)
+    }
+}
+
+/// Has the device's memory pool keep what is freed: by default it gives memory back to the operating system at every
+/// synchronisation, and every launch here allocates and synchronises. A device that refuses is slower, and no worse.
+fn keep_freed_memory(context: &CudaContext) {
+    if !context.has_async_alloc() {
+        return;
+    }
+    let (mut pool, mut threshold) = (std::ptr::null_mut(), u64::MAX);
+    // SAFETY: the pointer is to a variable that outlives the call, and the device is the context's.
+    let found = unsafe { sys::cuDeviceGetDefaultMemPool(&raw mut pool, context.cu_device()) };
+    if found == sys::CUresult::CUDA_SUCCESS {
+        let attribute = sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
+        // SAFETY: the driver returned the pool; this attribute's value is a 64-bit integer, which the call copies.
+        let _ = unsafe { sys::cuMemPoolSetAttribute(pool, attribute, (&raw mut threshold).cast()) };
     }
 }
 

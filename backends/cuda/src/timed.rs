@@ -18,7 +18,7 @@ pub(crate) const FMA_TARGET: Target = Target { name: "sm_70", version: PtxVersio
 /// Blocks of a multiprocessor: 32 warps of one sum each hide the latency of `mma` at its throughput (a unit of a quarter of
 /// a multiprocessor has 8 of them), in 64 registers a thread; of a warpgroup with a sum of 64×256 the registers hold two;
 /// tensor memory is one block's.
-fn blocks_of_multiprocessor(instruction: Option<&Instruction>) -> u32 {
+pub(crate) fn blocks_of_multiprocessor(instruction: Option<&Instruction>) -> u32 {
     match instruction.map(|instruction| (instruction.kind, instruction.id.shape.n)) {
         None | Some((Kind::Warp | Kind::Quarter | Kind::Opaque, _)) => 8,
         Some((Kind::Warpgroup, 256)) => 2,
@@ -122,7 +122,7 @@ impl Resident {
             span: load.span,
             operands: load.operands.clone(),
             inputs: operands.inputs.iter().map(|bytes| session.upload(bytes)).collect::<Result<_, _>>()?,
-            d: session.upload(&vec![FILLING; operands.d_bytes])?,
+            d: session.filled(FILLING, operands.d_bytes)?,
             cycles: session.upload(&[0; 8])?,
             pattern: operands.pattern,
             period: operands.period,

@@ -1,6 +1,9 @@
 //! The "cubin" that linking gives: an ELF file with opcodes where a scanner looks for them, and the PTX to run.
 
-use crate::lowering::Lowering;
+use crate::{
+    lowering::{CALL_ABSOLUTE, CALL_RELATIVE, Lowering},
+    settings::Linker,
+};
 
 /// `EM_CUDA`.
 const MACHINE: u16 = 190;
@@ -40,42 +43,82 @@ impl Section {
     fn new(name: String, kind: u32, bytes: Vec<u8>) -> Self {
         Self { name, kind, flags: 0, link: 0, info: 0, entry_bytes: 0, bytes }
     }
+
+    /// Allocated and executable.
+    fn code(name: String, bytes: Vec<u8>) -> Self {
+        Self { flags: 0x6, ..Self::new(name, PROGBITS, bytes) }
+    }
+}
+
+/// The symbols of a file: local ones come first, as ELF has it.
+#[derive(Default)]
+struct Symbols {
+    names: Vec<u8>,
+    local: Vec<u8>,
+    global: Vec<u8>,
+}
+
+impl Symbols {
+    /// A function of so many bytes in a section.
+    fn add(&mut self, name: &str, is_local: bool, section: usize, size: usize) {
+        let table = if is_local { &mut self.local } else { &mut self.global };
+        // The name's place is behind the zero byte that the table of names begins with.
+        table.extend((self.names.len() as u32 + 1).to_le_bytes());
+        table.extend([if is_local { 0x02 } else { 0x12 }, 0]);
+        table.extend((section as u16).to_le_bytes());
+        table.extend(0u64.to_le_bytes());
+        table.extend((size as u64).to_le_bytes());
+        self.names.extend(name.as_bytes());
+        self.names.push(0);
+    }
+
+    /// The table of names, and that of symbols with the index of the first global one.
+    fn sections(self, names_section: u32) -> [Section; 2] {
+        let names = [&[0], &self.names[..]].concat();
+        let table = [&[0; SYMBOL_BYTES as usize], &self.local[..], &self.global].concat();
+        let mut symbols = Section::new(".symtab".to_owned(), SYMBOLS, table);
+        symbols.info = 1 + (self.local.len() / SYMBOL_BYTES as usize) as u32;
+        (symbols.link, symbols.entry_bytes) = (names_section, SYMBOL_BYTES);
+        [Section::new(".strtab".to_owned(), STRINGS, names), symbols]
+    }
 }
 
 /// Writes the file. The section table stands last, so that the header tells how long the file is.
-pub(crate) fn write(capability: u32, kernels: &[Code], ptx: &str) -> Vec<u8> {
-    let mut names = vec![0];
-    let mut symbols = vec![0; 24];
-    let symbol = |names: &mut Vec<u8>, symbols: &mut Vec<u8>, name: &str, section: u16, size: usize| {
-        symbols.extend((names.len() as u32).to_le_bytes());
-        // A global function.
-        symbols.extend([0x12, 0]);
-        symbols.extend(section.to_le_bytes());
-        symbols.extend(0u64.to_le_bytes());
-        symbols.extend((size as u64).to_le_bytes());
-        names.extend(name.as_bytes());
-        names.push(0);
-    };
-    let mut code_sections = Vec::new();
-    for (index, kernel) in (1..).zip(kernels) {
-        let text = instructions(&kernel.operations);
-        symbol(&mut names, &mut symbols, &kernel.name, index, text.len());
-        for routine in kernel.operations.iter().flat_map(|operation| &operation.routines) {
-            symbol(&mut names, &mut symbols, &format!("$__internal_0_${routine}"), index, 0);
-        }
-        let mut section = Section::new(format!(".text.{}", kernel.name), PROGBITS, text);
-        // Allocated and executable.
-        section.flags = 0x6;
-        code_sections.push(section);
-    }
+pub(crate) fn write(capability: u32, kernels: &[Code], ptx: &str, linker: Linker) -> Vec<u8> {
     let mut sections = vec![Section::new(String::new(), 0, Vec::new())];
-    sections.extend(code_sections);
+    let mut symbols = Symbols::default();
+    let call = if linker == Linker::Assembler { CALL_RELATIVE } else { CALL_ABSOLUTE };
+    let has_own_sections = matches!(linker, Linker::Absolute | Linker::Stripped);
+    for kernel in kernels {
+        let mut opcodes = Vec::new();
+        for Lowering { opcodes: all, routines } in &kernel.operations {
+            let (calls, others): (Vec<_>, Vec<_>) =
+                all.iter().copied().partition(|(opcode, _)| *opcode == CALL_RELATIVE);
+            opcodes.extend(calls.into_iter().map(|(_, count)| (call, count)));
+            if routines.is_empty() || !has_own_sections {
+                opcodes.extend(others);
+                continue;
+            }
+            for routine in routines {
+                let text = instructions(&others);
+                if linker == Linker::Absolute {
+                    symbols.add(routine, true, sections.len(), text.len());
+                }
+                sections.push(Section::code(format!(".text.{routine}"), text));
+            }
+        }
+        let text = instructions(&opcodes);
+        symbols.add(&kernel.name, false, sections.len(), text.len());
+        if linker == Linker::Assembler {
+            for routine in kernel.operations.iter().flat_map(|operation| &operation.routines) {
+                symbols.add(&format!("$__internal_0_${routine}"), true, sections.len(), 0);
+            }
+        }
+        sections.push(Section::code(format!(".text.{}", kernel.name), text));
+    }
     sections.push(Section::new(PTX_SECTION.to_owned(), PROGBITS, ptx.as_bytes().to_vec()));
-    let strings = sections.len() as u32;
-    sections.push(Section::new(".strtab".to_owned(), STRINGS, names));
-    let mut table = Section::new(".symtab".to_owned(), SYMBOLS, symbols);
-    (table.link, table.info, table.entry_bytes) = (strings, 1, SYMBOL_BYTES);
-    sections.push(table);
+    let names_section = sections.len() as u32;
+    sections.extend(symbols.sections(names_section));
     sections.push(Section::new(".shstrtab".to_owned(), STRINGS, Vec::new()));
     assemble(capability, sections)
 }
@@ -125,13 +168,9 @@ fn assemble(capability: u32, mut sections: Vec<Section>) -> Vec<u8> {
     file
 }
 
-fn instructions(operations: &[Lowering]) -> Vec<u8> {
+fn instructions(between: &[(u16, usize)]) -> Vec<u8> {
     let mut opcodes = BEFORE.to_vec();
-    for operation in operations {
-        for (opcode, count) in &operation.opcodes {
-            opcodes.extend(std::iter::repeat_n(*opcode, *count));
-        }
-    }
+    opcodes.extend(between.iter().flat_map(|(opcode, count)| std::iter::repeat_n(*opcode, *count)));
     opcodes.extend(AFTER);
     // Bits 12 to 15 are the predicate, 7 for always.
     let words = opcodes.into_iter().map(|opcode| u128::from(opcode | 7 << 12));
@@ -169,31 +208,52 @@ pub(crate) fn read(file: &[u8]) -> Option<(u32, &str)> {
 mod tests {
     use super::*;
 
-    fn file() -> Vec<u8> {
-        let operations =
-            vec![Lowering { opcodes: vec![(0x23c, 2), (0x221, 4)], routines: vec!["__cuda_sm_9x_mma".to_owned()] }];
-        write(90, &[Code { name: "tiles".to_owned(), operations }], "the text")
+    const ROUTINE: &str = "__cuda_sm_9x_mma";
+
+    fn file(linker: Linker) -> Vec<u8> {
+        let opcodes = vec![(0x237, 2), (CALL_RELATIVE, 1)];
+        let operations = vec![Lowering { opcodes, routines: vec![ROUTINE.to_owned()] }];
+        write(90, &[Code { name: "tiles".to_owned(), operations }], "the text", linker)
+    }
+
+    fn holds(file: &[u8], text: &str) -> bool {
+        file.windows(text.len()).any(|window| window == text.as_bytes())
     }
 
     #[test]
     fn the_ptx_comes_back_out_of_the_file() {
-        let file = file();
-        assert_eq!(read(&file), Some((90, "the text")));
-        assert_eq!(length(file[..64].try_into().unwrap()), Some(file.len()));
+        for linker in [Linker::Assembler, Linker::Absolute, Linker::Stripped, Linker::Bare] {
+            let file = file(linker);
+            assert_eq!(read(&file), Some((90, "the text")), "{linker:?}");
+            assert_eq!(length(file[..64].try_into().unwrap()), Some(file.len()), "{linker:?}");
+        }
         assert_eq!(read(b"no file"), None);
     }
 
     #[test]
     fn instructions_have_16_bytes_and_their_opcode_lowest() {
-        let text = instructions(&[Lowering { opcodes: vec![(0x23c, 2)], routines: Vec::new() }]);
+        let text = instructions(&[(0x23c, 2)]);
         let opcodes: Vec<u16> = text.chunks(16).map(|chunk| u16::from_le_bytes([chunk[0], chunk[1]]) & 0xfff).collect();
         assert_eq!(opcodes, [0x919, 0x224, 0x981, 0x981, 0x23c, 0x23c, 0x986, 0x94d]);
     }
 
     #[test]
-    fn the_symbols_name_the_routines() {
-        let file = file();
-        let routine = b"$__internal_0_$__cuda_sm_9x_mma\0";
-        assert!(file.windows(routine.len()).any(|window| window == routine));
+    fn each_linker_names_the_routines_in_its_own_way() {
+        let opcode = |file: &[u8], wanted: u16| {
+            file.chunks_exact(16).any(|chunk| u16::from_le_bytes([chunk[0], chunk[1]]) & 0xfff == wanted)
+        };
+        for (linker, prefixed, symbol, section, absolute) in [
+            (Linker::Assembler, true, true, false, false),
+            (Linker::Absolute, false, true, true, true),
+            (Linker::Stripped, false, false, true, true),
+            (Linker::Bare, false, false, false, true),
+        ] {
+            let file = file(linker);
+            assert_eq!(holds(&file, &format!("$__internal_0_${ROUTINE}\0")), prefixed, "{linker:?}");
+            assert_eq!(holds(&file, &format!("\0{ROUTINE}\0")) || prefixed, symbol, "{linker:?}");
+            assert_eq!(holds(&file, &format!(".text.{ROUTINE}\0")), section, "{linker:?}");
+            assert_eq!((opcode(&file, 0x943), opcode(&file, 0x944)), (absolute, !absolute), "{linker:?}");
+            assert!(opcode(&file, 0x237), "{linker:?}");
+        }
     }
 }

@@ -4,7 +4,7 @@ use std::{
     collections::BTreeMap,
     sync::Arc,
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use mxprobe_api::OperationId;
@@ -14,15 +14,21 @@ use crate::{
     lowering::{FFMA, Lowering, UTCMMA, lowering},
     machine::{self, Launch, Plans, Unit},
     memory::Memory,
-    ptx::{self, Alu, Fault as PtxFault, Instruction, Kernel, Module, Source, TensorMultiply, TensorStep},
-    settings::{Fault, Settings},
+    ptx::{
+        self, Alu, Fault as PtxFault, Instruction, Kernel, Module, Reach, Source, Target, TensorMultiply, TensorStep,
+    },
+    settings::{Fault, Jit, Settings},
     status::Status,
 };
 
 /// How much memory the device has.
 const MEMORY_BYTES: usize = 4 << 30;
+/// Cycles in a millisecond of the device's clock.
+const CYCLES_PER_MS: f64 = 500.0;
 /// Shared memory of a block, static and dynamic.
 const SHARED_BYTES: usize = 227 << 10;
+/// `CU_COMPUTE_ACCELERATED_TARGET_BASE` of cuda.h: with 90 on top, `sm_90a`.
+const ACCELERATED_TARGET_BASE: usize = 0x10000;
 
 /// A module that can be launched from.
 #[derive(Debug)]
@@ -46,13 +52,30 @@ pub(crate) struct Driver {
     pub memory: Memory,
     modules: BTreeMap<u64, Arc<Program>>,
     functions: BTreeMap<u64, (Arc<Program>, usize)>,
-    /// When an event was recorded.
-    events: BTreeMap<u64, Option<Instant>>,
+    /// How many cycles the device had worked when an event was recorded.
+    events: BTreeMap<u64, Option<u64>>,
+    /// How many cycles the device has worked. It has no other clock, so that what is timed does not depend on who else uses
+    /// the machine.
+    cycles: u64,
     streams: Vec<u64>,
     next_handle: u64,
-    /// The error of a kernel: every later call of the context returns it.
+    /// The error of a kernel that no call has returned yet: the first one that waits does.
+    pending: Option<Status>,
+    /// The error of a kernel that was returned: every later call of the context returns it.
     sticky: Option<Status>,
     launches: u64,
+    /// How often the primary context was retained and not released.
+    pub retained: usize,
+    pub counts: Counts,
+}
+
+/// What is counted, for tests.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counts {
+    /// Bytes copied from the host.
+    pub uploaded_bytes: u64,
+    /// Bytes that the pool keeps.
+    pub release_threshold: u64,
 }
 
 impl Driver {
@@ -73,10 +96,14 @@ impl Driver {
             modules: BTreeMap::new(),
             functions: BTreeMap::new(),
             events: BTreeMap::new(),
+            cycles: 0,
             streams: Vec::new(),
             next_handle: 0x1000,
+            pending: None,
             sticky: None,
             launches: 0,
+            retained: 0,
+            counts: Counts::default(),
         })
     }
 
@@ -120,9 +147,25 @@ impl Driver {
         }
     }
 
-    /// Whether the context still works.
+    /// Whether the context still works, as far as a call knows that does not wait for what was launched.
     pub(crate) fn healthy(&self) -> Result<(), Status> {
         self.sticky.map_or(Ok(()), Err)
+    }
+
+    /// Waits for what was launched; the context is lost from then on if that failed.
+    pub(crate) fn wait(&mut self) -> Result<(), Status> {
+        self.sticky = self.sticky.or_else(|| self.pending.take());
+        self.healthy()
+    }
+
+    /// Destroys the primary context and all that it holds; the next one works again.
+    pub(crate) fn reset(&mut self) {
+        self.memory = Memory::new(MEMORY_BYTES);
+        self.modules.clear();
+        self.functions.clear();
+        self.events.clear();
+        self.streams.clear();
+        (self.pending, self.sticky) = (None, None);
     }
 
     fn handle(&mut self) -> u64 {
@@ -138,11 +181,31 @@ impl Driver {
         self.memory.allocate(len)
     }
 
-    /// Compiles PTX into a file.
-    pub(crate) fn link(&self, source: &str) -> Result<Vec<u8>, Refusal> {
+    /// Compiles PTX into a file; `target` is the value of `CU_JIT_TARGET`, where it was given.
+    pub(crate) fn link(&self, source: &str, target: Option<usize>) -> Result<Vec<u8>, Refusal> {
         let compiled = self.compile(source)?;
+        self.targets(compiled.module.target, target)?;
         let kernels: Vec<Code> = compiled.module.kernels.iter().map(|kernel| self.code(kernel)).collect();
-        Ok(cubin::write(self.settings.capability, &kernels, source))
+        Ok(cubin::write(self.settings.capability, &kernels, source, self.settings.linker))
+    }
+
+    /// Whether the linker takes a text of this target for the device it was asked to compile for.
+    fn targets(&self, of_text: Target, asked: Option<usize>) -> Result<(), Refusal> {
+        let capability = self.settings.capability;
+        let accelerated = ACCELERATED_TARGET_BASE + capability as usize;
+        let is_exact = of_text.reach == Reach::Exact;
+        let refused = match (self.settings.jit, asked) {
+            (_, Some(asked)) if ![capability as usize, accelerated].contains(&asked) => true,
+            (Jit::Any, _) => false,
+            (Jit::ExplicitTarget, asked) => is_exact && asked != Some(accelerated),
+            (Jit::LoadOnly, _) => is_exact,
+        };
+        if !refused {
+            return Ok(());
+        }
+        // As ptxas says it (openxla/xla, pull request 4970).
+        let text = format!("PTX with .target '{of_text}' cannot be compiled for architecture 'sm_{capability}'");
+        Err(Refusal { status: Status::INVALID_PTX, log: PtxFault::new(1, text).to_string() })
     }
 
     /// Compiles PTX as far as it is needed to run it.
@@ -259,7 +322,7 @@ impl Driver {
         Ok(program.module.kernels[index].parameters.clone())
     }
 
-    /// Runs a kernel to its end; what goes wrong in it is told by the next call.
+    /// Runs a kernel to its end; the next call that waits tells what went wrong in it.
     pub(crate) fn launch(
         &mut self,
         function: u64,
@@ -281,15 +344,20 @@ impl Driver {
             return Err(Status::LAUNCH_OUT_OF_RESOURCES);
         }
         self.launches += 1;
+        if self.pending.is_some() {
+            // Nothing runs behind a kernel that failed.
+            return Ok(());
+        }
+        let error = self.settings.error;
         match self.settings.fault.filter(|_| self.is_struck(kernel)) {
-            Some(Fault::Launch) => return Err(Status::LAUNCH_FAILED),
+            Some(Fault::Launch) => return Err(error),
             Some(Fault::LaunchAsync) => {
-                self.sticky = Some(Status::LAUNCH_FAILED);
+                self.pending = Some(error);
                 return Ok(());
             }
             Some(Fault::DeviceLost) if self.launches > self.settings.after => {
-                self.sticky = Some(Status::LAUNCH_FAILED);
-                return Err(Status::LAUNCH_FAILED);
+                self.sticky = Some(error);
+                return Err(error);
             }
             Some(Fault::Silent) => return Ok(()),
             Some(Fault::Abort) => std::process::abort(),
@@ -300,9 +368,12 @@ impl Driver {
         }
         let (plans, unit) = (&program.plans, &self.unit);
         let launch = Launch { kernel, kernel_index, plans, unit, grid, block, dynamic_shared_bytes, parameters };
-        if let Err(trap) = machine::run(&launch, &mut self.memory) {
-            say(&format!("kernel `{}`, line {}: {}", kernel.name, trap.line, trap.text));
-            self.sticky = Some(trap.status);
+        match machine::run(&launch, &mut self.memory) {
+            Ok(cycles) => self.work(cycles),
+            Err(trap) => {
+                say(&format!("kernel `{}`, line {}: {}", kernel.name, trap.line, trap.text));
+                self.pending = Some(trap.status);
+            }
         }
         Ok(())
     }
@@ -333,9 +404,21 @@ impl Driver {
         Ok(handle)
     }
 
-    pub(crate) fn event(&mut self, event: u64) -> Result<&mut Option<Instant>, Status> {
+    pub(crate) fn event(&mut self, event: u64) -> Result<&mut Option<u64>, Status> {
         self.healthy()?;
         self.events.get_mut(&event).ok_or(Status::INVALID_HANDLE)
+    }
+
+    /// Notes the time.
+    pub(crate) fn record(&mut self, event: u64) -> Result<(), Status> {
+        let now = self.cycles;
+        *self.event(event)? = Some(now);
+        Ok(())
+    }
+
+    /// Lets the device work for so many cycles.
+    pub(crate) fn work(&mut self, cycles: u64) {
+        self.cycles += cycles;
     }
 
     pub(crate) fn destroy_event(&mut self, event: u64) -> Result<(), Status> {
@@ -346,7 +429,9 @@ impl Driver {
     pub(crate) fn elapsed_ms(&mut self, start: u64, end: u64) -> Result<f32, Status> {
         let start = self.event(start)?.ok_or(Status::INVALID_HANDLE)?;
         let end = self.event(end)?.ok_or(Status::INVALID_HANDLE)?;
-        Ok(end.saturating_duration_since(start).as_secs_f32() * 1e3)
+        let cycles = end.saturating_sub(start);
+        #[expect(clippy::cast_precision_loss, reason = "the driver's own type")]
+        Ok((cycles as f64 / CYCLES_PER_MS) as f32)
     }
 }
 

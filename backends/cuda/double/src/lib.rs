@@ -8,7 +8,8 @@
 //!
 //! Fragments are read by the formulas of the PTX ISA, shape by shape, and not by the code under test: a wrong layout
 //! gives wrong results here too. Those of `wmma`, which are documented nowhere, are held in an order of the double's own,
-//! another one for each operand and layout. Beyond what hardware would do it stops kernels that break a rule which hardware may
+//! another one for each operand and layout. A kernel that is stopped shows at the first call that waits for it, and its
+//! context stays lost until the process ends or the primary context is reset. Beyond what hardware would do it stops kernels that break a rule which hardware may
 //! let pass: accesses outside an allocation, results of `wgmma` read before they were waited for, shared memory read
 //! through a descriptor before a fence and a barrier.
 //!
@@ -23,6 +24,9 @@
 //! | `MXPROBE_DOUBLE_FAULT` | one of the faults of [`Fault`] |
 //! | `MXPROBE_DOUBLE_AFTER` | launches that succeed before `device-lost` |
 //! | `MXPROBE_DOUBLE_ONLY` | the beginning of an operation's id: faults of launches strike its kernels alone |
+//! | `MXPROBE_DOUBLE_ERROR` | the code that faults of launches return, such as 999; 719 if unset |
+//! | `MXPROBE_DOUBLE_LINKER` | `ptxas`, `absolute`, `stripped`, `bare`: how calls of routines show ([`Linker`]) |
+//! | `MXPROBE_DOUBLE_JIT` | `any`, `explicit-target`, `load-only`: how `sm_90a` and the like are compiled ([`Jit`]) |
 // Registers, fields and handles are cut to their width on purpose everywhere here.
 #![allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)]
 
@@ -44,7 +48,7 @@ use std::{
 };
 
 pub use lowering::{Lowering, lowering};
-pub use settings::{Fault, Settings};
+pub use settings::{Fault, Jit, Linker, Settings};
 pub use status::Status;
 
 /// Name of the built library.

@@ -34,8 +34,12 @@ const OPCODES: [(&str, u16); 19] = [
     ("FMUL", 0x220),
     ("HADD2", 0x230),
     ("F2FP", 0x23e),
-    ("CALL", 0x944),
+    ("CALL", CALL_RELATIVE),
 ];
+
+/// `CALL.REL`, as ptxas writes it, and `CALL.ABS`, as nvlink does.
+pub(crate) const CALL_RELATIVE: u16 = 0x944;
+pub(crate) const CALL_ABSOLUTE: u16 = 0x943;
 
 /// `tcgen05.mma` of every kind.
 pub(crate) const UTCMMA: u16 = 0x5ea;

@@ -4,6 +4,8 @@ use std::env;
 
 use mxprobe_sim::Model;
 
+use crate::status::Status;
+
 /// A way to fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
@@ -15,9 +17,10 @@ pub enum Fault {
     Mismatch,
     /// `oom`: no memory of the device can be had.
     OutOfMemory,
-    /// `launch`: `cuLaunchKernel` fails.
+    /// `launch`: `cuLaunchKernel` fails with `MXPROBE_DOUBLE_ERROR`, and the context is left as it was.
     Launch,
-    /// `launch-async`: the launch is accepted, and the next call that waits fails.
+    /// `launch-async`: the launch is accepted, and the next call that waits fails with `MXPROBE_DOUBLE_ERROR`; the context is
+    /// lost.
     LaunchAsync,
     /// `silent`: kernels are accepted and write nothing.
     Silent,
@@ -33,11 +36,13 @@ pub enum Fault {
     Abort,
     /// `hang`: a launch never returns.
     Hang,
-    /// `device-lost`: after `MXPROBE_DOUBLE_AFTER` launches every call fails.
+    /// `device-lost`: after `MXPROBE_DOUBLE_AFTER` launches every call fails with `MXPROBE_DOUBLE_ERROR`.
     DeviceLost,
+    /// `error-in-log`: linking succeeds, with an error in its log.
+    ErrorInLog,
 }
 
-const FAULTS: [(&str, Fault); 14] = [
+const FAULTS: [(&str, Fault); 15] = [
     ("no-device", Fault::NoDevice),
     ("stub", Fault::Stub),
     ("mismatch", Fault::Mismatch),
@@ -52,13 +57,55 @@ const FAULTS: [(&str, Fault); 14] = [
     ("abort", Fault::Abort),
     ("hang", Fault::Hang),
     ("device-lost", Fault::DeviceLost),
+    ("error-in-log", Fault::ErrorInLog),
 ];
+
+/// How machine code calls the compiler's own routines, and where these show.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Linker {
+    /// `ptxas`: relative calls, the routine in the kernel's section, its symbol in the table.
+    #[default]
+    Assembler,
+    /// `absolute`: absolute calls, each routine in a section of its own and in the symbol table, as nvlink 13.0 writes them.
+    Absolute,
+    /// `stripped`: the same without local symbols.
+    Stripped,
+    /// `bare`: absolute calls, and nothing that names the routine.
+    Bare,
+}
+
+const LINKERS: [(&str, Linker); 4] = [
+    ("ptxas", Linker::Assembler),
+    ("absolute", Linker::Absolute),
+    ("stripped", Linker::Stripped),
+    ("bare", Linker::Bare),
+];
+
+/// Which routes to machine code take PTX of a target that ends in `a`, such as `sm_90a`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Jit {
+    /// `any`: every one.
+    #[default]
+    Any,
+    /// `explicit-target`: linking only with `CU_JIT_TARGET`, and loading the text.
+    ExplicitTarget,
+    /// `load-only`: loading the text alone.
+    LoadOnly,
+}
+
+const JITS: [(&str, Jit); 3] =
+    [("any", Jit::Any), ("explicit-target", Jit::ExplicitTarget), ("load-only", Jit::LoadOnly)];
+
+/// The value of a name in a table.
+fn named<T: Copy>(table: &[(&str, T)], name: &str) -> Option<T> {
+    table.iter().find(|(word, _)| *word == name).map(|(_, value)| *value)
+}
 
 impl Fault {
     /// The fault of that name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
-        FAULTS.iter().find(|(word, _)| *word == name).map(|(_, fault)| *fault)
+        named(&FAULTS, name)
     }
 }
 
@@ -81,6 +128,12 @@ pub struct Settings {
     pub only: Option<String>,
     /// How many multiprocessors the device says it has.
     pub multiprocessors: i32,
+    /// What faults of launches return.
+    pub error: Status,
+    /// How its machine code calls routines.
+    pub linker: Linker,
+    /// What its compiler takes.
+    pub jit: Jit,
 }
 
 /// Multiprocessors of a double that is not told how many it has.
@@ -103,10 +156,13 @@ impl Settings {
             after: 0,
             only: None,
             multiprocessors: MULTIPROCESSORS,
+            error: Status::LAUNCH_FAILED,
+            linker: Linker::default(),
+            jit: Jit::default(),
         })
     }
 
-    /// Reads `MXPROBE_DOUBLE_MODEL`, `_CAPABILITY`, `_DRIVER`, `_MULTIPROCESSORS`, `_FAULT`, `_AFTER` and `_ONLY`.
+    /// Reads `MXPROBE_DOUBLE_MODEL` and the other variables of the [crate's documentation](crate).
     ///
     /// # Errors
     /// The first variable that cannot be read, with its value.
@@ -135,6 +191,16 @@ impl Settings {
         settings.only = read("ONLY");
         if let Some(value) = read("FAULT") {
             settings.fault = Some(Fault::named(&value).ok_or_else(|| wrong("FAULT", &value, "fault of the double"))?);
+        }
+        if let Some(value) = read("ERROR") {
+            let status = value.parse().ok().filter(|code| *code != 0 && Status::describe(*code).is_some());
+            settings.error = Status(status.ok_or_else(|| wrong("ERROR", &value, "error code of the double"))?);
+        }
+        if let Some(value) = read("LINKER") {
+            settings.linker = named(&LINKERS, &value).ok_or_else(|| wrong("LINKER", &value, "linker of the double"))?;
+        }
+        if let Some(value) = read("JIT") {
+            settings.jit = named(&JITS, &value).ok_or_else(|| wrong("JIT", &value, "compiler of the double"))?;
         }
         Ok(settings)
     }

@@ -40,12 +40,18 @@ statuses! {
     INVALID_PTX = 218, "a PTX JIT compilation failed";
     JIT_COMPILER_NOT_FOUND = 221, "PTX JIT compiler library not found";
     UNSUPPORTED_PTX_VERSION = 222, "the provided PTX was compiled with an unsupported toolchain.";
+    CONTAINED = 226, "Invalid access of peer GPU memory over nvlink or a hardware error";
     INVALID_HANDLE = 400, "invalid resource handle";
     NOT_FOUND = 500, "named symbol not found";
     ILLEGAL_ADDRESS = 700, "an illegal memory access was encountered";
     LAUNCH_OUT_OF_RESOURCES = 701, "too many resources requested for launch";
+    LAUNCH_TIMEOUT = 702, "the launch timed out and was terminated";
+    ASSERT = 710, "device-side assert triggered";
+    ILLEGAL_INSTRUCTION = 715, "an illegal instruction was encountered";
     MISALIGNED_ADDRESS = 716, "misaligned address";
     LAUNCH_FAILED = 719, "unspecified launch failure";
+    TENSOR_MEMORY_LEAK = 721, "tensor memory not completely freed";
     SYSTEM_DRIVER_MISMATCH = 803, "system has unsupported display driver / cuda driver combination";
+    EXTERNAL_DEVICE = 911, "operation failed in an external device";
     UNKNOWN = 999, "unknown error";
 }

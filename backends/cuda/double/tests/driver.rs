@@ -98,13 +98,32 @@ fn run_scenario() -> Option<()> {
     for _ in 0..3 {
         launch(&cuda, function, address)?;
     }
-    succeeded(call!(cuda.cuCtxSynchronize()))?;
+    if call!(cuda.cuCtxSynchronize()) != 0 {
+        goes_on_after_a_loss(&cuda);
+        return None;
+    }
     let mut words = [0u32; 64];
     let to = words.as_mut_ptr().cast();
     succeeded(call!(cuda.cuMemcpyDtoHAsync_v2(to => *mut c_void, address => u64, 256 => usize, 0 => u64)))?;
     println!("words={:x?}", [words[0], words[31], words[32], words[63]]);
     succeeded(call!(cuda.cuMemFree_v2(address => u64)))?;
     succeeded(call!(cuda.cuModuleUnload(module => u64)))
+}
+
+/// A context that is lost stays so when it is released and retained, until it is reset.
+fn goes_on_after_a_loss(cuda: &Cuda) {
+    let mut context = 0usize;
+    let usable = || {
+        let mut address = 0u64;
+        call!(cuda.cuMemAlloc_v2(&raw mut address => *mut u64, 256 => usize))
+    };
+    println!("lost={}", usable());
+    call!(cuda.cuDevicePrimaryCtxRelease_v2(0 => c_int));
+    call!(cuda.cuDevicePrimaryCtxRetain(&raw mut context => *mut usize, 0 => c_int));
+    call!(cuda.cuCtxSetCurrent(context => usize));
+    println!("retained={}", usable());
+    call!(cuda.cuDevicePrimaryCtxReset_v2(0 => c_int));
+    println!("reset={}", usable());
 }
 
 fn launch(cuda: &Cuda, function: u64, address: u64) -> Option<()> {
@@ -115,19 +134,26 @@ fn launch(cuda: &Cuda, function: u64, address: u64) -> Option<()> {
     (code == 0).then_some(())
 }
 
-/// Links the source, and prints the error log and the opcodes of the code.
+/// Links the source, and prints the error log and the opcodes of the code. `MXPROBE_TEST_TARGET` is the target that is asked
+/// for.
 fn link(cuda: &Cuda) -> Option<Vec<u8>> {
     let mut log = [0u8; 1000];
-    let options: [c_uint; 2] = [5, 6];
-    let values: [usize; 2] = [log.as_mut_ptr() as usize, log.len()];
+    let asked = env::var("MXPROBE_TEST_TARGET").ok().map(|target| target.parse::<usize>().unwrap());
+    let options: [c_uint; 3] = [5, 6, 9];
+    let values: [usize; 3] = [log.as_mut_ptr() as usize, log.len(), asked.unwrap_or_default()];
+    let count = if asked.is_some() { 3 } else { 2 };
     let (mut state, mut start, mut len) = (0usize, ptr::null::<u8>(), 0usize);
     let (options, values) = (options.as_ptr(), values.as_ptr());
-    call!(cuda.cuLinkCreate_v2(2 => c_uint, options => *const c_uint, values => *const usize, &raw mut state => *mut usize));
-    let source = format!("{SOURCE}\0");
+    call!(cuda.cuLinkCreate_v2(count => c_uint, options => *const c_uint, values => *const usize, &raw mut state => *mut usize));
+    let target = env::var("MXPROBE_TEST_TEXT").unwrap_or_else(|_| "sm_80".to_owned());
+    let version = if target == "sm_80" { "7.0" } else { "8.0" };
+    let source = SOURCE.replace(".target sm_80", &format!(".target {target}")).replace("7.0", version) + "\0";
     let added = call!(cuda.cuLinkAddData_v2(state => usize, 1 => c_uint, source.as_ptr() => *const u8, source.len() => usize,
         c"k".as_ptr() => *const c_char, 0 => c_uint, ptr::null() => *const c_uint, ptr::null() => *const usize));
-    if added != 0 {
+    if log[0] != 0 {
         println!("log={}", String::from_utf8_lossy(&log).trim_end_matches('\0'));
+    }
+    if added != 0 {
         return None;
     }
     call!(cuda.cuLinkComplete(state => usize, &raw mut start => *mut *const u8, &raw mut len => *mut usize));
@@ -192,6 +218,9 @@ fn the_environment_decides_what_it_is() {
         ("DRIVER", "new"),
         ("FAULT", "tired"),
         ("AFTER", "-1"),
+        ("ERROR", "12345"),
+        ("LINKER", "gold"),
+        ("JIT", "none"),
         ("MULTIPROCESSORS", "0"),
     ] {
         let (found, _) = outcome(&[(name, value)]);
@@ -226,7 +255,7 @@ fn memory_and_launches_fail_as_asked() {
     assert_eq!(faulty("oom")["cuMemAlloc_v2"], "2");
     assert_eq!(faulty("launch")["cuLaunchKernel"], "719");
     let later = faulty("launch-async");
-    assert_eq!((&*later["cuLaunchKernel"], later.contains_key("cuCtxSynchronize")), ("719", true));
+    assert_eq!((&*later["cuLaunchKernel"], &*later["cuCtxSynchronize"]), ("0", "719"), "launches do not wait");
     let silent = faulty("silent");
     assert_eq!(silent["words"], "[eeeeeeee, eeeeeeee, eeeeeeee, eeeeeeee]");
     let scalar = faulty("wrong-opcode");
@@ -242,6 +271,49 @@ fn a_device_gets_lost_after_so_many_launches() {
     let (found, _) = outcome(&[("MODEL", "a100"), ("FAULT", "device-lost"), ("AFTER", "3")]);
     assert_eq!(found["cuLaunchKernel"], "0");
     assert!(found.contains_key("words"));
+}
+
+#[test]
+fn a_context_that_is_lost_stays_lost_until_it_is_reset() {
+    let (found, _) = outcome(&[("MODEL", "a100"), ("FAULT", "launch-async"), ("ERROR", "999")]);
+    assert_eq!(found["cuCtxSynchronize"], "999");
+    assert_eq!([&*found["lost"], &*found["retained"], &*found["reset"]], ["999", "999", "0"]);
+}
+
+#[test]
+fn a_compiler_takes_the_targets_that_it_is_asked_to_take() {
+    let linked = |jit: &str, text: &str, asked: &str| {
+        let mut command = Command::new(env::current_exe().unwrap());
+        command.args(["--exact", "scenario", "--ignored", "--nocapture"]);
+        command.envs([("MXPROBE_DOUBLE_MODEL", "h100"), ("MXPROBE_DOUBLE_JIT", jit), ("MXPROBE_TEST_TEXT", text)]);
+        if !asked.is_empty() {
+            command.env("MXPROBE_TEST_TARGET", asked);
+        }
+        let said = String::from_utf8(command.output().unwrap().stdout).unwrap();
+        let code = said.lines().find_map(|line| line.strip_prefix("cuLinkAddData_v2="));
+        code.unwrap_or_else(|| panic!("{said}")).to_owned()
+    };
+    // 65626 is CU_TARGET_COMPUTE_90A.
+    for (jit, text, asked, code) in [
+        ("any", "sm_90a", "", "0"),
+        ("any", "sm_90a", "65636", "218"),
+        ("explicit-target", "sm_90a", "", "218"),
+        ("explicit-target", "sm_90a", "90", "218"),
+        ("explicit-target", "sm_90a", "65626", "0"),
+        ("explicit-target", "sm_80", "", "0"),
+        ("load-only", "sm_90a", "65626", "218"),
+        ("load-only", "sm_90", "", "0"),
+    ] {
+        assert_eq!(linked(jit, text, asked), code, "{jit} {text} {asked}");
+    }
+}
+
+#[test]
+fn linking_may_succeed_with_an_error_in_its_log() {
+    let found = faulty("error-in-log");
+    assert_eq!(found["cuLinkAddData_v2"], "0");
+    assert!(found["log"].contains("error"), "{found:?}");
+    assert!(found.contains_key("words"), "{found:?}");
 }
 
 #[test]

@@ -27,8 +27,9 @@ impl Compiled {
     pub(crate) fn new(session: &Session, instruction: &Instruction, target: Target) -> Result<Option<Self>, Error> {
         let layouts = Layouts::of(instruction);
         let Some(whole) = whole(instruction, &layouts, target) else { return Ok(None) };
-        let (_, function) = session.function(&whole.kernel).map_err(|error| error.context(&instruction.id))?;
-        Ok(Some(Self { function, whole, layouts }))
+        let name = format!("{}.product", instruction.id);
+        let loaded = session.load(&name, &whole.kernel.text).map_err(|error| error.context(&instruction.id))?;
+        Ok(Some(Self { function: loaded.function, whole, layouts }))
     }
 }
 
@@ -103,7 +104,7 @@ fn launch(
     count: u32,
 ) -> Result<Vec<u8>, Error> {
     let kernel = &compiled.whole.kernel;
-    let mut d_device = session.upload(&vec![filling; d_bytes])?;
+    let mut d_device = session.filled(filling, d_bytes)?;
     let blocks = count.div_ceil(kernel.groups_at_once).min(8 * session.multiprocessors).max(1);
     let configuration =
         LaunchConfig { grid_dim: (blocks, 1, 1), block_dim: (kernel.threads, 1, 1), shared_mem_bytes: 0 };

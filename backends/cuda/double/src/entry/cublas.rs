@@ -2,6 +2,9 @@
 
 use super::*;
 
+/// Products that a product of matrices takes a cycle for.
+const PRODUCTS_OF_CYCLE: usize = 1024;
+
 /// The one handle.
 const HANDLE: usize = 0x200;
 
@@ -50,6 +53,7 @@ entries! {
         let (m, n, k) = (size(m)?, size(n)?, size(k)?);
         let (stride_a, stride_b, stride_c) = (size(stride_a)?, size(stride_b)?, size(stride_c)?);
         context(|driver| {
+            driver.wait()?;
             let (a, b) = (columns(driver, a, k, stride_a)?, columns(driver, b, n, stride_b)?);
             let target = driver.memory.span(c, n * stride_c * 4)?;
             for (at, word) in target.chunks_exact_mut(4).enumerate().filter(|(at, _)| at % stride_c < m) {
@@ -57,6 +61,7 @@ entries! {
                 let sum: f32 = (0..k).map(|l| a[l * stride_a + row] * b[column * stride_b + l]).sum();
                 word.copy_from_slice(&sum.to_le_bytes());
             }
+            driver.work(1 + (m * n * k / PRODUCTS_OF_CYCLE) as u64);
             Ok(())
         })
     }

@@ -173,7 +173,7 @@ fn product(form: &Form, driver: &mut Driver) -> (Vec<f64>, Vec<f64>) {
     let parameters =
         [a_address, b_address, c_address, d_address, s_address].into_iter().flat_map(|word| word.to_le_bytes());
     driver.launch(kernel, [1, 1, 1], [32, 1, 1], 0, parameters.collect()).unwrap();
-    driver.healthy().unwrap();
+    driver.wait().unwrap();
     let words = download(driver, d_address, d_words);
     let mut wanted = Vec::new();
     for (row, column) in (0..m).flat_map(|row| (0..n).map(move |column| (row, column))) {

@@ -23,7 +23,7 @@ fn faulty(model: &str, fault: Fault) -> Driver {
 }
 
 fn function(driver: &mut Driver, source: &str, name: &str) -> u64 {
-    let cubin = driver.link(source).unwrap_or_else(|refusal| panic!("{}\n{source}", refusal.log));
+    let cubin = driver.link(source, None).unwrap_or_else(|refusal| panic!("{}\n{source}", refusal.log));
     let module = driver.load(&cubin).unwrap();
     driver.function(module, name).unwrap()
 }
@@ -54,7 +54,7 @@ fn run(body: &str, threads: u32, words: usize) -> Result<Vec<u32>, Status> {
     let count = threads as usize * words;
     let out = upload(&mut driver, &vec![0xdead_beef; count]);
     driver.launch(kernel, [1, 1, 1], [threads, 1, 1], 0, out.to_le_bytes().to_vec())?;
-    driver.healthy()?;
+    driver.wait()?;
     Ok(download(&mut driver, out, count))
 }
 
@@ -155,7 +155,7 @@ fn what_the_compiler_would_refuse_is_refused_with_its_line() {
         "mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f32 {%r0,%r1},{%r0,%r1,%r2,%r3},{%r0,%r1},{%r0,%r1,%r2,%r3};",
         "wgmma.fence.sync.aligned;",
     ] {
-        let refusal = driver.link(&format!("{head}{statement}\n}}\n")).unwrap_err();
+        let refusal = driver.link(&format!("{head}{statement}\n}}\n"), None).unwrap_err();
         assert_eq!(refusal.status, Status::INVALID_PTX, "{statement}");
         assert!(refusal.log.contains("line 7; error"), "{statement}: {}", refusal.log);
     }
@@ -167,7 +167,7 @@ fn versions_and_targets_are_checked_against_the_device() {
     let link = |driver: &Driver, version: &str, target: &str| {
         let source =
             format!(".version {version}\n.target {target}\n.address_size 64\n.visible .entry k()\n{{\nret;\n}}\n");
-        driver.link(&source).err().map(|refusal| refusal.status)
+        driver.link(&source, None).err().map(|refusal| refusal.status)
     };
     assert_eq!(link(&driver, "9.0", "sm_90"), None);
     assert_eq!(link(&driver, "9.1", "sm_90"), Some(Status::UNSUPPORTED_PTX_VERSION));

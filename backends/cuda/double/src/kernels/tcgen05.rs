@@ -192,7 +192,7 @@ impl Form {
         let scales = if self.scales.is_some() { upload(driver, &self.scale_words()) } else { addresses[0] };
         let parameters = addresses.into_iter().chain([scales]).flat_map(u64::to_le_bytes).collect();
         driver.launch(function, [1, 1, 1], [128, 1, 1], 0, parameters)?;
-        driver.healthy()?;
+        driver.wait()?;
         let words = download(driver, addresses[2], (128 * N) as usize);
         let mut found = vec![f64::NAN; c.len()];
         for (cell, word) in cells().zip(words) {
@@ -253,7 +253,7 @@ fn a_kind_that_is_not_there_is_refused() {
     ] {
         let kernel = FORMS[form].kernel();
         assert!(kernel.contains(right), "{right}");
-        let refusal = driver.link(&kernel.replace(right, wrong)).unwrap_err();
+        let refusal = driver.link(&kernel.replace(right, wrong), None).unwrap_err();
         assert_eq!(refusal.status, Status::INVALID_PTX, "{wrong}");
     }
 }

@@ -86,7 +86,7 @@ fn four_multiplies_of_small_integers_are_the_naive_products() {
             let addresses = [&a_words, &b_words, &c_words, &vec![0; 256]].map(|words| upload(&mut driver, words));
             let parameters = addresses.into_iter().flat_map(u64::to_le_bytes).collect();
             driver.launch(function, [1, 1, 1], [32, 1, 1], 0, parameters).unwrap();
-            driver.healthy().unwrap();
+            driver.wait().unwrap();
             let words = download(&mut driver, addresses[3], 256);
             for (lane, i) in (0..32).flat_map(|lane| (0..8).map(move |i| (lane, i))) {
                 let (which, upper) = quad_pair(lane);

@@ -149,7 +149,7 @@ impl Form {
         let addresses = [&a_words, &self.image(self.format(2), n, &b), &words].map(|words| upload(driver, words));
         let parameters = addresses.into_iter().flat_map(u64::to_le_bytes).collect();
         driver.launch(function, [1, 1, 1], [128, 1, 1], 0, parameters)?;
-        driver.healthy()?;
+        driver.wait()?;
         let found = download(driver, addresses[2], words.len());
         let mut d = vec![f64::NAN; c.len()];
         for ((register, thread), word) in threads.zip(found) {

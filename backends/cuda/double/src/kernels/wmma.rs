@@ -131,7 +131,7 @@ impl Form {
         let kernel = function(driver, kernel, "k");
         let parameters = addresses.iter().flat_map(|address| address.to_le_bytes()).collect();
         driver.launch(kernel, [1, 1, 1], [32, 1, 1], 0, parameters)?;
-        driver.healthy()?;
+        driver.wait()?;
         let (m, n, k) = self.shape;
         let bytes = driver.memory.span(addresses[3], room.len()).unwrap();
         let size = formats[2].bits() as usize / 8;
@@ -238,7 +238,7 @@ fn what_is_no_wmma_is_refused() {
             ".version {version}\n.target {target}\n.address_size 64\n.visible .entry k()\n{{\n\
              .reg .b32 %r<8>, %q<4>; .reg .b64 %p;\n{statement}\n}}\n"
         );
-        driver(model).link(&source).err().map(|refusal| refusal.status)
+        driver(model).link(&source, None).err().map(|refusal| refusal.status)
     };
     let eight = "{%r0,%r1,%r2,%r3,%r4,%r5,%r6,%r7}";
     let four = "{%r0,%r1,%r2,%r3}";

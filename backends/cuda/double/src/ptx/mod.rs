@@ -17,7 +17,7 @@ pub(crate) use kernel::{
     Type,
 };
 pub(crate) use matrix::{GroupMultiply, GroupOperand, Layout, MatrixOperand, Multiply, Scales};
-pub(crate) use target::loads_on;
+pub(crate) use target::{Reach, Target, loads_on};
 pub(crate) use tensor::{TensorKind, TensorMultiply, TensorStep};
 pub(crate) use wmma::MatrixAccess;
 
