@@ -10,7 +10,8 @@ use std::{
 use mxprobe::{
     bench::{Settings, conclude, measure},
     report::{
-        BENCH_SCHEMA, BenchReport, BenchSettings, Data, Host, Outcome, Throughput, Time, Tool, Units, check::check,
+        BENCH_SCHEMA, BenchReport, BenchSettings, Csv, Data, Host, Html, Markdown, Outcome, Style, Table, Throughput,
+        Time, Tool, Units, View, check::check,
     },
 };
 use mxprobe_api::{
@@ -357,23 +358,37 @@ fn this_cpu_has_a_rate_that_such_units_have() {
 
 #[test]
 fn every_view_shows_every_operation() {
-    let Some(json) = of_this_cpu(&["--format", "json", "--zeros"]) else { return };
-    let report: BenchReport = serde_json::from_slice(&json.stdout).unwrap();
-    assert_eq!(report.settings.data, Data::Zeros);
-    for (format, words) in [
-        ("table", vec!["zeros, which flatter", "per cycle and unit"]),
-        ("markdown", vec!["# Throughput of cpu:0", "| operation | units |"]),
-        ("csv", vec!["flop_per_s_best", "measured"]),
-        ("html", vec!["<svg", "the mark is the vendor", "<table"]),
-    ] {
-        let said = of_this_cpu(&["--format", format, "--data", "zeros"]).unwrap();
-        let shown = text(&said.stdout);
+    let device = Clocked::new(Fault::None);
+    let yardstick = measure(&device, &device.yardsticks[0], &settings(Duration::from_millis(1)));
+    let mut failed = measured(&Clocked::new(Fault::Fails));
+    failed.id.qualifiers.push("other".into());
+    let mut report = report(vec![yardstick, measured(&device), failed]);
+    report.settings.data = Data::Zeros;
+    conclude(&mut report);
+    let style = Style { width: 200, evidence: false, color: false };
+    let views: [(&str, &dyn View, &[&str]); 4] = [
+        ("table", &Table(style), &["zeros, which flatter", "per cycle and unit", "the driver refused"]),
+        ("markdown", &Markdown { evidence: false }, &["# Throughput of cuda:0", "| operation | units |"]),
+        ("csv", &Csv, &["flop_per_s_best", "measured"]),
+        ("html", &Html, &["<svg", "the mark is the vendor", "<table"]),
+    ];
+    for (format, view, words) in views {
+        let shown = view.throughput(std::slice::from_ref(&report));
         for found in &report.operations {
             assert!(shown.contains(&found.id.to_string()), "{format} lacks {}", found.id);
         }
         for word in words {
             assert!(shown.contains(word), "{format} lacks {word}: {shown}");
         }
+    }
+}
+
+#[test]
+fn zeros_are_asked_for_in_two_ways() {
+    for zeros in [&["--zeros"][..], &["--data", "zeros"]] {
+        let Some(json) = of_this_cpu(&[&["--format", "json"], zeros].concat()) else { return };
+        let report: BenchReport = serde_json::from_slice(&json.stdout).unwrap();
+        assert_eq!(report.settings.data, Data::Zeros);
     }
 }
 

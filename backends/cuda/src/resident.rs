@@ -9,9 +9,6 @@ use crate::ptx::{Body, Kernel, module};
 /// Instructions in one turn of the loop, so that counting does not take the place of multiplying.
 const UNROLLED: usize = 8;
 
-/// At the head of a loop: it is not unrolled (PTX ISA 9.0, chapter 12).
-const NOUNROLL: &str = ".pragma \"nounroll\";";
-
 /// Whether a kernel multiplies once, or again and again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Steps {
@@ -51,10 +48,7 @@ impl Steps {
             setp.eq.u32 %again, %rounds, 0;
             @%again bra rest;",
         );
-        // Unrolled further, a row of the widest instruction would be several times as much code, which the driver's compiler
-        // takes seconds for.
         body.label("round");
-        body.line(NOUNROLL);
         row(body, UNROLLED);
         body.lines(
             "sub.u32 %rounds, %rounds, 1;
@@ -67,7 +61,6 @@ impl Steps {
             @%again bra done;",
         );
         body.label("one");
-        body.line(NOUNROLL);
         row(body, 1);
         body.lines(
             "sub.u32 %rest, %rest, 1;
