@@ -1,12 +1,16 @@
 //! Deciding whether two models differ: a search, then a proof.
 
-use std::time::{Duration, Instant};
+use std::{
+    collections::BTreeSet,
+    time::{Duration, Instant},
+};
 
 use mxprobe_api::{Error, OperationId};
 use mxprobe_sim::{Adder, Model, Plan, Unit};
 
 use super::{
     adder::NotCovered,
+    canonical::{Canonical, canonical},
     carry::sufficient_carry_bits,
     circuit::Signal,
     cnf::Encoded,
@@ -27,7 +31,8 @@ pub struct Effort {
     pub tries: u64,
     /// Operands and c are no NaN and no infinity.
     pub finite: bool,
-    /// Carry bits that the closed form finds sufficient count as unlimited before anything is solved.
+    /// Carry bits that the closed form finds sufficient count as unlimited, and both models are brought into canonical
+    /// form, before anything is solved.
     pub closed_form: bool,
     /// When nothing more is begun.
     pub end: Instant,
@@ -72,6 +77,8 @@ pub struct Certificate {
     pub whole: bool,
     /// Carry bits that were taken as unlimited.
     pub carry: Vec<SufficientCarry>,
+    /// What was rewritten in either model, in words, before they were compared.
+    pub rewritten: Vec<&'static str>,
     /// The formula that was refuted, if the two formulas were not the same to begin with.
     pub refuted: Option<Refuted>,
     /// Dots that were tried before.
@@ -92,8 +99,15 @@ pub struct SufficientCarry {
 }
 
 impl Certificate {
-    fn of(query: &Query, carry: &[SufficientCarry], refuted: Option<Refuted>, tried: u64) -> Self {
-        Self { parts: query.parts.clone(), whole: query.whole, carry: carry.to_vec(), refuted, tried }
+    fn of(query: &Query, taken: &Taken, refuted: Option<Refuted>, tried: u64) -> Self {
+        Self {
+            parts: query.parts.clone(),
+            whole: query.whole,
+            carry: taken.carry.clone(),
+            rewritten: taken.rewritten.iter().copied().collect(),
+            refuted,
+            tried,
+        }
     }
 }
 
@@ -119,6 +133,13 @@ pub struct Undecided {
     pub tried: u64,
     /// Why there is no proof.
     pub why: String,
+}
+
+/// What was taken as equal before anything was solved.
+#[derive(Clone, Debug, Default)]
+struct Taken {
+    carry: Vec<SufficientCarry>,
+    rewritten: BTreeSet<&'static str>,
 }
 
 /// Two models of one operation.
@@ -166,16 +187,39 @@ impl<'a> Comparison<'a> {
     /// # Errors
     /// What is not covered, in words.
     pub fn query(&self, finite: bool) -> Result<Query, NotCovered> {
-        let adders = self.models.map(|model| model.adders.clone());
-        Query::new(self.arithmetic(&adders), finite)
+        let forms = self.forms(self.models.map(|model| model.adders.clone()), true);
+        Query::new(self.arithmetic(&forms), finite)
     }
 
-    fn arithmetic<'b>(&'b self, adders: &'b [Vec<Adder>; 2]) -> [Arithmetic<'b>; 2] {
-        let wraps = adders.iter().flatten().any(|adder| adder.carry_bits.is_some());
-        std::array::from_fn(|which| Arithmetic {
-            adders: &adders[which],
-            unit: self.units[which].0,
-            plan: &self.units[which].1,
+    /// The same question of both models in canonical form, with carry bits that suffice taken as unlimited: what
+    /// [`decide`](Self::decide) refutes where [`Effort::closed_form`] says so.
+    ///
+    /// # Errors
+    /// What is not covered, in words.
+    pub fn canonical_query(&self, finite: bool) -> Result<Query, NotCovered> {
+        let forms = self.forms(self.with_closed_form(true).0, false);
+        Query::new(self.arithmetic(&forms), finite)
+    }
+
+    /// Both models' arithmetic with these adders, as it stands in the model or in canonical form.
+    fn forms(&self, adders: [Vec<Adder>; 2], as_it_stands: bool) -> [Canonical; 2] {
+        let mut adders = adders.into_iter();
+        self.units.each_ref().map(|(unit, plan)| {
+            let adders = adders.next().unwrap_or_default();
+            if as_it_stands {
+                Canonical { adders, unit: (*unit).clone(), plan: plan.clone(), steps: BTreeSet::new() }
+            } else {
+                canonical(&adders, unit, plan, self.id)
+            }
+        })
+    }
+
+    fn arithmetic<'b>(&'b self, forms: &'b [Canonical; 2]) -> [Arithmetic<'b>; 2] {
+        let wraps = forms.iter().flat_map(|form| &form.adders).any(|adder| adder.carry_bits.is_some());
+        forms.each_ref().map(|form| Arithmetic {
+            adders: &form.adders,
+            unit: &form.unit,
+            plan: &form.plan,
             id: self.id,
             spare_bits: if wraps { SPARE_BITS } else { 0 },
         })
@@ -204,12 +248,14 @@ impl<'a> Comparison<'a> {
     /// What comes after the short search; or why nothing is decided.
     fn prove_or_search(&self, effort: &Effort, tried: &mut u64) -> Result<Verdict, String> {
         let (adders, carry) = self.with_closed_form(effort.closed_form);
-        let arithmetic = self.arithmetic(&adders);
+        let forms = self.forms(adders, !effort.closed_form);
+        let taken = Taken { carry, rewritten: forms.iter().flat_map(|form| form.steps.iter().copied()).collect() };
+        let arithmetic = self.arithmetic(&forms);
         let query = Query::new(arithmetic, effort.finite);
         if let Ok(query) = &query
             && query.differs == Signal::FALSE
         {
-            return Ok(Verdict::Equal(Certificate::of(query, &carry, None, *tried)));
+            return Ok(Verdict::Equal(Certificate::of(query, &taken, None, *tried)));
         }
         let left = effort.tries.saturating_sub(*tried);
         if let Some(verdict) = self.search(effort.seed.wrapping_add(1), left, effort, tried) {
@@ -220,7 +266,7 @@ impl<'a> Comparison<'a> {
             return Ok(verdict);
         }
         let too_late = "time was up before the solver came to an end";
-        match self.prove(&query, effort, *tried, &carry) {
+        match self.prove(&query, effort, *tried, &taken) {
             Attempt::Decided(verdict) => Ok(*verdict),
             Attempt::OutOfTime => Err(too_late.into()),
             Attempt::PartsAlone if query.whole => Err("what the solver found does not hold of whole dots".into()),
@@ -230,7 +276,7 @@ impl<'a> Comparison<'a> {
                 if query.circuit.gates().len() > GATES {
                     return Err(format!("{parts}, the formula is too large"));
                 }
-                match self.prove(&query, effort, *tried, &carry) {
+                match self.prove(&query, effort, *tried, &taken) {
                     Attempt::Decided(verdict) => Ok(*verdict),
                     Attempt::OutOfTime | Attempt::PartsAlone => Err(format!("{parts}, {too_late}")),
                 }
@@ -244,7 +290,7 @@ impl<'a> Comparison<'a> {
             let left = effort.end.saturating_duration_since(Instant::now());
             let effort = Effort { end: Instant::now() + left / SHARE, ..*effort };
             let query = Query::of_few(arithmetic, effort.finite, products).ok()?;
-            if let Attempt::Decided(verdict) = self.prove(&query, &effort, tried, &[])
+            if let Attempt::Decided(verdict) = self.prove(&query, &effort, tried, &Taken::default())
                 && matches!(*verdict, Verdict::Differ(..))
             {
                 return Some(*verdict);
@@ -280,9 +326,9 @@ impl<'a> Comparison<'a> {
         (adders, taken)
     }
 
-    fn prove(&self, query: &Query, effort: &Effort, tried: u64, carry: &[SufficientCarry]) -> Attempt {
+    fn prove(&self, query: &Query, effort: &Effort, tried: u64, taken: &Taken) -> Attempt {
         let certificate = |refuted: Option<Refuted>| {
-            Attempt::Decided(Box::new(Verdict::Equal(Certificate::of(query, carry, refuted, tried))))
+            Attempt::Decided(Box::new(Verdict::Equal(Certificate::of(query, taken, refuted, tried))))
         };
         if query.differs == Signal::FALSE {
             return certificate(None);

@@ -1,6 +1,7 @@
 //! Two models: a dot on which they differ, or a proof that there is none.
 
 mod adder;
+pub mod canonical;
 pub mod carry;
 pub mod circuit;
 pub mod cnf;

@@ -13,7 +13,7 @@ use mxprobe_sim::{Adder, Plan, Term};
 use super::{
     adder::NotCovered,
     circuit::{Circuit, Signal},
-    dot::{Arithmetic, Inputs, evaluate},
+    dot::{Arithmetic, Inputs, evaluate, sorted},
     logic::Logic,
     words::{Word, Words},
 };
@@ -258,16 +258,7 @@ fn parts(one: &Arithmetic<'_>, other: &Arithmetic<'_>, finite: bool) -> Option<V
         return None;
     }
     for node in 0..one_nodes.len() {
-        let sorted = |terms: &[Term]| {
-            let mut terms = terms.to_vec();
-            terms.sort_by_key(|term| match term {
-                Term::Product(k) => (0, *k),
-                Term::Node(node) => (1, *node),
-                Term::C => (2, 0),
-                Term::PositiveZero => (3, 0),
-            });
-            terms
-        };
+        let sorted = |terms: &[Term]| -> Vec<Term> { sorted(terms).into_iter().map(|(_, term)| term).collect() };
         let same = sorted(&one_nodes[node].terms) == sorted(&other_nodes[node].terms);
         if !same || is_rounded(one, node) != is_rounded(other, node) {
             return None;

@@ -1,0 +1,77 @@
+//! Canonical forms give the bits of what they came from.
+
+use mxprobe::{
+    dots::{Dot, Draw, Random},
+    proof::{canonical::canonical, search::as_input},
+};
+use mxprobe_api::{Format, OperationId};
+use mxprobe_sim::Model;
+
+use super::{equal_pair, exactly, unequal_pair, variable};
+
+/// A dot of nothing but zeros, subnormals, infinities, NaN with payloads, ones and the largest values.
+fn extreme(random: &mut Random, id: &OperationId) -> Dot {
+    let mut dot = Dot::zeros(id);
+    let kinds = 1 + random.below(7);
+    let mut of = |format: Format| {
+        let sign = if random.flip() { format.negative_zero().unwrap_or(0) } else { 0 };
+        sign | match random.below(kinds) {
+            0 => 0,
+            1 => format.one(),
+            2 => 1 + random.bits() % 3,
+            3 => format.largest(false),
+            4 => format.infinity(false).unwrap_or(format.one()),
+            5 => format.nan().unwrap_or(0) | random.bits() & 3,
+            _ => random.any(format),
+        } & format.mask()
+    };
+    dot.a.iter_mut().for_each(|bits| *bits = of(id.a));
+    dot.b.iter_mut().for_each(|bits| *bits = of(id.b));
+    dot.c = of(id.c);
+    dot
+}
+
+/// Fails where a model and its canonical form differ on a dot.
+fn agrees(model: &Model, id: &OperationId, dots: usize, seed: u64) {
+    let (unit, plan) = model.plan(id).unwrap();
+    let form = canonical(&model.adders, unit, &plan, id);
+    let mut random = Random(seed);
+    let mut drawn = Draw::new(id, seed);
+    for at in 0..dots {
+        let dot = if at % 2 == 0 { extreme(&mut random, id) } else { drawn.next().unwrap() };
+        let wanted = exactly(model, id, &dot);
+        let found = mxprobe_sim::evaluate(&form.adders, &form.unit, &form.plan, id, as_input(&dot));
+        assert_eq!(
+            id.d.hex(found),
+            id.d.hex(wanted),
+            "seed {seed}: {}\n{}\n{:?}\n{:#?}\n{:#?}",
+            dot.show(id),
+            model.to_toml(),
+            form.steps,
+            form.plan,
+            form.adders
+        );
+    }
+}
+
+fn all_agree(first: u64, count: u64, dots: usize) {
+    for seed in first..first + count {
+        let (unit, written, id, _) = equal_pair(seed);
+        agrees(&unit, &id, dots, seed);
+        agrees(&written, &id, dots, seed);
+        let (_, changed, id, _) = unequal_pair(seed);
+        agrees(&changed, &id, dots, seed);
+    }
+}
+
+#[test]
+fn canonical_forms_of_drawn_units_give_the_bits_of_the_units() {
+    all_agree(1, 60, 60);
+}
+
+#[test]
+#[ignore = "minutes: many units, by seed"]
+fn canonical_forms_of_many_drawn_units_give_the_bits_of_the_units() {
+    let (first, count) = (variable("MXPROBE_SEED", 1), variable("MXPROBE_PAIRS", 117));
+    all_agree(first, count * 10, 400);
+}
