@@ -75,3 +75,24 @@ fn canonical_forms_of_many_drawn_units_give_the_bits_of_the_units() {
     let (first, count) = (variable("MXPROBE_SEED", 1), variable("MXPROBE_PAIRS", 117));
     all_agree(first, count * 10, 400);
 }
+
+#[test]
+#[ignore = "prints the canonical forms of the pair of MXPROBE_SEED"]
+fn the_canonical_forms_of_one_pair() {
+    let seed = variable("MXPROBE_SEED", 1);
+    let (unit, written, id, ways) = equal_pair(seed);
+    let (_, changed, _, what) = unequal_pair(seed);
+    println!("{id} {ways:?}; {what}");
+    for model in [&unit, &written, &changed] {
+        let (unit, plan) = model.plan(&id).unwrap();
+        let form = canonical(&model.adders, unit, &plan, &id);
+        println!("{}\n{:?} {:?}", model.to_toml(), form.unit.flush, form.steps);
+        for node in &form.plan.nodes {
+            let terms: Vec<String> = node.terms.iter().map(ToString::to_string).collect();
+            println!("  {}({})", node.adder, terms.join(" "));
+        }
+        for adder in &form.adders {
+            println!("  {adder:?}");
+        }
+    }
+}
