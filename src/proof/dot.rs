@@ -7,6 +7,7 @@ use mxprobe_sim::{Adder, Class, Plan, Term as Place, Unit};
 
 use super::{
     adder::{NotCovered, Scales, Term, add, scales_sum},
+    canonical::Bounds,
     integer::Integer,
     logic::Logic,
     number::{Candidate, Number, flushed, product, read},
@@ -42,6 +43,8 @@ pub struct Arithmetic<'a> {
     pub plan: &'a Plan,
     /// The operation.
     pub id: &'a OperationId,
+    /// What is known of the result of each addition, where something is.
+    pub bounds: &'a [Option<Bounds>],
     /// Bits by which sums are wider than any can get. They change no result; with them, a formula does not rest on how
     /// wide sums get.
     pub spare_bits: usize,
@@ -133,13 +136,8 @@ impl<B: Copy + std::fmt::Debug> Scene<'_, B> {
     fn term<L: Logic<Bit = B>>(&self, logic: &mut L, adder: &Adder, place: Place) -> Result<Term<B>, NotCovered> {
         let Arithmetic { adders, plan, unit, id, .. } = self.arithmetic;
         let no = logic.constant(false);
-        let value = |number: Number<B>| Term {
-            place: 0,
-            class: Class::Values,
-            number,
-            operands: Vec::new(),
-            invalid: no,
-        };
+        let value =
+            |number: Number<B>| Term { place: 0, class: Class::Values, number, operands: Vec::new(), invalid: no };
         match place {
             Place::Product(k) => Ok(self.product(logic, adder, k)),
             Place::C => {

@@ -8,6 +8,7 @@ pub mod cnf;
 pub mod decide;
 pub mod dot;
 mod integer;
+mod lift;
 pub mod logic;
 pub mod neighbours;
 mod number;

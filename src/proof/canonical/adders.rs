@@ -99,7 +99,8 @@ impl Form<'_> {
             return;
         }
         let mut rules = adder.nan.clone();
-        let fixed = |own: Option<u64>, cause: NanCause| if causes.has(cause) { outcome(cause).or(own) } else { Some(standard) };
+        let fixed =
+            |own: Option<u64>, cause: NanCause| if causes.has(cause) { outcome(cause).or(own) } else { Some(standard) };
         (rules.operand, rules.value) = (fixed(rules.operand, NanCause::Operand), fixed(rules.value, NanCause::Value));
         if !causes.invalid && rules.operand.is_some() && rules.value.is_some() {
             rules.invalid = standard;
@@ -185,7 +186,8 @@ fn grid(adder: &mut Adder, terms: &[Facts]) {
     }
     // The highest of them counts, in whatever order they stand.
     adder.grid.sort_by_key(|rule| {
-        let class = [Class::All, Class::Products, Class::Values, Class::Sums].iter().position(|class| *class == rule.terms);
+        let class =
+            [Class::All, Class::Products, Class::Values, Class::Sums].iter().position(|class| *class == rule.terms);
         (class, rule.exponent == Exponent::Leading, rule.fraction_bits, rule.exponent_floor)
     });
     floors(adder, terms);
@@ -289,18 +291,12 @@ pub(super) fn loses_nothing(adder: &Adder, terms: &[Facts]) -> bool {
     }
     // One term alone lies on its own grid.
     let (Some(term), None) = (some.next(), some.next()) else { return false };
-    let length = match term.class {
-        // A product's significand is below 4, so that its leading bit may be one above the exponent.
-        Class::Products => term.significand_bits + 1,
-        Class::Values => term.significand_bits,
-        _ => term.top - term.low,
-    };
     adder.grid.iter().all(|rule| {
         let floor = rule.exponent_floor.is_none_or(|floor| floor - rule.fraction_bits + cut(term) <= term.low);
         let own = rule.terms != Class::All && rule.terms != term.class
             || match rule.exponent {
                 Exponent::Operands => term.significand_bits + cut(term) <= rule.fraction_bits,
-                Exponent::Leading => length + cut(term) <= rule.fraction_bits,
+                Exponent::Leading => term.length() + cut(term) <= rule.fraction_bits,
             };
         floor && own
     })
@@ -344,9 +340,7 @@ fn output(adder: &mut Adder, terms: &[Facts], sum: &Sum, observed: Observed) {
         Output::Integer { format, saturates } => {
             adder.zero = ZeroSign::Positive;
             let range = Facts::of(format, false).whole;
-            let fits = |(least, most): (i128, i128)| {
-                sum.whole.is_some_and(|(low, high)| least <= low && high <= most)
-            };
+            let fits = |(least, most): (i128, i128)| sum.whole.is_some_and(|(low, high)| least <= low && high <= most);
             if saturates && range.is_some_and(fits) {
                 adder.output = Output::Integer { format, saturates: false };
             }
@@ -398,5 +392,5 @@ fn output(adder: &mut Adder, terms: &[Facts], sum: &Sum, observed: Observed) {
 pub(super) fn is_exact(format: Format, fraction_bits: u32, sum: &Sum) -> bool {
     let (least, most) = Facts::of(format, false).exponents;
     let fraction_bits = fraction_bits.cast_signed();
-    sum.low >= least - fraction_bits && sum.top <= most && sum.top - sum.low <= fraction_bits + 1
+    sum.low >= least - fraction_bits && sum.top <= most && sum.length <= fraction_bits
 }

@@ -12,6 +12,8 @@ mod order;
 mod ranges;
 mod trees;
 
+pub use ranges::Bounds;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use mxprobe_api::OperationId;
@@ -26,8 +28,19 @@ pub struct Canonical {
     pub unit: Unit,
     /// The additions.
     pub plan: Plan,
+    /// What is known of the result of each addition, where something is.
+    pub bounds: Vec<Option<Bounds>>,
     /// What was rewritten, in words, each kind once.
     pub steps: BTreeSet<&'static str>,
+}
+
+impl Canonical {
+    /// A model's arithmetic as it stands.
+    #[must_use]
+    pub fn as_it_stands(adders: Vec<Adder>, unit: &Unit, plan: Plan) -> Self {
+        let bounds = vec![None; plan.nodes.len()];
+        Self { adders, unit: unit.clone(), plan, bounds, steps: BTreeSet::new() }
+    }
 }
 
 /// Additions while they are rewritten; each has an adder of its own, and the last one gives d.
@@ -122,6 +135,7 @@ impl Form<'_> {
     }
 
     fn finish(self) -> Canonical {
+        let bounds = self.bounds();
         let mut adders: Vec<Adder> = Vec::new();
         let mut nodes = Vec::with_capacity(self.nodes.len());
         for Node { adder, terms } in self.nodes {
@@ -131,6 +145,6 @@ impl Form<'_> {
             }
             nodes.push(PlanNode { adder: number, terms });
         }
-        Canonical { adders, unit: self.unit, plan: Plan { nodes }, steps: self.steps }
+        Canonical { adders, unit: self.unit, plan: Plan { nodes }, bounds, steps: self.steps }
     }
 }

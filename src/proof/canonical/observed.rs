@@ -57,9 +57,10 @@ impl Form<'_> {
         let adder = &self.nodes[node].adder;
         let term = &terms[at];
         let by_operands = |class: Class| {
-            adder.grid.iter().any(|rule| {
-                rule.exponent == Exponent::Operands && (rule.terms == Class::All || rule.terms == class)
-            })
+            adder
+                .grid
+                .iter()
+                .any(|rule| rule.exponent == Exponent::Operands && (rule.terms == Class::All || rule.terms == class))
         };
         let exponent = match adder.output {
             // An unrounded sum has the exponent of its grid, or the greatest of its terms.

@@ -90,11 +90,24 @@ impl NanBits {
 pub(super) struct Sum {
     pub low: i32,
     pub top: i32,
+    /// The highest and the lowest bit set of a sum are never more than this apart.
+    pub length: i32,
     /// The least and the greatest value of an integer sum.
     pub whole: Option<(i128, i128)>,
 }
 
 impl Facts {
+    /// The highest and the lowest bit set are never more than this apart.
+    pub(super) fn length(&self) -> i32 {
+        let within = self.top - self.low - 1;
+        match self.class {
+            Class::Values => self.significand_bits.min(within),
+            // A product's significand is below 4, so that its leading bit may be one above the exponent.
+            Class::Products => (self.significand_bits + 1).min(within),
+            Class::All | Class::Sums => within,
+        }
+    }
+
     /// The constant +0.
     pub(super) fn zero() -> Self {
         Self {
@@ -248,7 +261,14 @@ impl Form<'_> {
             let (low, high) = term.whole.filter(|_| exact && adder.normalised_fraction_bits.is_none())?;
             Some((least + low, most + high))
         });
-        Sum { low, top, whole }
+        // One term alone: whatever is dropped of it or rounded leaves no more bits than it had. Wrapping may.
+        let kept = adder.below != Below::OnesComplement && adder.carry_bits.is_none() && adder.scale == Scale::Products;
+        let within = top - low - 1;
+        let length = match some().collect::<Vec<_>>()[..] {
+            [term] if kept => term.length().min(within),
+            _ => within,
+        };
+        Sum { low, top, length, whole }
     }
 
     fn result(&self, node: usize, terms: &[Facts]) -> Facts {
@@ -315,7 +335,8 @@ impl Form<'_> {
                 facts.normalised = facts.low >= least || subnormals != Subnormals::Keep;
                 facts.negative_zero &= adder.zero == ZeroSign::Ieee && may_be_negative_zero(adder, &sum, terms);
                 let ieee = facts.infinite;
-                facts.infinite = infinite || ieee && overflows && matches!(overflow, Overflow::Infinity | Overflow::Ieee);
+                facts.infinite =
+                    infinite || ieee && overflows && matches!(overflow, Overflow::Infinity | Overflow::Ieee);
                 let becomes_nan = overflows && format.nan().is_some() && (!ieee || overflow == Overflow::Nan);
                 let _ = rounding;
                 facts.nan = Causes { value: nan.any() || becomes_nan, ..Causes::default() };
@@ -386,10 +407,41 @@ impl Form<'_> {
 /// A NaN in another format, as an adder hands it on.
 fn quieted(from: Format, bits: u64, to: Format, otherwise: u64) -> u64 {
     let word = |bits: u64, width: u32| -> Vec<bool> { (0..width).map(|place| bits >> place & 1 == 1).collect() };
-    let candidate =
-        super::super::number::Candidate { nan: true, format: from, bits: word(bits, from.bits()) };
+    let candidate = super::super::number::Candidate { nan: true, format: from, bits: word(bits, from.bits()) };
     super::super::adder::quieted(&mut super::super::logic::Values, &candidate, to)
         .map_or(otherwise, |word| word.iter().enumerate().fold(0, |sum, (place, bit)| sum | u64::from(*bit) << place))
+}
+
+/// What is known of a rounded result, for every dot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Bounds {
+    /// A finite result is a whole number of 2^low.
+    pub low: i32,
+    /// A finite result is below 2^top in magnitude.
+    pub top: i32,
+    /// It may be −0.
+    pub negative_zero: bool,
+    /// It may be an infinity.
+    pub infinite: bool,
+    /// It may be NaN.
+    pub nan: bool,
+}
+
+impl Form<'_> {
+    /// What is known of the result of each addition; of unrounded ones and of integers, nothing.
+    pub(super) fn bounds(&self) -> Vec<Option<Bounds>> {
+        let known = |(node, facts): (&super::Node, Facts)| match node.adder.output {
+            Output::Float { .. } => Some(Bounds {
+                low: facts.low,
+                top: facts.top,
+                negative_zero: facts.negative_zero,
+                infinite: facts.infinite,
+                nan: facts.nan.any(),
+            }),
+            Output::Wide | Output::Integer { .. } => None,
+        };
+        self.nodes.iter().zip(self.facts()).map(known).collect()
+    }
 }
 
 /// Whether a result of IEEE's sign of zeros may be −0: every term is −0, it is rounded down, or it is rounded or flushed

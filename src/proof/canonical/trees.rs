@@ -138,7 +138,14 @@ impl Form<'_> {
     /// Addition is associative, so the value is the same. Zeros: an unrounded zero is positive whatever its terms are, so
     /// that +0 takes part instead; a rounded one is −0 just if its terms all are, which is what the joined sum asks of them.
     /// NaN: see [`causes_stay`](Self::causes_stay).
-    fn joined(&self, node: usize, at: usize, below: usize, facts: &[Facts], observed: &[Observed]) -> Option<Vec<Term>> {
+    fn joined(
+        &self,
+        node: usize,
+        at: usize,
+        below: usize,
+        facts: &[Facts],
+        observed: &[Observed],
+    ) -> Option<Vec<Term>> {
         let (own, inner) = (&self.nodes[node], &self.nodes[below]);
         let plain = |adder: &Adder| {
             adder.grid.is_empty()
@@ -310,18 +317,15 @@ impl Form<'_> {
             Output::Float { format, fraction_bits, subnormals, .. } => {
                 let (least, most) = Facts::of(format, false).exponents;
                 let keeps = subnormals == mxprobe_api::Subnormals::Keep || term.low >= least;
-                // The significand of a product may reach 4; an unrounded sum's leading bit lies anywhere.
-                let length = match term.class {
-                    Class::Values => term.significand_bits,
-                    Class::Products => term.significand_bits + 1,
-                    Class::All | Class::Sums => i32::MAX,
-                };
-                let long = length.min(term.top - term.low - 1);
                 // The largest values of a format without infinity may be NaN.
                 let top = if format.infinity(false).is_some() { most + 1 } else { most };
                 let infinite = !term.infinite || format.infinity(false).is_some();
                 let fraction_bits = fraction_bits.cast_signed();
-                keeps && infinite && term.top <= top && long <= fraction_bits && term.low >= least - fraction_bits
+                keeps
+                    && infinite
+                    && term.top <= top
+                    && term.length() <= fraction_bits
+                    && term.low >= least - fraction_bits
             }
         }
     }
@@ -377,12 +381,9 @@ impl Form<'_> {
             match (terms[0].nan_bits, self.bits_by(node, &terms, NanCause::Value)) {
                 (NanBits::Known(_, from), NanBits::Known(_, to)) if from == to => inner.nan.clone(),
                 // Whatever is NaN by its own rules has these bits; what overflows to NaN has not.
-                (NanBits::Known(..), NanBits::Known(_, to)) => mxprobe_sim::NanRules {
-                    operand: Some(to),
-                    value: Some(to),
-                    invalid: to,
-                    ..inner.nan.clone()
-                },
+                (NanBits::Known(..), NanBits::Known(_, to)) => {
+                    mxprobe_sim::NanRules { operand: Some(to), value: Some(to), invalid: to, ..inner.nan.clone() }
+                }
                 // A quiet NaN stays as it is.
                 _ if own.nan.value.is_none() && self.is_quiet(below) => inner.nan.clone(),
                 _ => return false,

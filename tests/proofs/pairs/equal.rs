@@ -2,9 +2,7 @@
 
 use mxprobe::dots::Random;
 use mxprobe_api::{Format, OperationId, Overflow, Rounding, Subnormals};
-use mxprobe_sim::{
-    Adder, Below, Class, GridRule, IgnoredValues, Model, NanCause, NanRules, Output, Scale, ZeroSign,
-};
+use mxprobe_sim::{Adder, Below, Class, GridRule, IgnoredValues, Model, NanCause, NanRules, Output, Scale, ZeroSign};
 
 use super::tree::Tree;
 
@@ -115,9 +113,10 @@ pub(super) fn rewritten(random: &mut Random, base: &Model, id: &OperationId) -> 
 fn rewrite(way: usize, random: &mut Random, tree: &mut Tree, id: &OperationId) -> bool {
     let mut uniform = true;
     tree.each(&mut |adder, _| uniform &= is_uniform(adder));
-    // Products of short operands, whose sums with c and results all lie within 400 bits.
-    let narrow = [id.a, id.b].iter().all(|format| !format.is_integer() && format.bits() <= 16 && *format != Format::BF16)
-        && id.block_scale().is_none();
+    // Products of short operands, whose sums with c and results all lie within 380 bits.
+    let narrow =
+        [id.a, id.b].iter().all(|format| !format.is_integer() && format.bits() <= 16 && *format != Format::BF16)
+            && id.block_scale().is_none();
     let mut changed = false;
     let Tree::Add(root, _) = &*tree else { unreachable!("a tree adds") };
     if way == 11 {
@@ -141,7 +140,9 @@ fn rewrite(way: usize, random: &mut Random, tree: &mut Tree, id: &OperationId) -
                 shuffle(random, terms);
                 true
             }
-            1 if uniform && adds_exactly(adder) && terms.len() > 2
+            1 if uniform
+                && adds_exactly(adder)
+                && terms.len() > 2
                 && (float(adder).is_none() || adder.zero == ZeroSign::Positive) =>
             {
                 let from = random.below(terms.len() - 1);
@@ -195,7 +196,8 @@ fn rewrite(way: usize, random: &mut Random, tree: &mut Tree, id: &OperationId) -
                         && let Some((format, _)) = float(inner)
                     {
                         let bits = format.nan().unwrap() | 1 << format.fraction_bits() >> (2 + random.below(2));
-                        inner.nan = NanRules { operand: Some(bits), value: Some(bits), invalid: bits, ..inner.nan.clone() };
+                        inner.nan =
+                            NanRules { operand: Some(bits), value: Some(bits), invalid: bits, ..inner.nan.clone() };
                         any = true;
                     }
                 }
@@ -250,7 +252,7 @@ fn grid(random: &mut Random, adder: &mut Adder, has_values: bool, narrow: bool) 
             let rule = GridRule {
                 terms: Class::All,
                 exponent: other(random, mxprobe_sim::Exponent::Operands, &[mxprobe_sim::Exponent::Leading]),
-                fraction_bits: 400,
+                fraction_bits: 380,
                 exponent_floor: None,
             };
             adder.grid.push(rule);
@@ -262,7 +264,8 @@ fn grid(random: &mut Random, adder: &mut Adder, has_values: bool, narrow: bool) 
                 adder.grid[0].exponent_floor = Some(-3000 - random.between(0, 2000));
             }
             2 if rule.exponent_floor.is_none() && adder.carry_bits.is_none() => {
-                adder.grid = [Class::Products, Class::Values, Class::Sums].map(|terms| GridRule { terms, ..rule }).into();
+                adder.grid =
+                    [Class::Products, Class::Values, Class::Sums].map(|terms| GridRule { terms, ..rule }).into();
                 shuffle(random, &mut adder.grid);
             }
             3 if adder.carry_bits.is_none() => {
@@ -306,9 +309,11 @@ fn results(random: &mut Random, adder: &mut Adder, narrow: bool) -> bool {
     let (bits, rounding) = (*fraction_bits, *rounding);
     if adder.normalised_fraction_bits.is_none() {
         (adder.normalised_fraction_bits, adder.normalised_below) = match random.below(3) {
-            0 if rounding == Rounding::TowardZero => (Some(bits + random.between(0, 9).unsigned_abs()), Below::Truncate),
+            0 if rounding == Rounding::TowardZero => {
+                (Some(bits + random.between(0, 9).unsigned_abs()), Below::Truncate)
+            }
             1 => (Some(bits + 2 + random.between(0, 9).unsigned_abs()), Below::Sticky),
-            2 if narrow => (Some(400), Below::Nearest),
+            2 if narrow => (Some(390), Below::Nearest),
             _ => (None, Below::Truncate),
         };
     }

@@ -96,3 +96,59 @@ fn the_canonical_forms_of_one_pair() {
         }
     }
 }
+
+/// The same plan up to a node, which then gives d.
+fn up_to(plan: &mxprobe_sim::Plan, node: usize) -> mxprobe_sim::Plan {
+    mxprobe_sim::Plan { nodes: plan.nodes[..=node].to_vec() }
+}
+
+/// Fails where a result is not within what is known of it.
+fn is_bounded(model: &Model, id: &OperationId, dots: usize, seed: u64) {
+    use mxprobe_api::Decoded;
+    let (unit, plan) = model.plan(id).unwrap();
+    let form = canonical(&model.adders, unit, &plan, id);
+    let mut random = Random(seed);
+    let mut drawn = Draw::new(id, seed);
+    for at in 0..dots {
+        let dot = if at % 2 == 0 { extreme(&mut random, id) } else { drawn.next().unwrap() };
+        for (node, bounds) in form.bounds.iter().enumerate() {
+            let Some(bounds) = bounds else { continue };
+            let format = form.adders[form.plan.nodes[node].adder].output_format().unwrap();
+            let up_to = up_to(&form.plan, node);
+            let bits = mxprobe_sim::evaluate(&form.adders, &form.unit, &up_to, id, as_input(&dot));
+            let holds = match format.decode(bits) {
+                Decoded::Nan { .. } => bounds.nan,
+                Decoded::Infinity { .. } => bounds.infinite,
+                Decoded::Zero { negative } => !negative || bounds.negative_zero,
+                Decoded::Finite { significand, exponent, .. } => {
+                    let lowest =
+                        exponent - format.fraction_bits().cast_signed() + significand.trailing_zeros().cast_signed();
+                    let value = format.to_f64(bits).abs();
+                    lowest >= bounds.low && value.log2() < f64::from(bounds.top)
+                }
+            };
+            let text = model.to_toml();
+            assert!(holds, "seed {seed}: {node} {bounds:?} {}: {}\n{text}", format.hex(bits), dot.show(id));
+        }
+    }
+}
+
+#[test]
+fn results_are_within_what_is_known_of_them() {
+    for seed in 1..60 {
+        let (unit, written, id, _) = equal_pair(seed);
+        is_bounded(&unit, &id, 60, seed);
+        is_bounded(&written, &id, 60, seed);
+    }
+}
+
+#[test]
+#[ignore = "minutes: many units, by seed"]
+fn results_of_many_units_are_within_what_is_known_of_them() {
+    let (first, count) = (variable("MXPROBE_SEED", 1), variable("MXPROBE_PAIRS", 117));
+    for seed in first..first + count * 10 {
+        let (unit, written, id, _) = equal_pair(seed);
+        is_bounded(&unit, &id, 300, seed);
+        is_bounded(&written, &id, 300, seed);
+    }
+}

@@ -37,7 +37,8 @@ impl Tree {
         let text = self.write(&mut model.adders);
         model.set_tree(0, &text).unwrap_or_else(|error| panic!("{error}"));
         // What a reader of the file gets.
-        Model::parse("written.toml", &model.to_toml(), None).unwrap_or_else(|error| panic!("{error}\n{}", model.to_toml()))
+        Model::parse("written.toml", &model.to_toml(), None)
+            .unwrap_or_else(|error| panic!("{error}\n{}", model.to_toml()))
     }
 
     fn write(&self, adders: &mut Vec<Adder>) -> String {

@@ -32,7 +32,8 @@ pub(super) fn changed(random: &mut Random, base: &Model, id: &OperationId) -> (M
                     Some("fraction bits")
                 }
                 1 if adder.grid.len() == 1 => {
-                    adder.grid[0].exponent = other(random, adder.grid[0].exponent, &[Exponent::Operands, Exponent::Leading]);
+                    adder.grid[0].exponent =
+                        other(random, adder.grid[0].exponent, &[Exponent::Operands, Exponent::Leading]);
                     Some("exponents")
                 }
                 2 if adder.grid.len() == 1 => {

@@ -28,9 +28,18 @@ const TREES: &[(usize, &str)] = &[
     (16, "fold(c, all/16, s(all, acc))"),
     (8, "fold(c, reverse/3, s(all, acc))"),
     // Chains by k modulo 3, with c before, between and after them.
-    (9, "s(c, fold(none, every(3,0)/1, s(all, acc)), fold(none, every(3,1)/1, s(all, acc)), fold(none, every(3,2)/1, s(all, acc)))"),
-    (9, "s(s(fold(none, every(3,0)/1, s(all, acc)), c), s(fold(none, every(3,1)/1, s(all, acc)), fold(none, every(3,2)/1, s(all, acc))))"),
-    (9, "t(s(fold(+0, every(3,0)/1, s(all, acc)), fold(+0, every(3,1)/1, s(all, acc)), fold(+0, every(3,2)/1, s(all, acc))), c)"),
+    (
+        9,
+        "s(c, fold(none, every(3,0)/1, s(all, acc)), fold(none, every(3,1)/1, s(all, acc)), fold(none, every(3,2)/1, s(all, acc)))",
+    ),
+    (
+        9,
+        "s(s(fold(none, every(3,0)/1, s(all, acc)), c), s(fold(none, every(3,1)/1, s(all, acc)), fold(none, every(3,2)/1, s(all, acc))))",
+    ),
+    (
+        9,
+        "t(s(fold(+0, every(3,0)/1, s(all, acc)), fold(+0, every(3,1)/1, s(all, acc)), fold(+0, every(3,2)/1, s(all, acc))), c)",
+    ),
     (8, "s(fold(c, every(2,0)/1, s(all, acc)), fold(+0, every(2,1)/1, s(all, acc)))"),
     (8, "t(c, t(fold(+0, every(2,0)/2, s(all, acc)), fold(+0, every(2,1)/2, s(all, acc))))"),
     // c in the middle and last.
@@ -100,7 +109,8 @@ fn adder(random: &mut Random, output: &str, integers: bool) -> String {
         return lines.join("\n");
     }
     if random.below(3) > 0 {
-        let below = pick(random, &["truncate", "truncate", "truncate", "floor", "nearest", "sticky", "ones-complement"]);
+        let below =
+            pick(random, &["truncate", "truncate", "truncate", "floor", "nearest", "sticky", "ones-complement"]);
         line(format!("below = \"{below}\""));
         let bits = random.between(8, 36);
         let exponent = pick(random, &["operands", "operands", "operands", "leading"]);
