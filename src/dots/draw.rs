@@ -148,6 +148,13 @@ mod tests {
     ];
 
     #[test]
+    fn dots_whose_last_scale_block_is_short_are_drawn_like_any_other() {
+        let id: OperationId = "dot.m1n1k5.f32.e2m1.e2m1.f32.block4.ue8m0".parse().unwrap();
+        let dots = draw(&id, 1, 2_000);
+        assert!(dots.iter().any(|dot| dot.a[4] != 0 && dot.scales.as_ref().is_some_and(|(a, _)| a.len() == 2)));
+    }
+
+    #[test]
     fn every_format_gets_dots_of_its_own_shape() {
         for text in IDS {
             let id: OperationId = text.parse().unwrap();

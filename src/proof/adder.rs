@@ -15,6 +15,9 @@ use super::{
 
 /// A term of an addition.
 pub(super) struct Term<B> {
+    /// Where it stands among the terms as the model has them. The terms themselves are handed over sorted, so that sums of
+    /// the same terms are the same circuit; the order shows in NaN alone, and in whose sign a one's complement takes.
+    pub place: usize,
     pub class: Class,
     pub number: Number<B>,
     /// Operands that may be NaN, where it is a product.
@@ -97,13 +100,16 @@ fn specials<L: Logic>(
     let no = logic.constant(false);
     let mut causes = Causes { operand: Vec::new(), value: Vec::new(), invalid: no };
     let mut infinities = [no, no];
-    for term in terms {
+    let mut in_place: Vec<&Term<L::Bit>> = terms.iter().collect();
+    in_place.sort_by_key(|term| term.place);
+    for term in in_place {
         causes.operand.extend(term.operands.iter().cloned());
         causes.invalid = logic.or(causes.invalid, term.invalid);
         if term.class != Class::Products {
             note_value(logic, &mut causes, &term.number);
         }
-        let number = &term.number;
+    }
+    for Term { number, .. } in terms {
         let negative = logic.and(number.infinite, number.finite.negative);
         let positive = logic.and_not(number.infinite, number.finite.negative);
         infinities = [logic.or(infinities[0], positive), logic.or(infinities[1], negative)];
@@ -162,7 +168,7 @@ fn first_nan<L: Logic>(
 }
 
 /// A NaN in another format, its payload at the top; `None` where either format has no payload.
-fn quieted<L: Logic>(logic: &mut L, candidate: &Candidate<L::Bit>, to: Format) -> Option<Word<L::Bit>> {
+pub(super) fn quieted<L: Logic>(logic: &mut L, candidate: &Candidate<L::Bit>, to: Format) -> Option<Word<L::Bit>> {
     let (from, into) = (candidate.format.as_float()?, to.as_float()?);
     let quiet = to.nan().filter(|_| to.infinity(false).is_some() && candidate.format.infinity(false).is_some())?;
     let unread = from.unread_bits as usize;
@@ -372,7 +378,7 @@ fn complement<L: Logic>(logic: &mut L, terms: &[Term<L::Bit>], total: Word<L::Bi
     let no = logic.constant(false);
     let nonzero: Vec<L::Bit> = terms.iter().flat_map(|term| term.number.finite.magnitude.iter().copied()).collect();
     let nonzero = logic.any(&nonzero);
-    let last = terms.iter().rev().find(|term| term.class == Class::Values);
+    let last = terms.iter().filter(|term| term.class == Class::Values).max_by_key(|term| term.place);
     let reference = last.map_or(no, |term| term.number.finite.negative);
     let zeros = logic.number(0, total.len());
     let mut total = total;

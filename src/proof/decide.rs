@@ -1,22 +1,26 @@
 //! Deciding whether two models differ: a search, then a proof.
 
-use std::time::{Duration, Instant};
+use std::{
+    collections::BTreeSet,
+    time::{Duration, Instant},
+};
 
 use mxprobe_api::{Error, OperationId};
 use mxprobe_sim::{Adder, Model, Plan, Unit};
 
 use super::{
     adder::NotCovered,
+    canonical::{Canonical, canonical},
     carry::sufficient_carry_bits,
     circuit::Signal,
-    cnf::Encoded,
+    cnf::{Cnf, Encoded},
     dot::Arithmetic,
-    parts::{Part, Place, Query, Variable},
+    lift::lifted,
+    parts::{Cut, Part, Query},
     rup::Proof,
     search::{Rivals, Witness, is_finite},
     solver::{Answer, solve},
 };
-use crate::dots::Dot;
 
 /// How two models are compared.
 #[derive(Clone, Copy, Debug)]
@@ -27,7 +31,8 @@ pub struct Effort {
     pub tries: u64,
     /// Operands and c are no NaN and no infinity.
     pub finite: bool,
-    /// Carry bits that the closed form finds sufficient count as unlimited before anything is solved.
+    /// Carry bits that the closed form finds sufficient count as unlimited, and both models are brought into canonical
+    /// form, before anything is solved.
     pub closed_form: bool,
     /// When nothing more is begun.
     pub end: Instant,
@@ -72,6 +77,8 @@ pub struct Certificate {
     pub whole: bool,
     /// Carry bits that were taken as unlimited.
     pub carry: Vec<SufficientCarry>,
+    /// What was rewritten in either model, in words, before they were compared.
+    pub rewritten: Vec<&'static str>,
     /// The formula that was refuted, if the two formulas were not the same to begin with.
     pub refuted: Option<Refuted>,
     /// Dots that were tried before.
@@ -92,8 +99,15 @@ pub struct SufficientCarry {
 }
 
 impl Certificate {
-    fn of(query: &Query, carry: &[SufficientCarry], refuted: Option<Refuted>, tried: u64) -> Self {
-        Self { parts: query.parts.clone(), whole: query.whole, carry: carry.to_vec(), refuted, tried }
+    fn of(query: &Query, taken: &Taken, refuted: Option<Refuted>, tried: u64) -> Self {
+        Self {
+            parts: query.parts.clone(),
+            whole: query.whole,
+            carry: taken.carry.clone(),
+            rewritten: taken.rewritten.iter().copied().collect(),
+            refuted,
+            tried,
+        }
     }
 }
 
@@ -108,6 +122,8 @@ pub struct Refuted {
     pub conflicts: u64,
     /// Time it took.
     pub time: Duration,
+    /// The formula.
+    pub formula: Cnf,
     /// Why.
     pub proof: Proof,
 }
@@ -119,6 +135,13 @@ pub struct Undecided {
     pub tried: u64,
     /// Why there is no proof.
     pub why: String,
+}
+
+/// What was taken as equal before anything was solved.
+#[derive(Clone, Debug, Default)]
+struct Taken {
+    carry: Vec<SufficientCarry>,
+    rewritten: BTreeSet<&'static str>,
 }
 
 /// Two models of one operation.
@@ -166,17 +189,33 @@ impl<'a> Comparison<'a> {
     /// # Errors
     /// What is not covered, in words.
     pub fn query(&self, finite: bool) -> Result<Query, NotCovered> {
-        let adders = self.models.map(|model| model.adders.clone());
-        Query::new(self.arithmetic(&adders), finite)
+        let (forms, _) = self.forms(true);
+        Query::new(self.arithmetic(&forms), finite)
     }
 
-    fn arithmetic<'b>(&'b self, adders: &'b [Vec<Adder>; 2]) -> [Arithmetic<'b>; 2] {
-        let wraps = adders.iter().flatten().any(|adder| adder.carry_bits.is_some());
-        std::array::from_fn(|which| Arithmetic {
-            adders: &adders[which],
-            unit: self.units[which].0,
-            plan: &self.units[which].1,
+    /// Both models' arithmetic as it stands, or in canonical form with carry bits that suffice taken as unlimited, and those.
+    fn forms(&self, as_it_stands: bool) -> ([Canonical; 2], Vec<SufficientCarry>) {
+        let mut carry = Vec::new();
+        let forms = std::array::from_fn(|which| {
+            let (unit, plan) = &self.units[which];
+            let adders = self.models[which].adders.clone();
+            if as_it_stands {
+                return Canonical::as_it_stands(adders, unit, plan.clone());
+            }
+            let (adders, plan) = self.with_closed_form(which, adders, &mut carry);
+            canonical(&adders, unit, &plan, self.id)
+        });
+        (forms, carry)
+    }
+
+    fn arithmetic<'b>(&'b self, forms: &'b [Canonical; 2]) -> [Arithmetic<'b>; 2] {
+        let wraps = forms.iter().flat_map(|form| &form.adders).any(|adder| adder.carry_bits.is_some());
+        forms.each_ref().map(|form| Arithmetic {
+            adders: &form.adders,
+            unit: &form.unit,
+            plan: &form.plan,
             id: self.id,
+            bounds: &form.bounds,
             spare_bits: if wraps { SPARE_BITS } else { 0 },
         })
     }
@@ -203,13 +242,14 @@ impl<'a> Comparison<'a> {
 
     /// What comes after the short search; or why nothing is decided.
     fn prove_or_search(&self, effort: &Effort, tried: &mut u64) -> Result<Verdict, String> {
-        let (adders, carry) = self.with_closed_form(effort.closed_form);
-        let arithmetic = self.arithmetic(&adders);
+        let (forms, carry) = self.forms(!effort.closed_form);
+        let taken = Taken { carry, rewritten: forms.iter().flat_map(|form| form.steps.iter().copied()).collect() };
+        let arithmetic = self.arithmetic(&forms);
         let query = Query::new(arithmetic, effort.finite);
         if let Ok(query) = &query
             && query.differs == Signal::FALSE
         {
-            return Ok(Verdict::Equal(Certificate::of(query, &carry, None, *tried)));
+            return Ok(Verdict::Equal(Certificate::of(query, &taken, None, *tried)));
         }
         let left = effort.tries.saturating_sub(*tried);
         if let Some(verdict) = self.search(effort.seed.wrapping_add(1), left, effort, tried) {
@@ -220,21 +260,33 @@ impl<'a> Comparison<'a> {
             return Ok(verdict);
         }
         let too_late = "time was up before the solver came to an end";
-        match self.prove(&query, effort, *tried, &carry) {
-            Attempt::Decided(verdict) => Ok(*verdict),
-            Attempt::OutOfTime => Err(too_late.into()),
-            Attempt::PartsAlone if query.whole => Err("what the solver found does not hold of whole dots".into()),
-            Attempt::PartsAlone => {
-                let parts = "a part of the dot differs, on a result that may never reach it; of the whole dot";
-                let query = Query::whole(arithmetic, effort.finite)?;
-                if query.circuit.gates().len() > GATES {
-                    return Err(format!("{parts}, the formula is too large"));
-                }
-                match self.prove(&query, effort, *tried, &carry) {
-                    Attempt::Decided(verdict) => Ok(*verdict),
-                    Attempt::OutOfTime | Attempt::PartsAlone => Err(format!("{parts}, {too_late}")),
-                }
+        match self.prove(&query, effort, *tried, &taken) {
+            Attempt::Decided(verdict) => return Ok(*verdict),
+            Attempt::OutOfTime => return Err(too_late.into()),
+            Attempt::PartsAlone if query.whole => {
+                return Err("what the solver found does not hold of whole dots".into());
             }
+            Attempt::PartsAlone => {}
+        }
+        // A part differs, perhaps on a result that never reaches it: it is asked again of results as far as they are known,
+        // then with the products that are rounded on their way into it.
+        let parts = "a part of the dot differs, on a result that may never reach it";
+        for with_products in [false, true] {
+            let cut = Cut { finite: effort.finite, bounded: true, with_products };
+            let Some(query) = Query::cut(arithmetic, cut) else { break };
+            match self.prove(&query?, effort, *tried, &taken) {
+                Attempt::Decided(verdict) => return Ok(*verdict),
+                Attempt::OutOfTime => return Err(format!("{parts}, and {too_late}")),
+                Attempt::PartsAlone => {}
+            }
+        }
+        let query = Query::whole(arithmetic, effort.finite)?;
+        if query.circuit.gates().len() > GATES {
+            return Err(format!("{parts}; of the whole dot, the formula is too large"));
+        }
+        match self.prove(&query, effort, *tried, &taken) {
+            Attempt::Decided(verdict) => Ok(*verdict),
+            Attempt::OutOfTime | Attempt::PartsAlone => Err(format!("{parts}; of the whole dot, {too_late}")),
         }
     }
 
@@ -244,7 +296,7 @@ impl<'a> Comparison<'a> {
             let left = effort.end.saturating_duration_since(Instant::now());
             let effort = Effort { end: Instant::now() + left / SHARE, ..*effort };
             let query = Query::of_few(arithmetic, effort.finite, products).ok()?;
-            if let Attempt::Decided(verdict) = self.prove(&query, &effort, tried, &[])
+            if let Attempt::Decided(verdict) = self.prove(&query, &effort, tried, &Taken::default())
                 && matches!(*verdict, Verdict::Differ(..))
             {
                 return Some(*verdict);
@@ -253,36 +305,37 @@ impl<'a> Comparison<'a> {
         None
     }
 
-    /// The adders, with carry bits that suffice taken as unlimited.
-    fn with_closed_form(&self, wanted: bool) -> ([Vec<Adder>; 2], Vec<SufficientCarry>) {
-        let mut adders = self.models.map(|model| model.adders.clone());
-        let mut taken = Vec::new();
-        if !wanted {
-            return (adders, taken);
-        }
-        for (which, own) in adders.iter_mut().enumerate() {
-            let nodes = &self.units[which].1.nodes;
-            let original = own.clone();
-            for (number, adder) in own.iter_mut().enumerate() {
-                let Some(bits) = adder.carry_bits else { continue };
-                let used = nodes.iter().filter(|node| node.adder == number);
-                let needed: Option<Vec<u32>> = used
-                    .map(|node| sufficient_carry_bits(&original[number], node, self.id, &original, nodes))
-                    .collect();
-                if let Some(needed) = needed.and_then(|needed| needed.into_iter().max())
-                    && bits >= needed
-                {
-                    adder.carry_bits = None;
-                    taken.push(SufficientCarry { model: which, adder: adder.name.clone(), bits, sufficient: needed });
+    /// The adders and the plan of a model, where additions whose carry bits suffice have an adder of unlimited ones.
+    fn with_closed_form(
+        &self,
+        which: usize,
+        mut adders: Vec<Adder>,
+        taken: &mut Vec<SufficientCarry>,
+    ) -> (Vec<Adder>, Plan) {
+        let plan = &self.units[which].1;
+        let mut freed = plan.clone();
+        for number in 0..adders.len() {
+            let Some(bits) = adders[number].carry_bits else { continue };
+            let mut most = None;
+            for (node, new) in plan.nodes.iter().zip(&mut freed.nodes).filter(|(node, _)| node.adder == number) {
+                let needed = sufficient_carry_bits(&adders[number], node, self.id, &adders, &plan.nodes);
+                if let Some(needed) = needed.filter(|needed| *needed <= bits) {
+                    most = most.max(Some(needed));
+                    new.adder = adders.len();
                 }
             }
+            if let Some(sufficient) = most {
+                let adder = adders[number].clone();
+                taken.push(SufficientCarry { model: which, adder: adder.name.clone(), bits, sufficient });
+                adders.push(Adder { carry_bits: None, ..adder });
+            }
         }
-        (adders, taken)
+        (adders, freed)
     }
 
-    fn prove(&self, query: &Query, effort: &Effort, tried: u64, carry: &[SufficientCarry]) -> Attempt {
+    fn prove(&self, query: &Query, effort: &Effort, tried: u64, taken: &Taken) -> Attempt {
         let certificate = |refuted: Option<Refuted>| {
-            Attempt::Decided(Box::new(Verdict::Equal(Certificate::of(query, carry, refuted, tried))))
+            Attempt::Decided(Box::new(Verdict::Equal(Certificate::of(query, taken, refuted, tried))))
         };
         if query.differs == Signal::FALSE {
             return certificate(None);
@@ -297,11 +350,12 @@ impl<'a> Comparison<'a> {
                 conflicts: refutation.conflicts,
                 time: start.elapsed(),
                 proof: refutation.proof,
+                formula: encoded.cnf,
             })),
             Answer::Satisfied(values) => {
                 let time = start.elapsed();
                 for part in 0..query.parts.len() {
-                    let dot = self.lifted(query, &encoded, &values, part);
+                    let dot = lifted(query, &encoded, &values, part, &self.units[0].1);
                     if self.rivals.differ(&dot) && (!effort.finite || is_finite(self.id, &dot)) {
                         let dot = self.rivals.simplest(&dot);
                         let witness = Witness { values: self.rivals.values(&dot), dot };
@@ -311,38 +365,6 @@ impl<'a> Comparison<'a> {
                 Attempt::PartsAlone
             }
         }
-    }
-
-    /// The dot on which a part has the inputs that the solver found: what it reads as an earlier result is given as c.
-    fn lifted(&self, query: &Query, encoded: &Encoded, values: &[bool], part: usize) -> Dot {
-        let bit = |signal: &Signal| {
-            let literal = encoded.literal(*signal);
-            literal != 0 && values[literal.unsigned_abs() as usize - 1] == (literal > 0)
-        };
-        let number = |variable: &Variable| -> u64 {
-            variable.bits.iter().enumerate().map(|(place, signal)| u64::from(bit(signal)) << place).sum()
-        };
-        let mut dot = Dot::zeros(self.id);
-        for variable in query.variables.iter().filter(|variable| variable.part == part) {
-            let bits = number(variable);
-            match variable.place {
-                Place::A(k) => dot.a[k] = bits,
-                Place::B(k) => dot.b[k] = bits,
-                Place::C => dot.c = bits,
-                Place::Result(_) if variable.format == self.id.c => dot.c = bits,
-                Place::Result(_) => {}
-                Place::ScaleA(block) => set_scale(&mut dot, true, block, bits),
-                Place::ScaleB(block) => set_scale(&mut dot, false, block, bits),
-            }
-        }
-        dot
-    }
-}
-
-fn set_scale(dot: &mut Dot, of_a: bool, block: usize, bits: u64) {
-    if let Some((a, b)) = &mut dot.scales {
-        let scales = if of_a { a } else { b };
-        scales[block] = bits;
     }
 }
 

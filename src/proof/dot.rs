@@ -7,6 +7,7 @@ use mxprobe_sim::{Adder, Class, Plan, Term as Place, Unit};
 
 use super::{
     adder::{NotCovered, Scales, Term, add, scales_sum},
+    canonical::Bounds,
     integer::Integer,
     logic::Logic,
     number::{Candidate, Number, flushed, product, read},
@@ -42,6 +43,8 @@ pub struct Arithmetic<'a> {
     pub plan: &'a Plan,
     /// The operation.
     pub id: &'a OperationId,
+    /// What is known of the result of each addition, where something is.
+    pub bounds: &'a [Option<Bounds>],
     /// Bits by which sums are wider than any can get. They change no result; with them, a formula does not rest on how
     /// wide sums get.
     pub spare_bits: usize,
@@ -96,6 +99,18 @@ pub fn evaluate<L: Logic>(
     Ok(bits)
 }
 
+/// Terms with their places, sorted: products by their number, earlier results by theirs, c, +0.
+pub(super) fn sorted(terms: &[Place]) -> Vec<(usize, Place)> {
+    let mut terms: Vec<(usize, Place)> = terms.iter().copied().enumerate().collect();
+    terms.sort_by_key(|(_, term)| match term {
+        Place::Product(k) => (0, *k),
+        Place::Node(node) => (1, *node),
+        Place::C => (2, 0),
+        Place::PositiveZero => (3, 0),
+    });
+    terms
+}
+
 struct Scene<'a, B> {
     arithmetic: &'a Arithmetic<'a>,
     inputs: &'a Inputs<B>,
@@ -108,8 +123,8 @@ impl<B: Copy + std::fmt::Debug> Scene<'_, B> {
         let node = &plan.nodes[node];
         let adder = &adders[node.adder];
         let mut terms = Vec::with_capacity(node.terms.len());
-        for place in &node.terms {
-            terms.push(self.term(logic, adder, *place)?);
+        for (at, place) in sorted(&node.terms) {
+            terms.push(Term { place: at, ..self.term(logic, adder, place)? });
         }
         let scales = match node.terms.first() {
             Some(Place::Product(k)) if scales_sum(adder) => self.scales(logic, *k),
@@ -121,7 +136,8 @@ impl<B: Copy + std::fmt::Debug> Scene<'_, B> {
     fn term<L: Logic<Bit = B>>(&self, logic: &mut L, adder: &Adder, place: Place) -> Result<Term<B>, NotCovered> {
         let Arithmetic { adders, plan, unit, id, .. } = self.arithmetic;
         let no = logic.constant(false);
-        let value = |number: Number<B>| Term { class: Class::Values, number, operands: Vec::new(), invalid: no };
+        let value =
+            |number: Number<B>| Term { place: 0, class: Class::Values, number, operands: Vec::new(), invalid: no };
         match place {
             Place::Product(k) => Ok(self.product(logic, adder, k)),
             Place::C => {
@@ -185,6 +201,6 @@ impl<B: Copy + std::fmt::Debug> Scene<'_, B> {
             let beyond = logic.and_not(beyond, number.nan);
             number.infinite = logic.or(number.infinite, beyond);
         }
-        Term { class: Class::Products, number, operands, invalid }
+        Term { place: 0, class: Class::Products, number, operands, invalid }
     }
 }

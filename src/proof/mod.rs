@@ -1,12 +1,14 @@
 //! Two models: a dot on which they differ, or a proof that there is none.
 
 mod adder;
+pub mod canonical;
 pub mod carry;
 pub mod circuit;
 pub mod cnf;
 pub mod decide;
 pub mod dot;
 mod integer;
+mod lift;
 pub mod logic;
 pub mod neighbours;
 mod number;

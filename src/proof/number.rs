@@ -3,6 +3,7 @@
 use mxprobe_api::{Encoding, FloatEncoding, Format, Specials};
 
 use super::{
+    canonical::Bounds,
     integer::Integer,
     logic::Logic,
     words::{Word, Words},
@@ -162,6 +163,38 @@ fn read_integer<L: Logic>(logic: &mut L, signed: bool, bits: &[L::Bit]) -> Numbe
         lsb_below_exponent: Some(0),
     };
     Number { bits: None, nan: no, infinite: no, finite, causes: None }
+}
+
+/// Whether bits of a format are a value within bounds.
+pub(super) fn within<L: Logic>(logic: &mut L, format: Format, bits: &[L::Bit], bounds: Bounds) -> L::Bit {
+    let Number { nan, infinite, finite, .. } = read(logic, format, bits);
+    let special = logic.or(nan, infinite);
+    let mut excluded = vec![];
+    if !bounds.nan {
+        excluded.push(nan);
+    }
+    if !bounds.infinite {
+        excluded.push(infinite);
+    }
+    let mut outside = Vec::new();
+    if !bounds.negative_zero {
+        outside.push(logic.and_not(finite.negative, finite.has_exponent));
+    }
+    if finite.exponent.high >= bounds.top {
+        let below = finite.exponent.less(logic, &Integer::constant(bounds.top));
+        outside.push(logic.and_not(finite.has_exponent, below));
+    }
+    for (place, bit) in (0..).zip(&finite.magnitude) {
+        let lsb = finite.lsb.raised(place);
+        if lsb.low < bounds.low {
+            let below = lsb.less(logic, &Integer::constant(bounds.low));
+            outside.push(logic.and(*bit, below));
+        }
+    }
+    let outside = logic.any(&outside);
+    excluded.push(logic.and_not(outside, special));
+    let excluded = logic.any(&excluded);
+    logic.not(excluded)
 }
 
 /// Subnormal values read as zeros.

@@ -8,12 +8,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use mxprobe_api::{Format, OperationId};
-use mxprobe_sim::{Adder, Plan, Term};
+use mxprobe_sim::{Plan, Term};
 
 use super::{
     adder::NotCovered,
     circuit::{Circuit, Signal},
-    dot::{Arithmetic, Inputs, evaluate},
+    dot::{Arithmetic, Inputs, evaluate, sorted},
     logic::Logic,
     words::{Word, Words},
 };
@@ -73,6 +73,17 @@ pub struct Part {
     pub count: usize,
 }
 
+/// Where a dot is cut, and what is asked of its parts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cut {
+    /// Operands and c are no NaN and no infinity.
+    pub finite: bool,
+    /// Earlier results are only what is known that they can be.
+    pub bounded: bool,
+    /// Products that are rounded alone are not cut off.
+    pub with_products: bool,
+}
+
 /// The question whether two models differ, as a circuit.
 #[derive(Clone, Debug)]
 pub struct Query {
@@ -97,11 +108,18 @@ impl Query {
     /// # Errors
     /// What is not covered, in words.
     pub fn new(models: [Arithmetic<'_>; 2], finite: bool) -> Result<Self, NotCovered> {
+        let cut = Cut { finite, ..Cut::default() };
+        Self::cut(models, cut).unwrap_or_else(|| Self::whole(models, finite))
+    }
+
+    /// The question, part by part; `None` where the models cut a dot otherwise.
+    ///
+    /// # Errors
+    /// What is not covered, in words.
+    pub fn cut(models: [Arithmetic<'_>; 2], cut: Cut) -> Option<Result<Self, NotCovered>> {
         let [one, other] = models;
-        match parts(&one, &other, finite) {
-            Some(parts) => Self::of(models, parts, finite, false, usize::MAX),
-            None => Self::whole(models, finite),
-        }
+        let parts = parts(&one, &other, cut)?;
+        Some(Self::of(models, parts, cut, false, usize::MAX))
     }
 
     /// The question of dots of which at most the first `products` products of each part are not +0·+0. Where it has no
@@ -111,9 +129,10 @@ impl Query {
     /// What is not covered, in words.
     pub fn of_few(models: [Arithmetic<'_>; 2], finite: bool, products: usize) -> Result<Self, NotCovered> {
         let [one, other] = models;
-        let parts = parts(&one, &other, finite);
+        let cut = Cut { finite, ..Cut::default() };
+        let parts = parts(&one, &other, cut);
         let whole = parts.is_none();
-        Self::of(models, parts.unwrap_or_default(), finite, whole, products)
+        Self::of(models, parts.unwrap_or_default(), cut, whole, products)
     }
 
     /// The question on the whole dot.
@@ -121,13 +140,13 @@ impl Query {
     /// # Errors
     /// What is not covered, in words.
     pub fn whole(models: [Arithmetic<'_>; 2], finite: bool) -> Result<Self, NotCovered> {
-        Self::of(models, Vec::new(), finite, true, usize::MAX)
+        Self::of(models, Vec::new(), Cut { finite, ..Cut::default() }, true, usize::MAX)
     }
 
     fn of(
         models: [Arithmetic<'_>; 2],
         parts: Vec<Part>,
-        finite: bool,
+        cut: Cut,
         whole: bool,
         products: usize,
     ) -> Result<Self, NotCovered> {
@@ -151,7 +170,10 @@ impl Query {
             let circuit = &mut query.circuit;
             let bits: Vec<Signal> = results[0].iter().zip(&results[1]).map(|(a, b)| circuit.xor(*a, *b)).collect();
             let mut differs = circuit.any(&bits);
-            if finite {
+            if cut.bounded {
+                differs = query.where_possible(number, differs, &models);
+            }
+            if cut.finite {
                 let never_nan = models.iter().all(|arithmetic| no_result_is_nan(arithmetic));
                 differs = query.where_finite(number, differs, never_nan);
             }
@@ -219,6 +241,21 @@ impl Query {
         inputs
     }
 
+    /// `differs` where the part's earlier results are such as both models give for some dot, as far as is known.
+    fn where_possible(&mut self, part: usize, differs: Signal, models: &[Arithmetic<'_>; 2]) -> Signal {
+        let mut holds = differs;
+        let variables: Vec<Variable> =
+            self.variables.iter().filter(|variable| variable.part == part).cloned().collect();
+        for variable in variables {
+            let Place::Result(node) = variable.place else { continue };
+            for bounds in models.iter().filter_map(|arithmetic| *arithmetic.bounds.get(node)?) {
+                let possible = super::number::within(&mut self.circuit, variable.format, &variable.bits, bounds);
+                holds = self.circuit.and(holds, possible);
+            }
+        }
+        holds
+    }
+
     /// `differs` where the part's operands are no NaN and no infinity, and, if so is known, no earlier result is NaN.
     fn where_finite(&mut self, part: usize, differs: Signal, never_nan: bool) -> Signal {
         let mut holds = differs;
@@ -250,7 +287,7 @@ fn no_result_is_nan(arithmetic: &Arithmetic<'_>) -> bool {
 }
 
 /// The parts of a dot, one for each kind, if both models cut it alike.
-fn parts(one: &Arithmetic<'_>, other: &Arithmetic<'_>, finite: bool) -> Option<Vec<Part>> {
+fn parts(one: &Arithmetic<'_>, other: &Arithmetic<'_>, cut: Cut) -> Option<Vec<Part>> {
     let (one_nodes, other_nodes) = (&one.plan.nodes, &other.plan.nodes);
     let is_rounded =
         |arithmetic: &Arithmetic<'_>, node: usize| arithmetic.adders[arithmetic.plan.nodes[node].adder].output_format();
@@ -258,16 +295,7 @@ fn parts(one: &Arithmetic<'_>, other: &Arithmetic<'_>, finite: bool) -> Option<V
         return None;
     }
     for node in 0..one_nodes.len() {
-        let sorted = |terms: &[Term]| {
-            let mut terms = terms.to_vec();
-            terms.sort_by_key(|term| match term {
-                Term::Product(k) => (0, *k),
-                Term::Node(node) => (1, *node),
-                Term::C => (2, 0),
-                Term::PositiveZero => (3, 0),
-            });
-            terms
-        };
+        let sorted = |terms: &[Term]| -> Vec<Term> { sorted(terms).into_iter().map(|(_, term)| term).collect() };
         let same = sorted(&one_nodes[node].terms) == sorted(&other_nodes[node].terms);
         if !same || is_rounded(one, node) != is_rounded(other, node) {
             return None;
@@ -275,9 +303,16 @@ fn parts(one: &Arithmetic<'_>, other: &Arithmetic<'_>, finite: bool) -> Option<V
     }
     let mut kinds: BTreeMap<Vec<String>, Part> = BTreeMap::new();
     let mut order = Vec::new();
-    for node in (0..one_nodes.len()).filter(|node| is_rounded(one, *node).is_some()) {
-        let nodes = with_unrounded(one.plan, one.adders, node);
-        let kind = kind(one, other, &nodes, finite);
+    let last = one_nodes.len() - 1;
+    let is_cut: Vec<bool> = (0..one_nodes.len())
+        .map(|node| {
+            let alone = matches!(one_nodes[node].terms[..], [Term::Product(_)]) && node != last;
+            is_rounded(one, node).is_some() && !(cut.with_products && alone)
+        })
+        .collect();
+    for node in (0..one_nodes.len()).filter(|node| is_cut[*node]) {
+        let nodes = with_uncut(one.plan, &is_cut, node);
+        let kind = kind(one, other, &nodes, cut);
         let part = kinds.entry(kind.clone()).or_insert_with(|| {
             order.push(kind);
             Part { nodes, count: 0 }
@@ -287,14 +322,14 @@ fn parts(one: &Arithmetic<'_>, other: &Arithmetic<'_>, finite: bool) -> Option<V
     Some(order.iter().filter_map(|kind| kinds.remove(kind)).collect())
 }
 
-/// A node and the unrounded ones below it, in the order of the plan.
-fn with_unrounded(plan: &Plan, adders: &[Adder], node: usize) -> Vec<usize> {
+/// A node and those below it that are not cut off, in the order of the plan.
+fn with_uncut(plan: &Plan, is_cut: &[bool], node: usize) -> Vec<usize> {
     let mut found = BTreeSet::from([node]);
     let mut waiting = vec![node];
     while let Some(node) = waiting.pop() {
         for term in &plan.nodes[node].terms {
             if let Term::Node(below) = term
-                && adders[plan.nodes[*below].adder].output_format().is_none()
+                && !is_cut[*below]
                 && found.insert(*below)
             {
                 waiting.push(*below);
@@ -305,14 +340,14 @@ fn with_unrounded(plan: &Plan, adders: &[Adder], node: usize) -> Vec<usize> {
 }
 
 /// What makes two parts alike: the adders of both models, and which terms are what, named in the order they are read.
-fn kind(one: &Arithmetic<'_>, other: &Arithmetic<'_>, nodes: &[usize], finite: bool) -> Vec<String> {
+fn kind(one: &Arithmetic<'_>, other: &Arithmetic<'_>, nodes: &[usize], cut: Cut) -> Vec<String> {
     let mut names: BTreeMap<(usize, usize), usize> = BTreeMap::new();
     let mut name = |sort: usize, index: usize| {
         let next = names.keys().filter(|(known, _)| *known == sort).count();
         *names.entry((sort, index)).or_insert(next)
     };
     // An earlier result may be an infinity where c may not.
-    let c_is_apart = finite || one.unit.flush.c || other.unit.flush.c;
+    let c_is_apart = cut.finite || one.unit.flush.c || other.unit.flush.c;
     let block = one.id.block_scale().map_or(usize::MAX, |scale| scale.block);
     let mut words = Vec::new();
     for node in nodes {
@@ -330,7 +365,13 @@ fn kind(one: &Arithmetic<'_>, other: &Arithmetic<'_>, nodes: &[usize], finite: b
                         None => {
                             let format = arithmetic.adders[arithmetic.plan.nodes[*below].adder].output_format();
                             let format = format.map_or_else(String::new, |format| format.to_string());
-                            format!(" {format}{}", name(2, *below))
+                            let bounds = |arithmetic: &Arithmetic<'_>| arithmetic.bounds.get(*below).copied().flatten();
+                            let bounds = cut.bounded.then(|| [one, other].map(bounds));
+                            format!(
+                                " {format}{}{}",
+                                name(2, *below),
+                                bounds.map_or_else(String::new, |b| format!("{b:?}"))
+                            )
                         }
                     },
                 };

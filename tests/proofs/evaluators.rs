@@ -16,7 +16,7 @@ use mxprobe_sim::{Model, shipped};
 /// Fails where the evaluator over bits and the exact one differ on a dot.
 fn agree(model: &Model, id: &OperationId, dots: impl Iterator<Item = Dot>) {
     let (unit, plan) = model.plan(id).unwrap();
-    let arithmetic = Arithmetic { adders: &model.adders, unit, plan: &plan, id, spare_bits: 0 };
+    let arithmetic = Arithmetic { adders: &model.adders, unit, plan: &plan, id, bounds: &[], spare_bits: 0 };
     let nodes: Vec<usize> = (0..plan.nodes.len()).collect();
     for dot in dots {
         let wanted = mxprobe_sim::evaluate(&model.adders, unit, &plan, id, as_input(&dot));

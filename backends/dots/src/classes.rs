@@ -86,7 +86,9 @@ fn cancelling(maker: &mut Maker<'_>, index: usize) -> Option<Dot> {
     let (first, mut second) = (maker.random.below(maker.k), maker.random.below(maker.k));
     if let Some(scale) = id.block_scale() {
         // Both of the pair have the same scales, the small terms smaller ones.
-        second = first / scale.block * scale.block + second % scale.block;
+        let start = first / scale.block * scale.block;
+        // The last block is shorter where k is not a whole number of blocks.
+        second = start + second % scale.block.min(maker.k - start);
         maker.lower_other_blocks(&mut dot, first, i32::try_from(index % 48).unwrap_or(0));
     }
     maker.put(&mut dot, first, top, fraction, false);

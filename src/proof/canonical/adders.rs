@@ -1,0 +1,396 @@
+//! Parameters that no dot can show, set to one value.
+//!
+//! Each function is handed an adder, what its terms can be, and what of its result shows; it returns whether it changed
+//! the adder. None changes a bit of d.
+
+use mxprobe_api::{Format, Overflow, Rounding, Subnormals};
+use mxprobe_sim::{Adder, Below, Class, Exponent, GridRule, NanCause, NanRules, Output, Scale, ZeroSign};
+
+use super::{
+    Form,
+    observed::Observed,
+    ranges::{Facts, NanBits, Sum, may_be_negative_zero, units},
+};
+
+/// The causes in the order that files have by default.
+const CAUSES: [NanCause; 3] = [NanCause::Operand, NanCause::Value, NanCause::Invalid];
+
+impl Form<'_> {
+    /// Sets parameters that do not matter to one value; whether any changed.
+    pub(super) fn simplify_adders(&mut self) -> bool {
+        let facts = self.facts();
+        let observed = self.observed(&facts);
+        let mut changed = self.simplify_flush(&facts, &observed);
+        for node in 0..self.nodes.len() {
+            let terms = self.terms(node, &facts);
+            let sum = self.sum(node, &terms);
+            let mut adder = self.nodes[node].adder.clone();
+            if self.id.block_scale().is_none() {
+                adder.scale = Scale::Products;
+            }
+            // Without a product that large, none becomes an infinity. Their top is the same with and without the rule.
+            if terms.iter().all(|term| term.class != Class::Products || term.top <= 128) {
+                adder.product_overflow = false;
+            }
+            values(&mut adder, &terms);
+            grid(&mut adder, &terms);
+            lossless(&mut adder, &terms, observed[node]);
+            normalisation(&mut adder, &sum);
+            output(&mut adder, &terms, &sum, observed[node]);
+            self.nan(node, &mut adder, &terms, observed[node]);
+            if adder != self.nodes[node].adder {
+                self.nodes[node].adder = adder;
+                self.steps.insert("parameters that no dot can show are left out");
+                changed = true;
+            }
+        }
+        changed
+    }
+
+    /// Flushing of operands that have no subnormals, or that no addition reads; and which zero, where it does not show.
+    fn simplify_flush(&mut self, facts: &[Facts], observed: &[Observed]) -> bool {
+        use mxprobe_sim::Term;
+        let before = self.unit.flush;
+        let has_subnormals = |format: Format| format.as_float().is_some_and(|float| float.fraction_bits > 0);
+        let reads = |wanted: fn(&Term) -> bool| self.nodes.iter().any(|node| node.terms.iter().any(wanted));
+        let (products, c) = (reads(|term| matches!(term, Term::Product(_))), reads(|term| *term == Term::C));
+        let mut flush = before;
+        flush.a &= products && has_subnormals(self.id.a);
+        flush.b &= products && has_subnormals(self.id.b);
+        flush.c &= c && has_subnormals(self.id.c);
+        let shows = self.nodes.iter().enumerate().any(|(node, own)| {
+            own.terms.iter().enumerate().any(|(at, term)| {
+                let flushed = match term {
+                    Term::Product(_) => flush.a || flush.b,
+                    Term::C => flush.c,
+                    _ => false,
+                };
+                flushed && self.observed_by(node, observed[node], at, facts).zero_sign
+            })
+        });
+        flush.to_positive &= shows;
+        self.unit.flush = flush;
+        flush != before
+    }
+
+    /// NaN rules: causes that cannot be there, and bits that nothing shows.
+    fn nan(&self, node: usize, adder: &mut Adder, terms: &[Facts], observed: Observed) {
+        let Output::Float { format, .. } = adder.output else {
+            // Neither an integer nor an unrounded sum has rules of its own.
+            adder.nan = NanRules { order: CAUSES.to_vec(), operand: None, value: None, invalid: 0 };
+            return;
+        };
+        let causes = self.causes(node, terms);
+        let present: Vec<NanCause> = adder.nan.order.iter().copied().filter(|cause| causes.has(*cause)).collect();
+        let outcome = |cause: NanCause| match self.bits_by(node, terms, cause) {
+            NanBits::Known(_, bits) => Some(bits),
+            NanBits::Never | NanBits::Any => None,
+        };
+        let outcomes: Vec<Option<u64>> = present.iter().map(|cause| outcome(*cause)).collect();
+        let standard = format.nan().unwrap_or(adder.nan.invalid);
+        let one = if present.is_empty() || !observed.nan_bits {
+            Some(standard)
+        } else {
+            // Every NaN that can come out is the same.
+            outcomes[0].filter(|bits| outcomes.iter().all(|other| *other == Some(*bits)))
+        };
+        if let Some(bits) = one {
+            adder.nan = NanRules { order: CAUSES.to_vec(), operand: Some(bits), value: Some(bits), invalid: bits };
+            return;
+        }
+        let mut rules = adder.nan.clone();
+        let fixed =
+            |own: Option<u64>, cause: NanCause| if causes.has(cause) { outcome(cause).or(own) } else { Some(standard) };
+        (rules.operand, rules.value) = (fixed(rules.operand, NanCause::Operand), fixed(rules.value, NanCause::Value));
+        if !causes.invalid && rules.operand.is_some() && rules.value.is_some() {
+            rules.invalid = standard;
+        }
+        // The order of two neighbours that give the same bits does not matter, nor where a cause stands that is never there.
+        let mut order = present;
+        for _ in 0..order.len() {
+            for at in 1..order.len() {
+                let (one, other) = (order[at - 1], order[at]);
+                let place = |cause: NanCause| CAUSES.iter().position(|known| *known == cause);
+                if place(other) < place(one) && outcome(one).is_some() && outcome(one) == outcome(other) {
+                    order.swap(at - 1, at);
+                }
+            }
+        }
+        order.extend(CAUSES.into_iter().filter(|cause| !causes.has(*cause)));
+        rules.order = order;
+        adder.nan = rules;
+    }
+}
+
+/// What is done to values: nothing, where no value but +0 is among the terms.
+fn values(adder: &mut Adder, terms: &[Facts]) {
+    let mut values = terms.iter().filter(|term| term.class == Class::Values && !term.zero).peekable();
+    if values.peek().is_none() {
+        (adder.value_cut_bits, adder.ignored_values) = (0, None);
+        return;
+    }
+    let Some(rule) = adder.ignored_values else { return };
+    let idle = match adder.below {
+        // A value below the lowest bit kept is cut to zero, and a value below half of it rounded to zero, in any case.
+        Below::Truncate => rule.below_bits >= 0,
+        Below::Nearest => rule.below_bits >= 1,
+        _ => false,
+    };
+    let cut = adder.value_cut_bits.cast_signed();
+    // Or no value lies so low. The lowest bit kept is that of a rule; without one, no higher than any term's.
+    let highest = units(adder, terms).map(|(_, highest)| highest);
+    let never = (always(adder) || cut <= rule.below_bits)
+        && highest.is_none_or(|unit| values.all(|term| term.low >= unit + cut - rule.below_bits));
+    if idle || never {
+        adder.ignored_values = None;
+    }
+}
+
+/// The rules of the grid: those that say nothing or the same as another, classes where there is only one, exponents of
+/// leading bits that are those of the operands.
+fn grid(adder: &mut Adder, terms: &[Facts]) {
+    let present: Vec<Class> = {
+        let all = [Class::Products, Class::Values, Class::Sums];
+        all.into_iter().filter(|class| terms.iter().any(|term| !term.zero && term.class == *class)).collect()
+    };
+    // A zero has no exponent, so only terms that are not zero count.
+    let looks_at = |rule: &GridRule| -> Vec<Class> {
+        present.iter().copied().filter(|class| rule.terms == Class::All || rule.terms == *class).collect()
+    };
+    adder.grid.retain(|rule| rule.exponent_floor.is_some() || !looks_at(rule).is_empty());
+    for rule in &mut adder.grid {
+        if looks_at(rule) == present {
+            rule.terms = Class::All;
+        }
+        let classes = looks_at(rule);
+        let mut read = terms.iter().filter(|term| !term.zero && classes.contains(&term.class));
+        if read.all(|term| term.normalised) {
+            rule.exponent = Exponent::Operands;
+        }
+    }
+    let mut at = 0;
+    while at < adder.grid.len() {
+        let rule = adder.grid[at];
+        let other = (0..adder.grid.len()).filter(|other| *other != at).find_map(|other| {
+            let merged = merged(&rule, &adder.grid[other], &looks_at, &present)?;
+            Some((other, merged))
+        });
+        match other {
+            Some((other, merged)) => {
+                adder.grid[other] = merged;
+                adder.grid.remove(at);
+                at = 0;
+            }
+            None => at += 1,
+        }
+    }
+    // The highest of them counts, in whatever order they stand.
+    adder.grid.sort_by_key(|rule| {
+        let class =
+            [Class::All, Class::Products, Class::Values, Class::Sums].iter().position(|class| *class == rule.terms);
+        (class, rule.exponent == Exponent::Leading, rule.fraction_bits, rule.exponent_floor)
+    });
+    floors(adder, terms);
+}
+
+/// One rule that says what two say, or the second where the first never counts.
+fn merged(
+    rule: &GridRule,
+    other: &GridRule,
+    looks_at: &dyn Fn(&GridRule) -> Vec<Class>,
+    present: &[Class],
+) -> Option<GridRule> {
+    if rule.exponent != other.exponent {
+        return None;
+    }
+    let (own, others) = (looks_at(rule), looks_at(other));
+    let floor = rule.exponent_floor.max(other.exponent_floor);
+    if rule.fraction_bits == other.fraction_bits {
+        // The greater of two exponents less the same number of bits is the exponent of both classes less that number.
+        let both = present.iter().all(|class| own.contains(class) || others.contains(class));
+        if both {
+            return Some(GridRule { terms: Class::All, exponent_floor: floor, ..*other });
+        }
+        return (own == others).then_some(GridRule { exponent_floor: floor, ..*other });
+    }
+    // A rule that sees fewer terms and keeps more bits never gives the higher lowest bit, nor the greater exponent.
+    let never = rule.fraction_bits > other.fraction_bits
+        && own.iter().all(|class| others.contains(class))
+        && rule.exponent_floor <= other.exponent_floor;
+    never.then_some(*other)
+}
+
+/// Exponent floors that no exponent is below.
+fn floors(adder: &mut Adder, terms: &[Facts]) {
+    let [rule] = adder.grid.as_mut_slice() else { return };
+    let Some(floor) = rule.exponent_floor else { return };
+    if rule.terms != Class::All || adder.output == Output::Wide {
+        // The exponent of an unrounded zero is that of the floor.
+        return;
+    }
+    // Where every term is zero, so is the sum, on whatever grid.
+    let some = || terms.iter().filter(|term| !term.zero);
+    let below_all = some().all(|term| match rule.exponent {
+        Exponent::Operands => floor <= term.exponents.0,
+        Exponent::Leading => floor <= term.low,
+    });
+    // Where the floor counts, the lowest bit kept is below every bit of every term; and without it, lower still.
+    let cut = |term: &Facts| if term.class == Class::Values { adder.value_cut_bits.cast_signed() } else { 0 };
+    let keeps_all = adder.carry_bits.is_none()
+        && adder.below != Below::OnesComplement
+        && adder.ignored_values.is_none()
+        && some().all(|term| floor - rule.fraction_bits + cut(term) <= term.low);
+    if below_all || keeps_all {
+        rule.exponent_floor = None;
+    }
+}
+
+/// A grid on which no bit of any term is lost.
+fn lossless(adder: &mut Adder, terms: &[Facts], observed: Observed) {
+    if adder.below == Below::OnesComplement {
+        return;
+    }
+    if adder.grid.is_empty() {
+        adder.carry_bits = None;
+        if adder.value_cut_bits == 0 {
+            // The lowest bit kept is the lowest of all terms.
+            adder.below = Below::Truncate;
+        }
+        return;
+    }
+    if adder.carry_bits.is_some() || adder.ignored_values.is_some() || !loses_nothing(adder, terms) {
+        return;
+    }
+    let plain = matches!(
+        adder.grid[..],
+        [GridRule { terms: Class::All, exponent: Exponent::Operands, exponent_floor: None, .. }]
+    );
+    // Without a grid, the exponent of an unrounded sum is the greatest of its terms, as it is on this one.
+    if adder.output == Output::Wide && observed.exponent && !plain {
+        return;
+    }
+    (adder.grid, adder.below, adder.value_cut_bits) = (Vec::new(), Below::Truncate, 0);
+}
+
+/// Whether there is a grid for every dot on which a term is not zero.
+fn always(adder: &Adder) -> bool {
+    adder.grid.iter().any(|rule| rule.terms == Class::All || rule.exponent_floor.is_some())
+}
+
+/// Whether alignment never loses a bit.
+pub(super) fn loses_nothing(adder: &Adder, terms: &[Facts]) -> bool {
+    // Without a grid, the lowest bit of all terms is kept, but not of a value that is cut further.
+    if adder.value_cut_bits > 0 && !always(adder) {
+        return false;
+    }
+    let Some((_, highest)) = units(adder, terms) else { return true };
+    let cut = |term: &Facts| if term.class == Class::Values { adder.value_cut_bits.cast_signed() } else { 0 };
+    let mut some = terms.iter().filter(|term| !term.zero);
+    if some.clone().all(|term| highest + cut(term) <= term.low) {
+        return true;
+    }
+    // One term alone lies on its own grid.
+    let (Some(term), None) = (some.next(), some.next()) else { return false };
+    adder.grid.iter().all(|rule| {
+        let floor = rule.exponent_floor.is_none_or(|floor| floor - rule.fraction_bits + cut(term) <= term.low);
+        let own = rule.terms != Class::All && rule.terms != term.class
+            || match rule.exponent {
+                Exponent::Operands => term.significand_bits + cut(term) <= rule.fraction_bits,
+                Exponent::Leading => term.length() + cut(term) <= rule.fraction_bits,
+            };
+        floor && own
+    })
+}
+
+/// A cut of the normalised sum that takes nothing, or only what rounding takes in any case.
+fn normalisation(adder: &mut Adder, sum: &Sum) {
+    let Some(bits) = adder.normalised_fraction_bits.map(u32::cast_signed) else {
+        (adder.normalised_exponent_floor, adder.normalised_below) = (None, Below::Truncate);
+        return;
+    };
+    let floor = adder.normalised_exponent_floor;
+    // Every bit of a sum lies between `low` and `top`.
+    let nothing = sum.top - 1 - bits <= sum.low && floor.is_none_or(|floor| floor - bits <= sum.low);
+    let rounded = match adder.output {
+        Output::Float { fraction_bits, rounding, subnormals, .. } => {
+            let more = bits - fraction_bits.cast_signed();
+            floor.is_none()
+                && match adder.normalised_below {
+                    // The leading bit stays, and toward zero the bits of the result alone count.
+                    Below::Truncate | Below::OnesComplement => rounding == Rounding::TowardZero && more >= 0,
+                    // The bit below the result stays, and whether any below that is set.
+                    Below::Sticky => more >= 2,
+                    // Down twice is down once; what is flushed is told by the sum itself.
+                    Below::Floor => rounding == Rounding::Down && more >= 0 && subnormals == Subnormals::Keep,
+                    Below::Nearest => false,
+                }
+        }
+        Output::Wide | Output::Integer { .. } => false,
+    };
+    if nothing || rounded {
+        (adder.normalised_fraction_bits, adder.normalised_exponent_floor) = (None, None);
+        adder.normalised_below = Below::Truncate;
+    }
+}
+
+/// Rounding, overflow, flushing and the sign of zeros, where sums are such that they make no difference.
+fn output(adder: &mut Adder, terms: &[Facts], sum: &Sum, observed: Observed) {
+    match adder.output {
+        Output::Wide => adder.zero = ZeroSign::Positive,
+        Output::Integer { format, saturates } => {
+            adder.zero = ZeroSign::Positive;
+            let range = Facts::of(format, false).whole;
+            let fits = |(least, most): (i128, i128)| sum.whole.is_some_and(|(low, high)| least <= low && high <= most);
+            if saturates && range.is_some_and(fits) {
+                adder.output = Output::Integer { format, saturates: false };
+            }
+        }
+        Output::Float { format, fraction_bits, .. } => {
+            // Which zero it is does not show, or it is never −0.
+            if !observed.zero_sign || format.negative_zero().is_none() || !may_be_negative_zero(adder, sum, terms) {
+                adder.zero = ZeroSign::Positive;
+            }
+            let exact = is_exact(format, fraction_bits, sum);
+            let Output::Float { rounding, overflow, subnormals, .. } = &mut adder.output else { return };
+            let Facts { exponents: (least, most), .. } = Facts::of(format, false);
+            // An exact sum is not rounded; only a zero that cancellation leaves is −0 if it would be rounded down.
+            if exact && (*rounding != Rounding::Down || adder.zero == ZeroSign::Positive) {
+                *rounding = Rounding::NearestEven;
+            }
+            if sum.top <= most {
+                *overflow = Overflow::Ieee;
+            }
+            let (has_infinity, has_nan) = (format.infinity(false).is_some(), format.nan().is_some());
+            *overflow = match (*rounding, *overflow) {
+                _ if !has_infinity && !has_nan => Overflow::Saturate,
+                // To nearest overflows to infinity by IEEE's rule too, or to NaN where there is no infinity.
+                (Rounding::NearestEven, Overflow::Infinity) => Overflow::Ieee,
+                (Rounding::NearestEven, Overflow::Nan) if !has_infinity => Overflow::Ieee,
+                // Toward zero and to odd give the largest finite value by IEEE's rule too.
+                (Rounding::TowardZero | Rounding::ToOdd, Overflow::Saturate) => Overflow::Ieee,
+                (_, Overflow::Infinity) if !has_infinity => Overflow::Nan,
+                (_, overflow) => overflow,
+            };
+            // No sum lies below the normal range.
+            if sum.low >= least {
+                *subnormals = Subnormals::Keep;
+            }
+            if *subnormals == Subnormals::FlushToPositiveZero && adder.zero == ZeroSign::Positive {
+                *subnormals = Subnormals::FlushAfterRounding;
+            }
+            // Neither way of rounding raises a value to the next power of two.
+            if *subnormals == Subnormals::FlushBeforeRounding
+                && (exact || matches!(rounding, Rounding::TowardZero | Rounding::ToOdd))
+            {
+                *subnormals = Subnormals::FlushAfterRounding;
+            }
+        }
+    }
+}
+
+/// Whether every sum is a value of a format with so many fraction bits.
+pub(super) fn is_exact(format: Format, fraction_bits: u32, sum: &Sum) -> bool {
+    let (least, most) = Facts::of(format, false).exponents;
+    let fraction_bits = fraction_bits.cast_signed();
+    sum.low >= least - fraction_bits && sum.top <= most && sum.length <= fraction_bits
+}

@@ -1,0 +1,472 @@
+//! What the terms of an addition can be: bounds that hold for every dot.
+
+use mxprobe_api::{Encoding, Format, Overflow, Specials, Subnormals};
+use mxprobe_sim::{Adder, Below, Class, Exponent, Flush, NanCause, Output, Scale, Term, ZeroSign};
+
+use super::Form;
+
+/// Bounds of a term, or of a result, over all dots.
+#[derive(Clone, Debug)]
+pub(super) struct Facts {
+    /// Its class in the additions that take it.
+    pub class: Class,
+    /// It is +0 always.
+    pub zero: bool,
+    /// A finite value is a whole number of 2^low.
+    pub low: i32,
+    /// A finite value is below 2^top in magnitude.
+    pub top: i32,
+    /// The least and the greatest exponent by operands, if it has one.
+    pub exponents: (i32, i32),
+    /// Its exponent by operands is never more than this above its own lowest bit.
+    pub significand_bits: i32,
+    /// A value that is not zero has the exponent of its leading bit, by operands too.
+    pub normalised: bool,
+    /// The least and the greatest value of an integer.
+    pub whole: Option<(i128, i128)>,
+    /// It may be −0.
+    pub negative_zero: bool,
+    /// It may be an infinity.
+    pub infinite: bool,
+    /// It may be NaN, by an operand, by a value, by an invalid operation.
+    pub nan: Causes,
+    /// The bits of every NaN that it may be, where it is a value.
+    pub nan_bits: NanBits,
+}
+
+/// Why something may be NaN.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Causes {
+    pub operand: bool,
+    pub value: bool,
+    pub invalid: bool,
+}
+
+impl Causes {
+    pub(super) fn any(self) -> bool {
+        self.operand || self.value || self.invalid
+    }
+
+    pub(super) fn has(self, cause: NanCause) -> bool {
+        match cause {
+            NanCause::Operand => self.operand,
+            NanCause::Value => self.value,
+            NanCause::Invalid => self.invalid,
+        }
+    }
+
+    fn and(self, other: Self) -> Self {
+        Self {
+            operand: self.operand || other.operand,
+            value: self.value || other.value,
+            invalid: self.invalid || other.invalid,
+        }
+    }
+}
+
+/// The bits of the NaN that a value may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NanBits {
+    /// It is never NaN.
+    Never,
+    /// Always these, of this format.
+    Known(Format, u64),
+    /// Any.
+    Any,
+}
+
+impl NanBits {
+    fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Never, bits) | (bits, Self::Never) => bits,
+            (one, other) if one == other => one,
+            _ => Self::Any,
+        }
+    }
+}
+
+/// What a sum can be before it is rounded.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sum {
+    pub low: i32,
+    pub top: i32,
+    /// The highest and the lowest bit set of a sum are never more than this apart.
+    pub length: i32,
+    /// The least and the greatest value of an integer sum.
+    pub whole: Option<(i128, i128)>,
+}
+
+impl Facts {
+    /// The highest and the lowest bit set are never more than this apart.
+    pub(super) fn length(&self) -> i32 {
+        let within = self.top - self.low - 1;
+        match self.class {
+            Class::Values => self.significand_bits.min(within),
+            // A product's significand is below 4, so that its leading bit may be one above the exponent.
+            Class::Products => (self.significand_bits + 1).min(within),
+            Class::All | Class::Sums => within,
+        }
+    }
+
+    /// The constant +0.
+    pub(super) fn zero() -> Self {
+        Self {
+            class: Class::Values,
+            zero: true,
+            low: 0,
+            top: 0,
+            exponents: (0, 0),
+            significand_bits: 0,
+            normalised: true,
+            whole: Some((0, 0)),
+            negative_zero: false,
+            infinite: false,
+            nan: Causes::default(),
+            nan_bits: NanBits::Never,
+        }
+    }
+
+    /// A value of a format, as a value of a model.
+    pub(super) fn of(format: Format, flushed: bool) -> Self {
+        match format.encoding() {
+            Encoding::Float(float) => {
+                let (least, most) = (float.min_exponent(), float.max_exponent());
+                let fraction_bits = float.fraction_bits.cast_signed();
+                let nan = float.specials != Specials::None;
+                Self {
+                    class: Class::Values,
+                    zero: false,
+                    low: least - fraction_bits,
+                    top: most + 1,
+                    exponents: (least, most),
+                    significand_bits: fraction_bits,
+                    normalised: flushed || fraction_bits == 0,
+                    whole: None,
+                    negative_zero: format.negative_zero().is_some(),
+                    infinite: float.specials == Specials::Ieee,
+                    nan: Causes { value: nan, ..Causes::default() },
+                    nan_bits: if nan { NanBits::Any } else { NanBits::Never },
+                }
+            }
+            Encoding::Integer { bits, signed } => {
+                let bits = bits.cast_signed();
+                let whole = if signed { (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) } else { (0, (1 << bits) - 1) };
+                Self { whole: Some(whole), top: bits, normalised: false, zero: false, ..Self::zero() }
+            }
+        }
+    }
+
+    /// The product of factors, as a term.
+    fn product(factors: &[Self], overflows: bool) -> Self {
+        let mut product = Self {
+            class: Class::Products,
+            zero: false,
+            low: 0,
+            top: 0,
+            exponents: (0, 0),
+            significand_bits: 0,
+            // The product of two significands in [1, 2) reaches 4.
+            normalised: factors.iter().filter(|factor| factor.significand_bits > 0).count() <= 1
+                && factors.iter().all(|factor| factor.normalised),
+            whole: Some((1, 1)),
+            negative_zero: true,
+            infinite: factors.iter().any(|factor| factor.infinite),
+            nan: Causes::default(),
+            nan_bits: NanBits::Never,
+        };
+        for factor in factors {
+            product.low += factor.low;
+            product.top += factor.top;
+            product.exponents.0 += factor.exponents.0;
+            product.exponents.1 += factor.exponents.1;
+            product.significand_bits += factor.significand_bits;
+            product.whole = product.whole.zip(factor.whole).map(|(one, other)| {
+                let ends = [one.0 * other.0, one.0 * other.1, one.1 * other.0, one.1 * other.1];
+                let (least, most) = (ends.iter().min(), ends.iter().max());
+                (least.copied().unwrap_or(0), most.copied().unwrap_or(0))
+            });
+        }
+        product.nan.operand = factors.iter().any(|factor| factor.nan.any());
+        product.nan.invalid = product.infinite;
+        // A product of 2^128 or more is an infinity there.
+        product.infinite |= overflows && product.top > 128;
+        product
+    }
+}
+
+impl Form<'_> {
+    /// What a term of an adder can be.
+    pub(super) fn term(&self, adder: &Adder, term: Term, results: &[Facts]) -> Facts {
+        let Flush { a, b, c, .. } = self.unit.flush;
+        match term {
+            Term::PositiveZero => Facts::zero(),
+            Term::C => Facts::of(self.id.c, c),
+            Term::Node(node) => results[node].clone(),
+            Term::Product(_) => {
+                let mut factors = vec![Facts::of(self.id.a, a), Facts::of(self.id.b, b)];
+                if let Some(scale) = self.id.block_scale().filter(|_| adder.scale == Scale::Products) {
+                    factors.extend([Facts::of(scale.format, false), Facts::of(scale.format, false)]);
+                }
+                Facts::product(&factors, adder.product_overflow)
+            }
+        }
+    }
+
+    /// What the terms of a node can be.
+    pub(super) fn terms(&self, node: usize, results: &[Facts]) -> Vec<Facts> {
+        let node = &self.nodes[node];
+        node.terms.iter().map(|term| self.term(&node.adder, *term, results)).collect()
+    }
+
+    /// What every result can be.
+    pub(super) fn facts(&self) -> Vec<Facts> {
+        let mut results = Vec::with_capacity(self.nodes.len());
+        for node in 0..self.nodes.len() {
+            let terms = self.terms(node, &results);
+            results.push(self.result(node, &terms));
+        }
+        results
+    }
+
+    /// What a node's sum can be before it is rounded.
+    pub(super) fn sum(&self, node: usize, terms: &[Facts]) -> Sum {
+        let adder = &self.nodes[node].adder;
+        let some = || terms.iter().filter(|term| !term.zero);
+        let mut low = some().map(|term| term.low).min().unwrap_or(0);
+        let mut top = some().map(|term| term.top).max().unwrap_or(0);
+        if let Some((lowest, highest)) = units(adder, terms) {
+            // Rounded up, a term is at most the next power of two or one unit.
+            if adder.below != Below::Truncate {
+                top = top.max(highest) + adder.value_cut_bits.cast_signed();
+            }
+            if adder.below == Below::OnesComplement {
+                (low, top) = (low.min(lowest), top.max(highest) + 1);
+            }
+        } else if adder.below != Below::Truncate {
+            top += adder.value_cut_bits.cast_signed() + 1;
+        }
+        top += i32::try_from(usize::BITS - terms.len().leading_zeros()).unwrap_or(64);
+        if let Some(scale) = self.id.block_scale().filter(|_| adder.scale == Scale::Sum) {
+            let scale = Facts::of(scale.format, false);
+            (low, top) = (low + 2 * scale.low, top + 2 * scale.top);
+        }
+        if let Some(bits) = adder.normalised_fraction_bits
+            && adder.normalised_below != Below::Truncate
+        {
+            let floor = adder.normalised_exponent_floor.map_or(top, |floor| floor - bits.cast_signed());
+            top = top.max(floor) + 1;
+        }
+        let exact = adder.grid.is_empty() && adder.value_cut_bits == 0 && adder.below == Below::Truncate;
+        let whole = terms.iter().try_fold((0, 0), |(least, most), term| {
+            let (low, high) = term.whole.filter(|_| exact && adder.normalised_fraction_bits.is_none())?;
+            Some((least + low, most + high))
+        });
+        // One term alone: whatever is dropped of it or rounded leaves no more bits than it had. Wrapping may.
+        let kept = adder.below != Below::OnesComplement && adder.carry_bits.is_none() && adder.scale == Scale::Products;
+        let within = top - low - 1;
+        let length = match some().collect::<Vec<_>>()[..] {
+            [term] if kept => term.length().min(within),
+            _ => within,
+        };
+        Sum { low, top, length, whole }
+    }
+
+    fn result(&self, node: usize, terms: &[Facts]) -> Facts {
+        let adder = &self.nodes[node].adder;
+        let sum = self.sum(node, terms);
+        let nan = self.causes(node, terms);
+        let infinite = terms.iter().any(|term| term.infinite);
+        match adder.output {
+            Output::Wide => {
+                let own = terms.iter().filter(|term| !term.zero).map(|term| term.exponents);
+                let floors = adder.grid.iter().filter_map(|rule| rule.exponent_floor).map(|floor| (floor, floor));
+                // By leading bits, an exponent lies between the lowest bit and the top.
+                let leading = adder.grid.iter().any(|rule| rule.exponent == Exponent::Leading);
+                let leading = leading.then_some((sum.low, sum.top));
+                let scaled = self.id.block_scale().filter(|_| adder.scale == Scale::Sum);
+                let exponents = match scaled {
+                    Some(scale) => {
+                        let (low, high) = Facts::of(scale.format, false).exponents;
+                        (2 * low, 2 * high)
+                    }
+                    None => own
+                        .chain(floors)
+                        .chain(leading)
+                        .reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)))
+                        .unwrap_or((0, 0)),
+                };
+                Facts {
+                    class: Class::Sums,
+                    zero: false,
+                    low: sum.low,
+                    top: sum.top,
+                    exponents,
+                    significand_bits: exponents.1.saturating_sub(sum.low).max(0),
+                    normalised: false,
+                    whole: sum.whole,
+                    negative_zero: false,
+                    infinite,
+                    nan,
+                    nan_bits: NanBits::Any,
+                }
+            }
+            Output::Integer { format, .. } => {
+                let mut facts = Facts::of(format, false);
+                if let (Some((least, most)), Some(own)) = (facts.whole, sum.whole)
+                    && least <= own.0
+                    && own.1 <= most
+                {
+                    facts.whole = Some(own);
+                }
+                facts
+            }
+            Output::Float { format, fraction_bits, overflow, subnormals, rounding } => {
+                let mut facts = Facts::of(format, false);
+                let least = facts.exponents.0;
+                facts.low = sum.low.max(least - fraction_bits.cast_signed());
+                let overflows = sum.top > facts.exponents.1;
+                if overflows {
+                    // The largest finite value, of which the lowest bit may be set.
+                    facts.low = facts.low.min(facts.exponents.1 - fraction_bits.cast_signed());
+                }
+                facts.top = facts.top.min(sum.top + 1);
+                let exponents = (least.max(facts.low), facts.exponents.1.min(facts.top));
+                facts.exponents = (exponents.0.min(exponents.1), exponents.1);
+                facts.normalised = facts.low >= least || subnormals != Subnormals::Keep;
+                facts.negative_zero &= adder.zero == ZeroSign::Ieee && may_be_negative_zero(adder, &sum, terms);
+                let ieee = facts.infinite;
+                facts.infinite =
+                    infinite || ieee && overflows && matches!(overflow, Overflow::Infinity | Overflow::Ieee);
+                let becomes_nan = overflows && format.nan().is_some() && (!ieee || overflow == Overflow::Nan);
+                let _ = rounding;
+                facts.nan = Causes { value: nan.any() || becomes_nan, ..Causes::default() };
+                facts.nan_bits = if becomes_nan { NanBits::Any } else { self.nan_bits(node, terms, nan) };
+                // An infinity of a format that has none may read as NaN.
+                if infinite && !ieee {
+                    facts.nan_bits = NanBits::Any;
+                    facts.nan.value = true;
+                }
+                facts
+            }
+        }
+    }
+
+    /// Why a node's sum may be NaN.
+    pub(super) fn causes(&self, node: usize, terms: &[Facts]) -> Causes {
+        let adder = &self.nodes[node].adder;
+        let mut causes = terms.iter().fold(Causes::default(), |causes, term| causes.and(term.nan));
+        // Only of different signs do they cancel; one term alone has one.
+        causes.invalid |= terms.iter().filter(|term| term.infinite).count() > 1;
+        if let Some(scale) = self.id.block_scale().filter(|_| adder.scale == Scale::Sum) {
+            causes.value |= Facts::of(scale.format, false).nan.any();
+        }
+        causes
+    }
+
+    /// The bits of every NaN that a node with these causes gives.
+    fn nan_bits(&self, node: usize, terms: &[Facts], causes: Causes) -> NanBits {
+        [NanCause::Operand, NanCause::Value, NanCause::Invalid]
+            .into_iter()
+            .filter(|cause| causes.has(*cause))
+            .map(|cause| self.bits_by(node, terms, cause))
+            .fold(NanBits::Never, NanBits::and)
+    }
+
+    /// The bits of every NaN that a node gives by one cause.
+    pub(super) fn bits_by(&self, node: usize, terms: &[Facts], cause: NanCause) -> NanBits {
+        let adder = &self.nodes[node].adder;
+        let Output::Float { format, .. } = adder.output else { return NanBits::Any };
+        let ieee = |format: Format| format.infinity(false).is_some();
+        let fixed = |bits: u64| NanBits::Known(format, bits);
+        match cause {
+            NanCause::Invalid => fixed(adder.nan.invalid),
+            NanCause::Operand => match adder.nan.operand {
+                Some(bits) => fixed(bits),
+                // Formats without payloads give the NaN of invalid operations.
+                None if !ieee(format) || !ieee(self.id.a) && !ieee(self.id.b) => fixed(adder.nan.invalid),
+                None => NanBits::Any,
+            },
+            NanCause::Value => match adder.nan.value {
+                Some(bits) => fixed(bits),
+                None if !ieee(format) => fixed(adder.nan.invalid),
+                None if terms.iter().any(|term| term.class == Class::Sums) || adder.scale == Scale::Sum => NanBits::Any,
+                None => {
+                    let values = terms.iter().filter(|term| term.class == Class::Values);
+                    values.fold(NanBits::Never, |bits, term| {
+                        bits.and(match term.nan_bits {
+                            NanBits::Known(from, own) => fixed(quieted(from, own, format, adder.nan.invalid)),
+                            other => other,
+                        })
+                    })
+                }
+            },
+        }
+    }
+}
+
+/// A NaN in another format, as an adder hands it on.
+fn quieted(from: Format, bits: u64, to: Format, otherwise: u64) -> u64 {
+    let word = |bits: u64, width: u32| -> Vec<bool> { (0..width).map(|place| bits >> place & 1 == 1).collect() };
+    let candidate = super::super::number::Candidate { nan: true, format: from, bits: word(bits, from.bits()) };
+    super::super::adder::quieted(&mut super::super::logic::Values, &candidate, to)
+        .map_or(otherwise, |word| word.iter().enumerate().fold(0, |sum, (place, bit)| sum | u64::from(*bit) << place))
+}
+
+/// What is known of a rounded result, for every dot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Bounds {
+    /// A finite result is a whole number of 2^low.
+    pub low: i32,
+    /// A finite result is below 2^top in magnitude.
+    pub top: i32,
+    /// It may be −0.
+    pub negative_zero: bool,
+    /// It may be an infinity.
+    pub infinite: bool,
+    /// It may be NaN.
+    pub nan: bool,
+}
+
+impl Form<'_> {
+    /// What is known of the result of each addition; of unrounded ones and of integers, nothing.
+    pub(super) fn bounds(&self) -> Vec<Option<Bounds>> {
+        let known = |(node, facts): (&super::Node, Facts)| match node.adder.output {
+            Output::Float { .. } => Some(Bounds {
+                low: facts.low,
+                top: facts.top,
+                negative_zero: facts.negative_zero,
+                infinite: facts.infinite,
+                nan: facts.nan.any(),
+            }),
+            Output::Wide | Output::Integer { .. } => None,
+        };
+        self.nodes.iter().zip(self.facts()).map(known).collect()
+    }
+}
+
+/// Whether a result of IEEE's sign of zeros may be −0: every term is −0, it is rounded down, or it is rounded or flushed
+/// to zero from below.
+pub(super) fn may_be_negative_zero(adder: &Adder, sum: &Sum, terms: &[Facts]) -> bool {
+    let Output::Float { format, fraction_bits, rounding, subnormals, .. } = adder.output else { return false };
+    let least = Facts::of(format, false).exponents.0;
+    let underflows = sum.low < least - fraction_bits.cast_signed() || sum.low < least && subnormals != Subnormals::Keep;
+    underflows || rounding == mxprobe_api::Rounding::Down || terms.iter().all(|term| term.negative_zero)
+}
+
+/// The least and the greatest exponent of the lowest bit kept, if there is a grid.
+pub(super) fn units(adder: &Adder, terms: &[Facts]) -> Option<(i32, i32)> {
+    let mut found: Option<(i32, i32)> = None;
+    for rule in &adder.grid {
+        let of_class = |term: &&Facts| !term.zero && (rule.terms == Class::All || rule.terms == term.class);
+        let exponents = terms.iter().filter(of_class).map(|term| match rule.exponent {
+            Exponent::Operands => term.exponents,
+            Exponent::Leading => (term.low, term.top),
+        });
+        let floor = rule.exponent_floor.map(|floor| (floor, floor));
+        for (low, high) in exponents.chain(floor) {
+            let (low, high) = (low - rule.fraction_bits, high - rule.fraction_bits);
+            found = Some(found.map_or((low, high), |(least, most)| (least.min(low), most.max(high))));
+        }
+    }
+    found
+}
