@@ -129,6 +129,26 @@ fn curves_of_blocked_sums_are_named_so() {
 }
 
 #[test]
+fn no_error_that_growth_prints_is_above_its_bound() {
+    for (device, op) in [
+        ("sim:h100", "mma.m16n8k32.f32.e5m2.e5m2.f32"),
+        ("sim:h100", "wgmma.m64n8k32.f32.e5m2.e5m2.f32"),
+        ("sim:l40s", "mma.m16n8k32.f32.e4m3.e4m3.f32"),
+        ("sim:v100", "mma.m8n8k4.f32.f16.f16.f32"),
+    ] {
+        let head = ["gemm", "--device", device, "--op", op, "--words", "3", "--experiment", "growth"];
+        let said = say(&[&head[..], &["--exponents", "9,11", "--format", "json"]].concat()).ended(0);
+        let growth: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+        for curve in growth["curves"].as_array().unwrap() {
+            for point in curve["points"].as_array().unwrap() {
+                let [error, bound] = ["componentwise", "bound"].map(|name| point[name].as_f64().expect(name));
+                assert!(error <= bound, "{device} {op} {}: {point}", curve["name"]);
+            }
+        }
+    }
+}
+
+#[test]
 fn a_part_whose_mending_leaves_growth_is_not_the_only_cause() {
     for (device, cause) in [
         ("sim:a100", "the truncation at alignment and the rounding of results together"),
