@@ -238,7 +238,11 @@ fn experiment(arguments: &Gemm, screen: Screen, target: &Target, opened: &Opened
 
 /// The ways to multiply that this device has.
 fn variants(arguments: &Gemm, target: &Target) -> Result<Vec<Variant>, Failure> {
-    let block = arguments.block;
+    // Beside the sums in the unit there are blocks, added in f32 unless told otherwise.
+    let blocked = match accumulation(arguments) {
+        Accumulation::Unit => Accumulation::F32 { block: arguments.block },
+        blocked => blocked,
+    };
     let mut variants = Vec::new();
     let mut of_format = |format: Format, words: std::ops::RangeInclusive<usize>| {
         let ids = target.listed.operations.iter().map(|operation| &operation.id);
@@ -254,13 +258,13 @@ fn variants(arguments: &Gemm, target: &Target) -> Result<Vec<Variant>, Failure> 
         let best = ids.filter(fits).max_by_key(rank);
         let Some(id) = best else { return };
         for words in words {
-            let prefix = ["", "double-", "triple-"][words - 1];
-            let variant =
-                |name: String, accumulation| Variant { name, operation: Some(id.clone()), words, accumulation };
-            variants.push(variant(format!("{prefix}{format}"), Accumulation::Unit));
+            let variant = |accumulation| {
+                let (name, operation) = (curve_name(words, format, accumulation), Some(id.clone()));
+                Variant { name, operation, words, accumulation }
+            };
+            variants.push(variant(Accumulation::Unit));
             if words == 2 {
-                let blocked = Accumulation::F32 { block };
-                variants.push(variant(format!("{prefix}{format}, blocks of {block} added in f32"), blocked));
+                variants.push(variant(blocked));
             }
         }
     };
@@ -273,9 +277,9 @@ fn variants(arguments: &Gemm, target: &Target) -> Result<Vec<Variant>, Failure> 
             )));
         }
         for words in 1..=arguments.words.max(2) {
-            let name = format!("{}{}", ["", "double-", "triple-"].get(words - 1).unwrap_or(&"multi-"), id.a);
-            let operation = Some(id.clone());
-            variants.push(Variant { name, operation, words, accumulation: accumulation(arguments) });
+            let accumulation = accumulation(arguments);
+            let (name, operation) = (curve_name(words, id.a, accumulation), Some(id.clone()));
+            variants.push(Variant { name, operation, words, accumulation });
         }
     } else {
         of_format(Format::F16, 1..=2);
@@ -288,6 +292,21 @@ fn variants(arguments: &Gemm, target: &Target) -> Result<Vec<Variant>, Failure> 
     }
     variants.push(Variant { name: "f32".into(), operation: None, words: 1, accumulation: Accumulation::Unit });
     Ok(variants)
+}
+
+/// The name of a way to multiply: `double-f16, blocks of 256 added in f32`.
+fn curve_name(words: usize, format: Format, accumulation: Accumulation) -> String {
+    let prefix = match words {
+        1 => String::new(),
+        2 => "double-".to_owned(),
+        3 => "triple-".to_owned(),
+        more => format!("{more}-word-"),
+    };
+    match accumulation {
+        Accumulation::Unit => format!("{prefix}{format}"),
+        Accumulation::F32 { block } => format!("{prefix}{format}, blocks of {block} added in f32"),
+        Accumulation::F64 { block } => format!("{prefix}{format}, blocks of {block} added in f64"),
+    }
 }
 
 /// A table for each interval, a column for each curve.

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use mxprobe_api::{Elements, Error, Format, OperationId, Rounding};
-use mxprobe_sim::{Model, Output};
+use mxprobe_sim::{Evaluator, Model, Output, shipped};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
     Accumulation, Algorithm, Matrix, Method, Products, Rounded, Scaling, Split, Uniform, Unit,
+    bound::{Bound, Magnitudes},
     multiply::{fits, join},
     reference::{Errors, Reference},
     unit::Lengths,
@@ -120,7 +121,9 @@ pub struct Point {
     pub componentwise: f64,
     /// ‖Ĉ − C‖ / ‖C‖, Frobenius.
     pub normwise: f64,
-    /// The worst case by Table 2.1 of Fasi et al., SISC 2023, where it has one.
+    /// What `componentwise` is at the most, proved from the unit's model and the sizes of A and B (docs/gemm.md): the error of
+    /// the words, of every alignment and of every rounding at its worst. Missing if no model of the unit is shipped, or a sum may
+    /// overflow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bound: Option<f64>,
 }
@@ -136,6 +139,9 @@ pub struct Curve {
     /// What is changed in the unit's model, if anything: then this is no unit that exists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub what_if: Option<Cause>,
+    /// The model that bounds are proved from, of a device that is not a model itself: the shipped one of its fingerprint.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bound_model: Option<String>,
     /// Where elements are drawn from.
     pub interval: Interval,
     /// The errors, n ascending.
@@ -197,6 +203,14 @@ pub fn grow<'a>(
         for (variant, unit) in variants.iter().zip(&units) {
             unit.iter().try_for_each(|unit| fits(unit, &algorithm(variant)))?;
         }
+        let variant_of =
+            |at: usize| variants.get(at).or(blame.map(|(_, variant)| variant)).expect("a curve has a variant");
+        let mut bounds: Vec<Option<Bound>> = Vec::new();
+        for (at, (unit, curve)) in units.iter().zip(&mut curves).enumerate() {
+            let (bound, model) = bound(unit.as_ref(), variant_of(at)).unzip();
+            curve.bound_model = model.flatten();
+            bounds.push(bound);
+        }
         for &n in lengths {
             let (low, high) = interval.ends();
             let mut uniform = Uniform::new(seed);
@@ -204,9 +218,10 @@ pub fn grow<'a>(
             let b = uniform.matrix(n, M, low, high, true);
             let reference = Reference::new(&a, &b);
             let split = in_words(&a, &b, variants);
+            let mut magnitudes = Magnitudes::new(&a, &b);
             let lengths = Lengths { m: M, n: M, k: n };
             for (at, curve) in curves.iter_mut().enumerate() {
-                let variant = variants.get(at).or(blame.map(|(_, variant)| variant)).expect("a curve has a variant");
+                let variant = variant_of(at);
                 if curve.what_if.is_some() && n > LONGEST_WHAT_IF {
                     continue;
                 }
@@ -220,7 +235,11 @@ pub fn grow<'a>(
                     }
                     None => reference.errors(&single(&a, &b)),
                 };
-                curve.points.push(point(n, errors, bound(variant, n)));
+                curve.points.push(point(
+                    n,
+                    errors,
+                    bounds[at].as_ref().and_then(|bound| bound.componentwise(&mut magnitudes)),
+                ));
             }
             said(interval, n);
         }
@@ -234,7 +253,7 @@ pub fn grow<'a>(
 
 fn curve(variant: &Variant, what_if: Option<Cause>, interval: Interval) -> Curve {
     let operation = variant.operation.as_ref().map(ToString::to_string);
-    Curve { name: variant.name.clone(), operation, what_if, interval, points: Vec::new() }
+    Curve { name: variant.name.clone(), operation, what_if, bound_model: None, interval, points: Vec::new() }
 }
 
 /// A and B in words of every format that the variants use, as many as any of them uses.
@@ -264,33 +283,28 @@ pub(super) fn algorithm(variant: &Variant) -> Algorithm {
     }
 }
 
+/// The bound of a way to multiply, and whose arithmetic it is proved from: the unit's own model, the shipped one of a device of
+/// the same fingerprint, or IEEE 754 for the loop in f32.
+fn bound(unit: Option<&Unit<'_>>, variant: &Variant) -> Option<(Bound, Option<String>)> {
+    let of = |evaluator: &Evaluator| Bound::of(evaluator, variant.words, variant.accumulation);
+    match unit {
+        Some(Unit::Model(evaluator, _)) => Some((of(evaluator)?, None)),
+        Some(Unit::Device(device, operation)) => {
+            let model = shipped().iter().find(|model| model.fingerprint == device.info().fingerprint)?;
+            let evaluator = Evaluator::new(model, &operation.id).ok()?;
+            Some((of(&evaluator)?, Some(model.name.clone())))
+        }
+        None => Some((Bound::single(), None)),
+    }
+}
+
 fn point(n: usize, errors: Errors, bound: Option<f64>) -> Point {
     Point { n: n as u64, componentwise: errors.componentwise, normwise: errors.normwise, bound }
 }
 
-/// The dominant terms of Table 2.1: (p + 1)·u^p of the words, and n·2^−24 of the sums.
-fn bound(variant: &Variant, n: usize) -> Option<f64> {
-    let sums = n as f64 * f64::from(-24).exp2();
-    let Some(id) = &variant.operation else { return Some(sums) };
-    if id.d != Format::F32 || variant.accumulation != Accumulation::Unit {
-        return None;
-    }
-    let bits = if id.a == Format::TF32 { 10 } else { id.a.fraction_bits() };
-    let words = i32::try_from(variant.words).ok()?;
-    let unit_roundoff = f64::from(-(i32::try_from(bits).ok()? + 1)).exp2();
-    // Where the words hold all of f32's 24 bits their term is not there.
-    let split = if (bits + 1) * u32::try_from(variant.words).ok()? >= 22 && variant.words > 1 && bits > 8 || words >= 3
-    {
-        0.0
-    } else {
-        f64::from(words + 1) * unit_roundoff.powi(words)
-    };
-    Some(split + sums)
-}
-
 /// A·B of f32 values in f32: every product and every sum rounded to nearest, k ascending.
 #[expect(clippy::cast_possible_truncation, reason = "the values are f32's")]
-fn single(a: &Matrix, b: &Matrix) -> Elements {
+pub(super) fn single(a: &Matrix, b: &Matrix) -> Elements {
     let columns: Vec<Vec<f32>> = (0..b.columns)
         .map(|column| (0..b.rows).map(|row| b.values[row * b.columns + column] as f32).collect())
         .collect();
@@ -343,3 +357,57 @@ fn name_the_cause(curves: &[Curve], name: &str) -> String {
 
 /// Errors that differ by less are of one growth: two means of rounding errors that are drawn at random.
 const ENDED: f64 = 3.0;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mxprobe_api::{Device, DeviceInfo, Operation, OperationSet, TileBatch};
+    use mxprobe_sim::{ModelDevice, load};
+
+    /// A device with the fingerprint of a unit.
+    struct Hardware {
+        computes: ModelDevice,
+        info: DeviceInfo,
+    }
+
+    impl Device for Hardware {
+        fn info(&self) -> &DeviceInfo {
+            &self.info
+        }
+
+        fn operations(&self) -> &OperationSet {
+            self.computes.operations()
+        }
+
+        fn execute(&self, operation: &Operation, batch: &TileBatch) -> Result<Elements, Error> {
+            self.computes.execute(operation, batch)
+        }
+    }
+
+    /// The model and the bound of each curve at n = 64.
+    fn bounds<'a>(
+        variant: &Variant,
+        unit: &dyn Fn(&OperationId) -> Result<Unit<'a>, Error>,
+    ) -> Vec<(Option<String>, Option<f64>)> {
+        let growth = grow(&[64], std::slice::from_ref(variant), 1, unit, None, &mut |_, _| ()).unwrap();
+        growth.curves.into_iter().map(|curve| (curve.bound_model, curve.points[0].bound)).collect()
+    }
+
+    #[test]
+    fn a_device_has_the_bound_of_the_shipped_model_of_its_fingerprint_and_the_curve_says_so() {
+        let model = load("a100").unwrap();
+        let id: OperationId = "mma.m16n8k16.f32.f16.f16.f32".parse().unwrap();
+        let variant =
+            Variant { name: "f16".into(), operation: Some(id.clone()), words: 1, accumulation: Accumulation::Unit };
+        let computes = ModelDevice::new(model.clone());
+        let info = DeviceInfo { fingerprint: "sm_80".into(), ..computes.info().clone() };
+        let device = Hardware { computes, info };
+        let operation = device.operations().get(&id).unwrap();
+        let of_model = bounds(&variant, &|id| Unit::model(&model, id));
+        let of_device = bounds(&variant, &|_| Ok(Unit::device(&device, operation)));
+        for (model, device) in of_model.iter().zip(&of_device) {
+            assert!(model.0.is_none() && device.0.as_deref() == Some("a100"), "{device:?}");
+            assert!(model.1.is_some() && model.1 == device.1, "{model:?} {device:?}");
+        }
+    }
+}

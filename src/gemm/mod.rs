@@ -4,6 +4,9 @@
 //! *words* of the operation's format ([`words`]), and the products of words are joined as an [`Algorithm`] says. Nothing
 //! is rounded anywhere but where the algorithm says so: every step is in [`Algorithm`]'s documentation.
 
+mod bound;
+mod decode;
+mod grid;
 mod growth;
 mod multiply;
 mod plot;
@@ -63,8 +66,15 @@ impl Matrix {
     /// The values of bits.
     #[must_use]
     pub fn of(rows: usize, columns: usize, bits: &Elements) -> Self {
-        let format = bits.format();
-        Self { rows, columns, values: bits.iter().map(|bits| value(format, bits)).collect() }
+        let mut values = Vec::new();
+        decode::decode(bits.format(), bits.bytes(), &mut values);
+        Self { rows, columns, values }
+    }
+
+    /// Appends the values of elements, each in the fewest whole bytes that hold its format, little-endian. Bits above the format's
+    /// width are not read; a last part of an element is left out.
+    pub fn decode(format: Format, bytes: &[u8], into: &mut Vec<f64>) {
+        decode::decode(format, bytes, into);
     }
 
     /// The bits of values that a format holds exactly.

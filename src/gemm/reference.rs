@@ -1,6 +1,9 @@
 //! The exact product, nearly, and how far from it a computed one is.
 
+use std::ops::Range;
+
 use mxprobe_api::Elements;
+use mxprobe_sim::{Vectorised, vectorised};
 
 use super::Matrix;
 
@@ -24,39 +27,48 @@ impl Reference {
     /// A·B by compensated dot products (Ogita, Rump and Oishi, SISC 2005, Dot2): as if in twice f64's precision and
     /// rounded once; and |A|·|B| in f64.
     pub(super) fn new(a: &Matrix, b: &Matrix) -> Self {
-        let rows: Vec<&[f64]> = (0..a.rows).map(|row| &a.values[row * a.columns..][..a.columns]).collect();
-        let blocks: Vec<Vec<[f64; LANES]>> = (0..b.columns).step_by(LANES).map(|first| block(b, first)).collect();
         let narrow = [a, b].into_iter().flat_map(|matrix| &matrix.values).all(|value| is_single(*value));
-        let threads = super::threads();
-        let per_thread = rows.len().div_ceil(threads).max(1);
-        let mut dots: Vec<(f64, f64)> = Vec::with_capacity(rows.len() * b.columns);
+        let across = b.columns.div_ceil(LANES);
+        // Bands of rows; and panels of columns too where there are few rows.
+        let threads = super::threads().min(1 + a.rows * b.columns * a.columns / PRODUCTS_PER_THREAD);
+        let down = threads.min(a.rows.div_ceil(ROWS)).max(1);
+        let per_band = a.rows.div_ceil(down).next_multiple_of(ROWS).max(1);
+        let per_part = across.div_ceil(threads.div_ceil(down)).max(1);
+        let mut product = vec![0.0; a.rows * b.columns];
+        let mut magnitudes = product.clone();
         std::thread::scope(|scope| {
-            let parts: Vec<_> = rows
-                .chunks(per_thread)
-                .map(|rows| {
-                    let blocks = &blocks;
-                    scope.spawn(move || {
-                        let mut dots = vec![(0.0, 0.0); rows.len() * b.columns];
-                        for (at, block) in blocks.iter().enumerate() {
-                            let first = at * LANES;
-                            for (row, dots) in rows.iter().zip(dots.chunks_mut(b.columns)) {
-                                let found = if narrow {
-                                    dot2(row, block, exact_product)
-                                } else {
-                                    dot2(row, block, two_product)
-                                };
-                                dots[first..].iter_mut().zip(found).for_each(|(to, dot)| *to = dot);
-                            }
-                        }
-                        dots
-                    })
-                })
-                .collect();
+            let mut parts = Vec::new();
+            for first_row in (0..a.rows).step_by(per_band) {
+                for first_panel in (0..across).step_by(per_part) {
+                    let rows = first_row..(first_row + per_band).min(a.rows);
+                    let panels = first_panel..(first_panel + per_part).min(across);
+                    let work = move || {
+                        let (rows_of, panels_of) = (rows.clone(), panels.clone());
+                        let found = if narrow {
+                            vectorised(Dots::<'_, true> { a, b, rows: rows_of, panels: panels_of })
+                        } else {
+                            vectorised(Dots::<'_, false> { a, b, rows: rows_of, panels: panels_of })
+                        };
+                        (rows, panels, found)
+                    };
+                    parts.push(scope.spawn(work));
+                }
+            }
             for part in parts {
-                dots.extend(part.join().expect("sums do not panic"));
+                let (rows, panels, found) = part.join().expect("sums do not panic");
+                let mut found = found.into_iter();
+                for panel in panels {
+                    let first = panel * LANES;
+                    let count = LANES.min(b.columns - first);
+                    for row in rows.clone() {
+                        let dots = found.next().expect("dots of every row and panel");
+                        let at = row * b.columns + first;
+                        product[at..at + count].copy_from_slice(&dots.products()[..count]);
+                        magnitudes[at..at + count].copy_from_slice(&dots.magnitudes[..count]);
+                    }
+                }
             }
         });
-        let (product, magnitudes) = dots.into_iter().unzip();
         Self { product, magnitudes }
     }
 
@@ -83,35 +95,98 @@ pub fn errors(a: &Matrix, b: &Matrix, computed: &Elements) -> Errors {
 }
 
 /// Columns whose dots are computed side by side, each by itself: one alone would wait for each of its own sums.
-const LANES: usize = 8;
+const LANES: usize = 16;
 
-/// Columns of a matrix from `first` on; those beyond the last are +0.
-fn block(b: &Matrix, first: usize) -> Vec<[f64; LANES]> {
-    let count = LANES.min(b.columns - first);
-    let line = |row: usize| {
-        let mut lanes = [0.0; LANES];
-        lanes[..count].copy_from_slice(&b.values[row * b.columns + first..][..count]);
-        lanes
-    };
-    (0..b.rows).map(line).collect()
+/// Rows likewise.
+const ROWS: usize = 2;
+
+/// Products of k that are computed for every row before the next ones: their part of B stays in the first cache.
+const AT_ONCE: usize = 128;
+
+/// A thread costs as much as some hundred thousand products.
+const PRODUCTS_PER_THREAD: usize = 400_000;
+
+/// Dots of one row and a panel of columns.
+#[derive(Clone, Copy)]
+struct Lanes {
+    sums: [f64; LANES],
+    /// What rounding took of the sums and of the products.
+    lows: [f64; LANES],
+    /// Σ |x·y|.
+    magnitudes: [f64; LANES],
 }
 
-/// Σ x·y, compensated, and Σ |x·y|, of each column.
-#[inline]
-fn dot2(x: &[f64], block: &[[f64; LANES]], product_of: impl Fn(f64, f64) -> (f64, f64)) -> [(f64, f64); LANES] {
-    let (mut sums, mut lows, mut magnitudes) = ([0f64; LANES], [0f64; LANES], [0f64; LANES]);
-    for (x, y) in x.iter().zip(block) {
+impl Lanes {
+    const ZERO: Self = Self { sums: [0.0; LANES], lows: [0.0; LANES], magnitudes: [0.0; LANES] };
+
+    fn products(&self) -> [f64; LANES] {
+        std::array::from_fn(|lane| self.sums[lane] + self.lows[lane])
+    }
+
+    /// Adds x·y of each lane, compensated.
+    #[inline(always)]
+    fn add<const NARROW: bool>(&mut self, x: f64, y: &[f64; LANES]) {
         for lane in 0..LANES {
-            let (product, product_low) = product_of(*x, y[lane]);
-            let sum = sums[lane];
+            let (product, product_low) = if NARROW { (x * y[lane], 0.0) } else { two_product(x, y[lane]) };
+            let sum = self.sums[lane];
             let next = sum + product;
             let back = next - sum;
-            lows[lane] += (sum - (next - back)) + (product - back) + product_low;
-            sums[lane] = next;
-            magnitudes[lane] += product.abs();
+            self.lows[lane] += (sum - (next - back)) + (product - back) + product_low;
+            self.sums[lane] = next;
+            self.magnitudes[lane] += product.abs();
         }
     }
-    std::array::from_fn(|lane| (sums[lane] + lows[lane], magnitudes[lane]))
+}
+
+/// Rows of A by panels of columns of B; products that f64 holds, if `NARROW`. It gives the dots of a panel, row after row, then
+/// those of the next.
+struct Dots<'a, const NARROW: bool> {
+    a: &'a Matrix,
+    b: &'a Matrix,
+    rows: Range<usize>,
+    panels: Range<usize>,
+}
+
+impl<const NARROW: bool> Vectorised for Dots<'_, NARROW> {
+    type Output = Vec<Lanes>;
+
+    #[inline(always)]
+    fn run(self) -> Vec<Lanes> {
+        let Self { a, b, rows, panels } = self;
+        let mut found = vec![Lanes::ZERO; rows.len() * panels.len()];
+        let mut part = [[0.0; LANES]; AT_ONCE];
+        for (panel, found) in panels.zip(found.chunks_mut(rows.len().max(1))) {
+            let first = panel * LANES;
+            let count = LANES.min(b.columns - first);
+            for from in (0..b.rows).step_by(AT_ONCE) {
+                let length = AT_ONCE.min(b.rows - from);
+                for (line, row) in part[..length].iter_mut().zip(from..) {
+                    line[..count].copy_from_slice(&b.values[row * b.columns + first..][..count]);
+                }
+                let mut row = rows.start;
+                for lanes in found.chunks_mut(ROWS) {
+                    let x = |row: usize| &a.values[row * a.columns + from..][..length];
+                    if let [one, other] = lanes {
+                        // By value, so that they stay in registers.
+                        let (mut first, mut second) = (*one, *other);
+                        for ((x, z), y) in x(row).iter().zip(x(row + 1)).zip(&part) {
+                            first.add::<NARROW>(*x, y);
+                            second.add::<NARROW>(*z, y);
+                        }
+                        (*one, *other) = (first, second);
+                    } else {
+                        for lanes in lanes {
+                            let mut sums = *lanes;
+                            x(row).iter().zip(&part).for_each(|(x, y)| sums.add::<NARROW>(*x, y));
+                            *lanes = sums;
+                        }
+                    }
+                    row += ROWS;
+                }
+            }
+        }
+        found
+    }
 }
 
 /// Whether f32 holds a value.
@@ -120,12 +195,8 @@ fn is_single(value: f64) -> bool {
     f64::from(value as f32) == value
 }
 
-/// The product of two f32 values, which f64 holds.
-fn exact_product(x: f64, y: f64) -> (f64, f64) {
-    (x * y, 0.0)
-}
-
 /// x·y and its rounding error, exactly but for underflow (Dekker; Veltkamp's splitting).
+#[inline(always)]
 fn two_product(x: f64, y: f64) -> (f64, f64) {
     const SPLITTER: f64 = 134_217_729.0; // 2^27 + 1
     let halves = |value: f64| {
@@ -146,8 +217,8 @@ mod tests {
     #[test]
     fn cancellation_does_not_hide_what_is_left() {
         let ones = Matrix::new(3, 1, vec![1.0; 3]).unwrap();
-        let found = dot2(&[1e16, 1.0, -1e16], &block(&ones, 0), two_product);
-        assert_eq!(found[..2], [(1.0, 2e16), (0.0, 0.0)]);
+        let found = Reference::new(&Matrix::new(1, 3, vec![1e16, 1.0, -1e16]).unwrap(), &ones);
+        assert_eq!((found.product, found.magnitudes), (vec![1.0], vec![2e16]));
         let (product, low) = two_product(1.0 + f64::EPSILON, 1.0 + f64::EPSILON);
         assert_eq!((product, low), (1.0 + 2.0 * f64::EPSILON, f64::EPSILON * f64::EPSILON));
     }
@@ -155,7 +226,7 @@ mod tests {
     #[test]
     fn every_row_meets_every_column_whatever_their_number() {
         let values = |count: usize| (0..count).map(|at| f64::from(u32::try_from(at * 7 % 13).unwrap()) - 6.0).collect();
-        for (m, n, k) in [(1, 1, 1), (3, 19, 5), (16, 8, 4), (2, 7, 0)] {
+        for (m, n, k) in [(1, 1, 1), (3, 19, 5), (16, 8, 4), (2, 7, 0), (1, 70, 300), (33, 33, 257)] {
             let (a, b) = (Matrix::new(m, k, values(m * k)).unwrap(), Matrix::new(k, n, values(k * n)).unwrap());
             let reference = Reference::new(&a, &b);
             for at in 0..m * n {

@@ -20,9 +20,11 @@ pub fn value(format: Format, bits: u64) -> f64 {
 }
 
 /// The bits of a NaN: what [`value`] took from them. The format's own NaN where the upper bits of the fraction are none, or the
-/// format has no such NaNs.
+/// format has no such NaNs; the largest value of a floating format without NaN (PTX ISA, `cvt`: e2m1, e2m3 and e3m2); 0 of an
+/// integer format.
 pub(super) fn nan_bits(format: Format, nan: f64) -> u64 {
-    let own = format.from_f64(f64::NAN);
+    let without = if format.is_integer() { 0 } else { format.largest(false) };
+    let own = format.nan().unwrap_or(without);
     let Some((sign_bit, fraction_bits)) = fields(format) else { return own };
     let bits = nan.to_bits();
     let fraction = (bits & F64_FRACTION) >> (F64_FRACTION_BITS - fraction_bits);

@@ -1,8 +1,8 @@
 //! Matrices as sums of words of a narrow format.
 
-use mxprobe_api::{Elements, Format, Overflow, Rounding, Subnormals};
+use mxprobe_api::{Elements, Format, Overflow, Rounding, Specials, Subnormals};
 
-use super::{Matrix, values::nan_bits};
+use super::{Matrix, grid::Grid, values::nan_bits};
 
 /// How values become words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,8 +41,9 @@ pub struct Rounded {
 ///
 /// X is the matrix, its lines (rows if `by_rows`, else columns) scaled as [`Split::scaling`] says. Differences are those of
 /// f64, which are exact here: what is left of a value after words of fewer bits were taken off has no more bits than the
-/// value. Results beyond the format's range are its infinity, or its largest value where it has none; subnormals are kept.
-/// A NaN keeps its sign and what fits of its fraction in the first word, and the others are +0.
+/// value. Results beyond the format's range are its infinity, and the other words +0; or its largest value where it has none
+/// (of an infinity, NaN in FNUZ formats). Subnormals are kept. A NaN keeps its sign and what fits of its fraction in the
+/// first word, and the others are +0; where the format has none, each word is its largest value.
 #[must_use]
 pub fn words(matrix: &Matrix, format: Format, split: &Split, by_rows: bool) -> Rounded {
     let line = |at: usize| if by_rows { at / matrix.columns.max(1) } else { at % matrix.columns.max(1) };
@@ -57,81 +58,91 @@ pub fn words(matrix: &Matrix, format: Format, split: &Split, by_rows: bool) -> R
             largest.into_iter().map(exponent).collect()
         }
     };
-    let threads = super::threads();
-    let per_thread = matrix.values.len().div_ceil(threads).max(1 << 12);
-    let parts: Vec<Part> = std::thread::scope(|scope| {
-        let parts: Vec<_> = matrix
-            .values
-            .chunks(per_thread)
-            .enumerate()
-            .map(|(part, values)| {
-                let (line, line_exponents) = (&line, &line_exponents);
-                let exponent = move |at: usize| -line_exponents[line(part * per_thread + at)];
-                scope.spawn(move || {
-                    let values = match split.scaling {
-                        Scaling::None => values.to_vec(),
-                        Scaling::Lines => {
-                            values.iter().enumerate().map(|(at, value)| scaled(*value, exponent(at))).collect()
-                        }
-                    };
-                    Part::of(values, format, split)
-                })
-            })
-            .collect();
-        parts.into_iter().map(|part| part.join().expect("rounding does not panic")).collect()
-    });
-    let word = |at: usize| {
-        let bytes: Vec<&[u8]> = parts.iter().map(|part| part.words[at].bytes()).collect();
-        Elements::from_bytes(format, bytes.concat()).expect("elements of this format")
-    };
-    Rounded {
-        words: (0..split.words).map(word).collect(),
-        inexact: (0..split.words).map(|at| parts.iter().map(|part| part.inexact[at]).sum()).collect(),
-        line_exponents,
-    }
-}
-
-/// Consecutive elements in words.
-struct Part {
-    words: Vec<Elements>,
-    inexact: Vec<usize>,
-}
-
-impl Part {
-    /// Of values whose lines are scaled already.
-    fn of(mut rest: Vec<f64>, format: Format, split: &Split) -> Self {
-        let mut part = Self { words: Vec::new(), inexact: Vec::new() };
-        for word in 0..split.words {
-            let lift = split.lift_bits * i32::try_from(word).expect("a few words");
-            let bytes = match format.storage_bytes() {
-                1 => next_word::<1>(&mut rest, format, split.rounding, lift),
-                2 => next_word::<2>(&mut rest, format, split.rounding, lift),
-                4 => next_word::<4>(&mut rest, format, split.rounding, lift),
-                _ => next_word::<8>(&mut rest, format, split.rounding, lift),
+    let size = format.storage_bytes();
+    let mut bytes: Vec<Vec<u8>> = (0..split.words).map(|_| vec![0; matrix.values.len() * size]).collect();
+    let mut inexact = vec![0; split.words];
+    let per_thread = matrix.values.len().div_ceil(super::threads()).max(ELEMENTS_PER_THREAD);
+    std::thread::scope(|scope| {
+        let mut rest: Vec<&mut [u8]> = bytes.iter_mut().map(Vec::as_mut_slice).collect();
+        let mut parts = Vec::new();
+        for (part, values) in matrix.values.chunks(per_thread).enumerate() {
+            // Of each word the bytes of these values.
+            let own: Vec<&mut [u8]> = rest
+                .iter_mut()
+                .map(|rest| rest.split_off_mut(..values.len() * size).expect("bytes of all values"))
+                .collect();
+            let (line, line_exponents) = (&line, &line_exponents);
+            let exponent = move |at: usize| match split.scaling {
+                Scaling::None => 0,
+                Scaling::Lines => -line_exponents[line(part * per_thread + at)],
             };
-            part.words.push(Elements::from_bytes(format, bytes).expect("elements of this format"));
-            part.inexact.push(rest.iter().filter(|value| **value != 0.0).count());
+            parts.push((values, own, exponent));
         }
-        part
-    }
+        let last = parts.pop();
+        let others: Vec<_> = parts
+            .into_iter()
+            .map(|(values, own, exponent)| scope.spawn(move || write_words(values, exponent, format, split, own)))
+            .collect();
+        let mut add = |counts: Vec<usize>| inexact.iter_mut().zip(counts).for_each(|(all, count)| *all += count);
+        if let Some((values, own, exponent)) = last {
+            add(write_words(values, exponent, format, split, own));
+        }
+        others.into_iter().for_each(|part| add(part.join().expect("rounding does not panic")));
+    });
+    let elements = |bytes| Elements::from_bytes(format, bytes).expect("elements of this format");
+    Rounded { words: bytes.into_iter().map(elements).collect(), inexact, line_exponents }
 }
 
-/// The next word of values of a format of `SIZE` bytes, stored 2^lift times as large, which is then taken off them.
-fn next_word<const SIZE: usize>(rest: &mut [f64], format: Format, rounding: Rounding, lift: i32) -> Vec<u8> {
-    let normal = Normal::of(format, rounding);
-    let mut bytes = vec![0; rest.len() * SIZE];
-    for (value, place) in rest.iter_mut().zip(bytes.as_chunks_mut::<SIZE>().0) {
-        let lifted = scaled(*value, lift);
-        let fast = normal.and_then(|normal| normal.round(lifted));
-        let (bits, rounded) = fast.unwrap_or_else(|| {
-            let bits = round(lifted, format, rounding);
-            (bits, format.to_f64(bits))
-        });
-        let taken = scaled(rounded, -lift);
-        *value = if taken.is_finite() { *value - taken } else { 0.0 };
-        place.copy_from_slice(&bits.to_le_bytes()[..SIZE]);
+/// A thread costs as much as rounding some ten thousand elements.
+const ELEMENTS_PER_THREAD: usize = 1 << 16;
+
+/// Elements that are split at once, so that what is left of them stays in the first cache.
+const AT_ONCE: usize = 1 << 10;
+
+/// Writes the words of consecutive elements, and counts those that the first words do not hold exactly.
+fn write_words(
+    values: &[f64],
+    exponent: impl Fn(usize) -> i32,
+    format: Format,
+    split: &Split,
+    mut into: Vec<&mut [u8]>,
+) -> Vec<usize> {
+    let size = format.storage_bytes();
+    let mut inexact = vec![0; split.words];
+    let mut rest = [0f64; AT_ONCE];
+    let lifts = (0..split.words).map(|word| split.lift_bits * i32::try_from(word).expect("a few words"));
+    let grids: Vec<(i32, Option<Grid>)> = lifts.map(|lift| (lift, Grid::of(format, split.rounding, lift))).collect();
+    for (chunk, values) in values.chunks(AT_ONCE).enumerate() {
+        let first = chunk * AT_ONCE;
+        let rest = &mut rest[..values.len()];
+        rest.copy_from_slice(values);
+        if split.scaling != Scaling::None {
+            rest.iter_mut().enumerate().for_each(|(at, value)| *value = scaled(*value, exponent(first + at)));
+        }
+        for ((into, inexact), (lift, grid)) in into.iter_mut().zip(&mut inexact).zip(&grids) {
+            let bytes = &mut into[first * size..][..values.len() * size];
+            let one = |value: f64| next_word(value, format, split.rounding, *lift);
+            *inexact += match grid {
+                Some(grid) => grid.round(rest, bytes, &one),
+                None => {
+                    for (value, place) in rest.iter_mut().zip(bytes.chunks_exact_mut(size)) {
+                        let (bits, left) = one(*value);
+                        place.copy_from_slice(&bits.to_le_bytes()[..size]);
+                        *value = left;
+                    }
+                    rest.iter().filter(|value| **value != 0.0).count()
+                }
+            };
+        }
     }
-    bytes
+    inexact
+}
+
+/// The bits of the next word of a value, stored 2^lift times as large, and what is left of the value.
+fn next_word(value: f64, format: Format, rounding: Rounding, lift: i32) -> (u64, f64) {
+    let bits = round(scaled(value, lift), format, rounding);
+    let taken = scaled(format.to_f64(bits), -lift);
+    (bits, if taken.is_finite() { value - taken } else { 0.0 })
 }
 
 /// Fraction bits of f64: a decoded significand counts units of 2^(exponent − 52).
@@ -171,60 +182,9 @@ fn power_of_two(exponent: i32) -> f64 {
     f64::from_bits(u64::try_from(exponent + 1023).expect("a normal exponent") << 52)
 }
 
-/// Rounds values whose results are zero or normal numbers, to nearest or toward zero, in a few steps: most are.
-#[derive(Clone, Copy)]
-struct Normal {
-    /// Fraction bits of f64 that the format does not have.
-    dropped: u32,
-    /// Exponents that f64's bits may have, biased.
-    exponents: (u64, u64),
-    /// What is taken off a biased exponent of f64.
-    bias: u64,
-    sign: u32,
-    to_nearest: bool,
-}
-
-impl Normal {
-    /// For f16 and bf16; `None` for others and for other directions.
-    fn of(format: Format, rounding: Rounding) -> Option<Self> {
-        let to_nearest = match rounding {
-            Rounding::NearestEven => true,
-            Rounding::TowardZero => false,
-            _ => return None,
-        };
-        let float = format.as_float().filter(|_| matches!(format, Format::F16 | Format::BF16))?;
-        let biased = |exponent: i32| u64::try_from(exponent + 1023).expect("f64 holds the format");
-        Some(Self {
-            dropped: 52 - float.fraction_bits,
-            // Of the largest exponent some round up to infinity.
-            exponents: (biased(float.min_exponent()), biased(float.max_exponent() - 1)),
-            bias: biased(-float.bias),
-            sign: format.bits() - 1,
-            to_nearest,
-        })
-    }
-
-    /// The bits and the value of the result.
-    fn round(self, value: f64) -> Option<(u64, f64)> {
-        let bits = value.to_bits();
-        let (sign, magnitude) = (bits >> 63, bits & (u64::MAX >> 1));
-        if magnitude == 0 {
-            return Some((sign << self.sign, value));
-        }
-        let exponent = magnitude >> 52;
-        if exponent < self.exponents.0 || exponent > self.exponents.1 {
-            return None;
-        }
-        let unit = 1u64 << self.dropped;
-        let up = if self.to_nearest { unit / 2 - 1 + (magnitude >> self.dropped & 1) } else { 0 };
-        let kept = (magnitude + up) >> self.dropped;
-        let rounded = f64::from_bits(sign << 63 | kept << self.dropped);
-        Some((sign << self.sign | (kept - (self.bias << (52 - self.dropped))), rounded))
-    }
-}
-
-/// The bits of a value rounded into a format.
-fn round(value: f64, format: Format, rounding: Rounding) -> u64 {
+/// The bits of a value rounded into a format: beyond its range, its infinity as IEEE 754 rounds, or its largest value where it
+/// has none, as PTX's `cvt` with `.satfinite`.
+pub(super) fn round(value: f64, format: Format, rounding: Rounding) -> u64 {
     match Format::F64.decode(value.to_bits()) {
         mxprobe_api::Decoded::Finite { negative, significand, exponent } => {
             let overflow = if format.infinity(false).is_some() { Overflow::Ieee } else { Overflow::Saturate };
@@ -232,8 +192,16 @@ fn round(value: f64, format: Format, rounding: Rounding) -> u64 {
             format.encode(negative, u128::from(significand), lowest, rounding, overflow, Subnormals::Keep).bits
         }
         mxprobe_api::Decoded::Nan { .. } => nan_bits(format, value),
-        _ => format.from_f64(value),
+        mxprobe_api::Decoded::Infinity { negative } => beyond(format, negative),
+        mxprobe_api::Decoded::Zero { .. } => format.from_f64(value),
     }
+}
+
+/// The bits of an infinity. FNUZ formats have a NaN for it, others without an infinity their largest value.
+fn beyond(format: Format, negative: bool) -> u64 {
+    let is_fnuz = format.as_float().is_some_and(|float| float.specials == Specials::NegativeZeroNan);
+    let nan = format.nan().filter(|_| is_fnuz);
+    format.infinity(negative).or(nan).unwrap_or_else(|| format.largest(negative))
 }
 
 #[cfg(test)]
@@ -280,41 +248,38 @@ mod tests {
     }
 
     #[test]
-    fn normal_numbers_are_rounded_as_all_are() {
-        let mut stream = crate::gemm::Uniform::new(7);
-        for format in [Format::F16, Format::BF16] {
-            for rounding in [Rounding::NearestEven, Rounding::TowardZero] {
-                let normal = Normal::of(format, rounding).unwrap();
-                let every = (0..1u64 << 16).filter(|bits| format.to_f64(*bits).is_finite());
-                // Each value of the format, the middle to the next one, and what lies beside both.
-                let mut taken = 0;
-                for value in every.map(|bits| format.to_f64(bits)) {
-                    let next = f64::from_bits(value.to_bits() + (1 << normal.dropped));
-                    let between = value + (next - value) * stream.next_value();
-                    for value in [value, value.next_up(), value.next_down(), value.midpoint(next), between] {
-                        if let Some((bits, rounded)) = normal.round(value) {
-                            let wanted = round(value, format, rounding);
-                            assert_eq!(bits, wanted, "{value:e} in {format}, {rounding:?}");
-                            assert_eq!(rounded.to_bits(), format.to_f64(wanted).to_bits(), "{value:e} in {format}");
-                            taken += 1;
-                        }
-                    }
-                }
-                assert!(taken > 250_000, "{taken} of {format}");
-            }
-        }
-        assert!(
-            Normal::of(Format::BF16, Rounding::Up).is_none()
-                && Normal::of(Format::E4M3, Rounding::NearestEven).is_none()
-        );
-    }
-
-    #[test]
     fn specials_stay_what_they_are() {
         let matrix = Matrix::new(1, 3, vec![f64::NAN, f64::INFINITY, -0.0]).unwrap();
         let split = words(&matrix, Format::BF16, &PLAIN, true);
         assert!(Format::BF16.to_f64(split.words[0].get(0)).is_nan());
         assert_eq!([split.words[0].get(1), split.words[0].get(2)], [0x7f80, 0x8000]);
         assert_eq!([split.words[1].get(0), split.words[1].get(1)], [0, 0]);
+    }
+
+    #[test]
+    fn beyond_the_range_of_a_format_without_infinity_is_its_largest_value_and_nan_is_nan_or_the_largest() {
+        let matrix = Matrix::new(1, 6, vec![1e9, -1e9, f64::INFINITY, f64::NEG_INFINITY, f64::NAN, -f64::NAN]).unwrap();
+        let one =
+            |format| words(&matrix, format, &Split { words: 1, ..PLAIN }, true).words[0].iter().collect::<Vec<_>>();
+        // PTX ISA, cvt: .satfinite; a NaN is +MAX_NORM where the format has none.
+        assert_eq!(one(Format::E2M1), [0x7, 0xf, 0x7, 0xf, 0x7, 0x7]);
+        assert_eq!(one(Format::E3M2), [0x1f, 0x3f, 0x1f, 0x3f, 0x1f, 0x1f]);
+        assert_eq!(one(Format::E2M3), [0x1f, 0x3f, 0x1f, 0x3f, 0x1f, 0x1f]);
+        assert_eq!(one(Format::E4M3), [0x7e, 0xfe, 0x7e, 0xfe, 0x7f, 0x7f]);
+        assert_eq!(one(Format::E4M3FNUZ), [0x7f, 0xff, 0x80, 0x80, 0x80, 0x80]);
+        assert_eq!(one(Format::E5M2FNUZ), [0x7f, 0xff, 0x80, 0x80, 0x80, 0x80]);
+        // IEEE 754's formats have an infinity and a NaN with a sign.
+        assert_eq!(one(Format::E5M2), [0x7c, 0xfc, 0x7c, 0xfc, 0x7e, 0xfe]);
+        assert_eq!(one(Format::F16), [0x7c00, 0xfc00, 0x7c00, 0xfc00, 0x7e00, 0xfe00]);
+        assert_eq!(one(Format::S8), [0x7f, 0x80, 0x7f, 0x80, 0, 0]);
+        assert_eq!(one(Format::U4), [0xf, 0, 0xf, 0, 0, 0]);
+    }
+
+    #[test]
+    fn what_lies_beyond_the_range_of_one_word_is_left_to_the_next() {
+        let matrix = Matrix::new(1, 2, vec![1000.0, f64::INFINITY]).unwrap();
+        let split = words(&matrix, Format::E4M3, &Split { words: 3, ..PLAIN }, true);
+        let values = |at: usize| [0, 1, 2].map(|word: usize| Format::E4M3.to_f64(split.words[word].get(at)));
+        assert_eq!((values(0), values(1)), ([448.0, 448.0, 104.0], [448.0; 3]));
     }
 }

@@ -89,7 +89,7 @@ pub(super) const TEXTS: &[Text] = &[
         name: "bfmmla",
         about: "Arm's BFMMLA: a 2×4 by 4×2 product of bf16 with sums in f32.",
         how: "Without FEAT_EBF16, or with FPCR.EBF = 0, sums round to odd and subnormals are flushed; .ebf is the mode \
-              with FPCR.EBF = 1.",
+              with FPCR.EBF = 1, which flushes subnormals only if FPCR.FZ is 1 too: .ebf.fz.",
         answers: &[],
         source: ARM,
     },

@@ -23,20 +23,45 @@ pub struct Bars {
 pub struct Bar {
     /// What it is of.
     pub label: String,
-    /// In units of the plot, zero or more.
-    pub length: f64,
-    /// The length is a lower bound.
-    pub at_least: bool,
+    /// How long it is.
+    pub length: Length,
     /// A mark across the bar, as a second length.
     pub mark: Option<f64>,
 }
 
+/// The length of a bar, in units of the plot, zero or more.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Length {
+    /// So long.
+    Of(f64),
+    /// Without end: drawn beyond the axis, with an arrow.
+    Endless {
+        /// It is known to be no shorter.
+        at_least: f64,
+    },
+}
+
+impl Length {
+    /// What the axis must reach for it.
+    fn known(self) -> f64 {
+        match self {
+            Self::Of(length) | Self::Endless { at_least: length } => length,
+        }
+    }
+}
+
 /// The share of the width that the axis has, in percent; the rest is for the number behind the longest bar.
 const AXIS: f64 = 64.0;
+/// Where a bar without end stops, in percent of the width, and its arrow begins.
+const BEYOND: f64 = 67.0;
+/// The arrow's length, in pixels.
+const ARROW: usize = 9;
 /// Height of a line of a label, of a bar with what is around it, and of the axis below all.
 const LINE: usize = 15;
 const BAR: usize = 22;
 const BELOW: usize = 38;
+/// Pixels between a bar and its number.
+const TEXT_GAP: usize = 7;
 /// Letters that a phone has room for.
 const LABEL: usize = 46;
 
@@ -44,7 +69,8 @@ impl Bars {
     /// A figure for a page, as wide as there is room: lengths are shares of the width, so that texts keep their size.
     #[must_use]
     pub fn figure(&self) -> String {
-        let longest = self.bars.iter().flat_map(|bar| [bar.length, bar.mark.unwrap_or(0.0)]).fold(0.0, f64::max);
+        let longest =
+            self.bars.iter().flat_map(|bar| [bar.length.known(), bar.mark.unwrap_or(0.0)]).fold(0.0, f64::max);
         let scale = Scale::FromZero { to: if longest > 0.0 { longest } else { 1.0 } };
         let labels: Vec<Vec<&str>> = self.bars.iter().map(|bar| lines(&bar.label)).collect();
         let bottom = labels.iter().map(|lines| lines.len() * LINE + BAR).sum::<usize>();
@@ -81,7 +107,10 @@ impl Bars {
 
     fn bar(&self, out: &mut String, bar: &Bar, scale: Scale, top: usize) {
         let percent = |length: f64| scale.at(length).unwrap_or(0.0) * AXIS;
-        let width = percent(bar.length);
+        let width = match bar.length {
+            Length::Of(length) => percent(length),
+            Length::Endless { .. } => BEYOND,
+        };
         let _ =
             writeln!(out, "<rect class=\"bar\" x=\"0\" y=\"{}\" width=\"{width:.2}%\" height=\"12\"></rect>", top + 3);
         if let Some(mark) = bar.mark {
@@ -92,9 +121,20 @@ impl Bars {
                 top + 1
             );
         }
-        let number = format!("{}{} {}", if bar.at_least { "≥ " } else { "" }, bar.length, self.unit);
-        let end = percent(bar.length.max(bar.mark.unwrap_or(0.0)));
-        let _ = writeln!(out, "<text x=\"{end:.2}%\" dx=\"7\" y=\"{}\">{}</text>", top + 13, harmless(&number));
+        let (number, end, gap) = match bar.length {
+            Length::Of(length) => {
+                (format!("{length} {}", self.unit), percent(length.max(bar.mark.unwrap_or(0.0))), TEXT_GAP)
+            }
+            Length::Endless { at_least } => {
+                let _ = writeln!(
+                    out,
+                    "<svg x=\"{BEYOND:.2}%\" y=\"{top}\" width=\"{ARROW}\" height=\"18\"><path class=\"bar\" \
+                     d=\"M0 0L{ARROW} 9L0 18z\"></path></svg>"
+                );
+                (format!("all (≥ {at_least})"), BEYOND, ARROW + TEXT_GAP)
+            }
+        };
+        let _ = writeln!(out, "<text x=\"{end:.2}%\" dx=\"{gap}\" y=\"{}\">{}</text>", top + 13, harmless(&number));
     }
 }
 
@@ -129,14 +169,28 @@ mod tests {
 
     #[test]
     fn a_bar_has_its_number_with_its_unit_and_the_axis_its_ticks() {
-        let bar = |length| Bar { label: "<x>".into(), length, at_least: length > 20.0, mark: Some(10.0) };
+        let bar = |length| Bar { label: "<x>".into(), length: Length::Of(length), mark: Some(10.0) };
         let bars = Bars { title: "a & b".into(), unit: "bits".into(), bars: vec![bar(12.0), bar(24.0)] };
         let figure = bars.figure();
-        for wanted in [">12 bits<", ">≥ 24 bits<", ">&lt;x&gt;<", ">a &amp; b<", "width=\"32.00%\"", ">20<", ">bits<"]
-        {
+        for wanted in [">12 bits<", ">24 bits<", ">&lt;x&gt;<", ">a &amp; b<", "width=\"32.00%\"", ">20<", ">bits<"] {
             assert!(figure.contains(wanted), "{wanted}: {figure}");
         }
         let empty = Bars { bars: vec![bar(0.0)], ..bars };
         assert!(!empty.figure().contains("NaN"), "{}", empty.figure());
+    }
+
+    #[test]
+    fn a_bar_without_end_reaches_beyond_every_other_and_has_an_arrow() {
+        let bar = |length| Bar { label: "x".into(), length, mark: None };
+        let all = vec![bar(Length::Of(25.0)), bar(Length::Endless { at_least: 23.0 })];
+        let figure = Bars { title: "t".into(), unit: "bits".into(), bars: all }.figure();
+        let widths: Vec<f64> = figure
+            .split("class=\"bar\" x=\"0\"")
+            .skip(1)
+            .map(|rest| rest.split("width=\"").nth(1).unwrap().split('%').next().unwrap().parse().unwrap())
+            .collect();
+        assert!(widths.len() == 2 && widths[1] > widths[0], "{widths:?}");
+        assert_eq!(figure.matches("<path class=\"bar\"").count(), 1, "{figure}");
+        assert!(figure.contains(">25 bits<") && figure.contains(">all (≥ 23)<"), "{figure}");
     }
 }

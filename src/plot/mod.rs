@@ -8,7 +8,7 @@ mod chart;
 mod scale;
 mod svg;
 
-pub use bars::{Bar, Bars};
+pub use bars::{Bar, Bars, Length};
 pub use chart::{Chart, Curve, Panel};
 pub use scale::Scale;
 

@@ -9,7 +9,7 @@ use super::{
     screen::{Style, hang},
     words,
 };
-use crate::plot::{Bar, Bars};
+use crate::plot::{Bar, Bars, Length};
 
 /// For a terminal or a pipe: the head, a table of rates, and what was not measured.
 pub(super) fn screen(reports: &[BenchReport], style: Style) -> String {
@@ -220,8 +220,7 @@ fn plot(report: &BenchReport) -> Option<Bars> {
         .into_iter()
         .map(|(found, rate)| Bar {
             label: found.id.to_string(),
-            length: digits(rate),
-            at_least: false,
+            length: Length::Of(digits(rate)),
             mark: found.peak.as_ref().map(|peak: &Peak| digits(peak.flop_per_s)),
         })
         .collect();

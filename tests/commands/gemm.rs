@@ -106,6 +106,49 @@ fn growth(device: &str, exponents: &str) -> serde_json::Value {
 }
 
 #[test]
+fn curves_of_blocked_sums_are_named_so() {
+    let names = |more: &[&str]| {
+        let head = ["gemm", "--device", "sim:a100", "--experiment", "growth", "--exponents", "9,9", "--format", "json"];
+        let growth: serde_json::Value = serde_json::from_str(&say(&[&head[..], more].concat()).ended(0).out).unwrap();
+        let curves = growth["curves"].as_array().unwrap().iter();
+        let mut names: Vec<String> = curves
+            .filter(|curve| curve["what_if"].is_null() && !curve["operation"].is_null())
+            .map(|curve| curve["name"].as_str().unwrap().to_owned())
+            .collect();
+        names.sort();
+        names.dedup();
+        names
+    };
+    let op = ["--op", "mma.m16n8k16.f32.f16.f16.f32"];
+    assert_eq!(names(&op), ["double-f16", "f16"]);
+    let f32_blocks = names(&[&op[..], &["--accumulate", "fabsum-f32", "--block", "64"]].concat());
+    assert_eq!(f32_blocks, ["double-f16, blocks of 64 added in f32", "f16, blocks of 64 added in f32"]);
+    let all = names(&["--accumulate", "fabsum-f64", "--block", "128"]);
+    assert!(all.contains(&"double-bf16, blocks of 128 added in f64".to_owned()), "{all:?}");
+    assert!(all.contains(&"double-bf16".to_owned()) && !all.iter().any(|name| name.ends_with("f32")), "{all:?}");
+}
+
+#[test]
+fn no_error_that_growth_prints_is_above_its_bound() {
+    for (device, op) in [
+        ("sim:h100", "mma.m16n8k32.f32.e5m2.e5m2.f32"),
+        ("sim:h100", "wgmma.m64n8k32.f32.e5m2.e5m2.f32"),
+        ("sim:l40s", "mma.m16n8k32.f32.e4m3.e4m3.f32"),
+        ("sim:v100", "mma.m8n8k4.f32.f16.f16.f32"),
+    ] {
+        let head = ["gemm", "--device", device, "--op", op, "--words", "3", "--experiment", "growth"];
+        let said = say(&[&head[..], &["--exponents", "9,11", "--format", "json"]].concat()).ended(0);
+        let growth: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+        for curve in growth["curves"].as_array().unwrap() {
+            for point in curve["points"].as_array().unwrap() {
+                let [error, bound] = ["componentwise", "bound"].map(|name| point[name].as_f64().expect(name));
+                assert!(error <= bound, "{device} {op} {}: {point}", curve["name"]);
+            }
+        }
+    }
+}
+
+#[test]
 fn a_part_whose_mending_leaves_growth_is_not_the_only_cause() {
     for (device, cause) in [
         ("sim:a100", "the truncation at alignment and the rounding of results together"),

@@ -66,11 +66,85 @@ impl Evaluator {
     /// As [`multiply`].
     pub fn multiply(&self, matrices: &Matrices<'_>, threads: usize) -> Result<Elements, Error> {
         matrices.check(self.id())?;
-        Ok(self.matrices(matrices, threads))
+        let window = self.window(matrices);
+        if matrices.k <= window {
+            return Ok(self.matrices(matrices, threads));
+        }
+        // A d is the next c: the same operations, whose packed operands stay in a cache.
+        let mut d = self.matrices(&matrices.part(0, window, self.id()).matrices(matrices.c), threads);
+        for first in (window..matrices.k).step_by(window) {
+            let part = matrices.part(first, window.min(matrices.k - first), self.id());
+            d = self.matrices(&part.matrices(&d), threads);
+        }
+        Ok(d)
+    }
+
+    /// How many k are packed at once: whole operations, and whole blocks of a scale.
+    fn window(&self, matrices: &Matrices<'_>) -> usize {
+        let id = self.id();
+        let step = id.shape.sizes().2;
+        let block = id.block_scale().map_or(1, |scale| scale.block);
+        // An operation that takes less than a block ends where the block does not.
+        if id.c != id.d || !step.is_multiple_of(block) {
+            return usize::MAX;
+        }
+        let lines = matrices.m.max(matrices.n).clamp(1, PACKED_ELEMENTS);
+        (PACKED_ELEMENTS / lines).clamp(SHORTEST_WINDOW, LONGEST_WINDOW).next_multiple_of(step)
     }
 }
 
+/// Elements of the larger matrix that are packed at once.
+const PACKED_ELEMENTS: usize = 1 << 21;
+
+/// Fewer k at once would cost more in starting threads and in handing D on than they save.
+const SHORTEST_WINDOW: usize = 1 << 12;
+
+/// So many k of a panel of B stay in the second cache.
+const LONGEST_WINDOW: usize = 1 << 13;
+
+/// Consecutive k of matrices.
+struct Part {
+    lengths: (usize, usize, usize),
+    a: Elements,
+    b: Elements,
+    scales: Option<(Elements, Elements)>,
+}
+
+impl Part {
+    fn matrices<'a>(&'a self, c: &'a Elements) -> Matrices<'a> {
+        let (m, n, k) = self.lengths;
+        let (scale_a, scale_b) = (self.scales.as_ref().map(|(a, _)| a), self.scales.as_ref().map(|(_, b)| b));
+        Matrices { m, n, k, a: &self.a, b: &self.b, c, scale_a, scale_b }
+    }
+}
+
+/// Columns `first` to `first + count` of a matrix of `columns`.
+fn columns(matrix: &Elements, columns: usize, first: usize, count: usize) -> Elements {
+    let size = matrix.format().storage_bytes();
+    let rows = matrix.bytes().chunks_exact(columns * size);
+    let mut bytes = Vec::with_capacity(rows.len() * count * size);
+    rows.for_each(|row| bytes.extend_from_slice(&row[first * size..(first + count) * size]));
+    Elements::from_bytes(matrix.format(), bytes).expect("elements of a matrix")
+}
+
+/// Rows `first` to `first + count` of a matrix of `columns`.
+fn rows(matrix: &Elements, columns: usize, first: usize, count: usize) -> Elements {
+    let line = columns * matrix.format().storage_bytes();
+    let bytes = matrix.bytes()[first * line..(first + count) * line].to_vec();
+    Elements::from_bytes(matrix.format(), bytes).expect("elements of a matrix")
+}
+
 impl Matrices<'_> {
+    /// `count` consecutive k, from the first of a block of scales on.
+    fn part(&self, first: usize, count: usize, id: &OperationId) -> Part {
+        let Self { m, n, k, .. } = *self;
+        let scales = id.block_scale().zip(self.scale_a).zip(self.scale_b).map(|((scale, of_a), of_b)| {
+            let (blocks, first, count) = (k.div_ceil(scale.block), first / scale.block, count.div_ceil(scale.block));
+            (columns(of_a, blocks, first, count), rows(of_b, n, first, count))
+        });
+        Part { lengths: (m, n, count), a: columns(self.a, k, first, count), b: rows(self.b, n, first, count), scales }
+    }
+
     fn check(&self, id: &OperationId) -> Result<(), Error> {
         let Self { m, n, k, a, b, c, scale_a, scale_b } = *self;
         let check = |name: &str, elements: &Elements, format: Format, rows: usize, columns: usize| {

@@ -20,7 +20,7 @@ mod tree;
 pub use compose::plan_of;
 pub use device::{ModelDevice, SimBackend};
 pub use exact::{Dot, evaluate};
-pub use fast::{Evaluator, Path, Sample};
+pub use fast::{Evaluator, Path, Sample, Vectorised, vectorised};
 pub use gemm::{Matrices, multiply};
 pub use library::{load, shipped};
 pub use model::{

@@ -435,6 +435,7 @@ const FAMILIES: [Family; 8] = [
             ("mi100", "mfma.m32n32k8.f32.f16.f16.f32"),
             ("mi100", "mfma.m32n32k4.f32.bf16.bf16.f32"),
             ("arm", "dot.m1n1k2.f32.bf16.bf16.f32.ebf"),
+            ("arm", "dot.m1n1k2.f32.bf16.bf16.f32.ebf.fz"),
         ],
     },
     Family {

@@ -322,6 +322,30 @@ fn arm_rounds_to_odd_unless_it_is_told_otherwise() {
 }
 
 #[test]
+fn arm_flushes_subnormals_under_ebf_where_fz_is_set() {
+    let (keeps, flushes) = ("dot.m1n1k2.f32.bf16.bf16.f32.ebf", "dot.m1n1k2.f32.bf16.bf16.f32.ebf.fz");
+    // QEMU 10.0.13, BFDOT with FPCR = 0x2000 and 0x1002000.
+    for (products, c, kept, flushed) in [
+        // A subnormal of A, of B and of C.
+        ("0001*7f00", "00000000", "3c800000", "00000000"),
+        ("7f00*8001", "00000000", "bc800000", "00000000"),
+        ("802c*d0ce 9ece*0a85", "807fffff", "110da000", "80000000"),
+        ("0080*c1d9 010e*0000", "003b0f9d", "82d54f06", "82d90000"),
+        // A sum of products just below 2^-126, which rounding alone would bring to it.
+        ("2000*2000 9980*1980", "00000000", "00800000", "00000000"),
+        // A NaN, whatever its payload, is the default NaN.
+        ("7f81*3f80", "00000000", "7fc00000", "7fc00000"),
+        ("3f80*3f80", "ffc12345", "7fc00000", "7fc00000"),
+    ] {
+        check(&[("arm", keeps, products, c, kept), ("arm", flushes, products, c, flushed)]);
+    }
+    let arm = load("arm").unwrap();
+    for adder in arm.adders.iter().filter(|adder| adder.name.starts_with("ebf")) {
+        assert_eq!(adder.provenance.of("nan").basis, mxprobe_sim::Basis::Specified, "{}", adder.name);
+    }
+}
+
+#[test]
 fn llvmpipe_rounds_every_product_and_adds_c_last() {
     let (f16, f32) = ("coopmat.m8n8k8.f16.f16.f16.f16", "coopmat.m8n8k8.f32.f16.f16.f32");
     check(&[

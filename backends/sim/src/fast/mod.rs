@@ -21,10 +21,11 @@ use mxprobe_api::{Elements, Error, OperationId, TileBatch};
 use crate::{
     exact::{self, Dot},
     gemm::Matrices,
-    model::{Adder, Model, Unit},
+    model::{Adder, Flush, Model, Unit},
     tree::Plan,
 };
 pub use sample::Sample;
+pub use simd::{Vectorised, vectorised};
 
 use chain::ChainPlan;
 use double::DoublePlan;
@@ -130,6 +131,24 @@ impl Evaluator {
     #[must_use]
     pub fn id(&self) -> &OperationId {
         &self.id
+    }
+
+    /// The adders of its model.
+    #[must_use]
+    pub fn adders(&self) -> &[Adder] {
+        &self.adders
+    }
+
+    /// The fused additions of one dot of the operation's k products.
+    #[must_use]
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// The operands whose subnormals it reads as zero.
+    #[must_use]
+    pub fn flush(&self) -> Flush {
+        self.unit.flush
     }
 
     /// The path that whole matrices take.

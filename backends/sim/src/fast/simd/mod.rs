@@ -13,8 +13,10 @@ mod integer;
 mod lanes;
 mod sums;
 mod tree;
+mod widest;
 
 pub(crate) use chain::{Chain, Join};
+pub use widest::{Vectorised, vectorised};
 
 use mxprobe_api::Rounding;
 

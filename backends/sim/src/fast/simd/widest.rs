@@ -1,0 +1,38 @@
+//! Plain code, compiled once more for the widest vectors of the processor.
+
+use super::{Path, fastest};
+
+/// Work that the compiler turns into vectors of whatever width it is compiled for.
+pub trait Vectorised {
+    /// What it gives.
+    type Output;
+
+    /// Does the work. It must be `#[inline(always)]`, like what it calls, to be compiled for the width.
+    fn run(self) -> Self::Output;
+}
+
+/// Does work with the widest vectors that this processor has. Operations are never fused or reordered: the results do not
+/// depend on the width.
+pub fn vectorised<W: Vectorised>(work: W) -> W::Output {
+    match fastest() {
+        // SAFETY: the processor has the instructions, as `fastest` found.
+        #[cfg(target_arch = "x86_64")]
+        Path::Avx512 => unsafe { with_avx512(work) },
+        // SAFETY: as above.
+        #[cfg(target_arch = "x86_64")]
+        Path::Avx2 => unsafe { with_avx2(work) },
+        _ => work.run(),
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
+fn with_avx512<W: Vectorised>(work: W) -> W::Output {
+    work.run()
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma")]
+fn with_avx2<W: Vectorised>(work: W) -> W::Output {
+    work.run()
+}

@@ -1,0 +1,287 @@
+//! Values rounded into a format many at a time: in f64's own arithmetic, which is exact here.
+
+use mxprobe_api::{Encoding, Format, Rounding, Specials};
+use mxprobe_sim::{Vectorised, vectorised};
+
+/// Values that are rounded at once, all of them in range or each by itself.
+const BLOCK: usize = 64;
+
+/// A format's finite values as multiples of a power of two in each binade.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Grid {
+    rounding: Rounding,
+    /// What values are multiplied by before, and divided by after.
+    up: f64,
+    down: f64,
+    /// The smallest normal value; 1 for integers.
+    smallest_normal: f64,
+    /// From a binade to 2^52 of its units: adding and subtracting that rounds to a whole number of them.
+    to_sum: f64,
+    /// From a binade to its unit.
+    to_unit: f64,
+    /// The range.
+    least: f64,
+    largest: f64,
+    is_integer: bool,
+    /// The code has no −0.
+    has_one_zero: bool,
+    fraction_bits: u32,
+    unread_bits: u32,
+    sign_bit: u32,
+    /// What is taken off the bits of a normal and of a subnormal value.
+    bias: u64,
+    mask: u64,
+}
+
+/// 2^exponent, a normal value.
+fn power_of_two(exponent: i32) -> f64 {
+    f64::from_bits(u64::from((exponent + 1023).cast_unsigned()) << 52)
+}
+
+impl Grid {
+    /// Of values that are stored 2^lift times as large; `None` for f64, for block scales and for rounding to odd.
+    pub(super) fn of(format: Format, rounding: Rounding, lift: i32) -> Option<Self> {
+        if rounding == Rounding::ToOdd || !(-1022..=1022).contains(&lift) {
+            return None;
+        }
+        let (up, down) = (power_of_two(lift), power_of_two(-lift));
+        let (least, largest) = (format.to_f64(format.largest(true)), format.to_f64(format.largest(false)));
+        let plain = Self {
+            rounding,
+            up,
+            down,
+            smallest_normal: 1.0,
+            to_sum: power_of_two(52),
+            to_unit: 1.0,
+            least,
+            largest,
+            is_integer: true,
+            has_one_zero: false,
+            fraction_bits: 0,
+            unread_bits: 0,
+            sign_bit: 0,
+            bias: 0,
+            mask: format.mask(),
+        };
+        let float = match format.encoding() {
+            Encoding::Integer { .. } => return Some(plain),
+            Encoding::Float(float) => float,
+        };
+        if float.fraction_bits > 50 || matches!(float.specials, Specials::UnsignedAllOnesNan | Specials::PowerOfTwo) {
+            return None;
+        }
+        Some(Self {
+            smallest_normal: power_of_two(float.min_exponent()),
+            to_sum: power_of_two(52 - float.fraction_bits.cast_signed()),
+            to_unit: power_of_two(-float.fraction_bits.cast_signed()),
+            is_integer: false,
+            has_one_zero: float.specials == Specials::NegativeZeroNan,
+            fraction_bits: float.fraction_bits,
+            unread_bits: float.unread_bits,
+            sign_bit: float.exponent_bits + float.fraction_bits,
+            bias: u64::from((1023 - float.bias).cast_unsigned()) << float.fraction_bits,
+            ..plain
+        })
+    }
+
+    /// Rounds values, takes the results off them, and writes the bits of the results, `SIZE` bytes each. Of those that are no
+    /// numbers, or whose results are out of range, `other` says the bits and the value. Gives how many values are left
+    /// with something.
+    pub(super) fn round(
+        self,
+        values: &mut [f64],
+        bytes: &mut [u8],
+        other: &(impl Fn(f64) -> (u64, f64) + ?Sized),
+    ) -> usize {
+        match (self.rounding == Rounding::NearestEven, self.is_integer) {
+            (true, false) => vectorised(Round::<'_, _, true, false> { grid: self, values, bytes, other }),
+            (true, true) => vectorised(Round::<'_, _, true, true> { grid: self, values, bytes, other }),
+            (false, false) => vectorised(Round::<'_, _, false, false> { grid: self, values, bytes, other }),
+            (false, true) => vectorised(Round::<'_, _, false, true> { grid: self, values, bytes, other }),
+        }
+    }
+
+    /// The bits of the result, what is left of the value, and whether the result is in range.
+    #[inline(always)]
+    fn one<const NEAREST: bool, const INTEGER: bool>(&self, value: f64) -> (u64, f64, bool) {
+        const SIGN: u64 = 1 << 63;
+        const EXPONENT: u64 = 0x7ff << 52;
+        let lifted = value * self.up;
+        let bits = lifted.to_bits();
+        let sign = bits & SIGN;
+        let magnitude = f64::from_bits(bits & !SIGN);
+        // The power of two at the beginning of the binade, or of the subnormals.
+        let binade = f64::from_bits(bits & EXPONENT).max(self.smallest_normal);
+        let binade = if INTEGER { 1.0 } else { binade };
+        let sum = binade * self.to_sum;
+        let mut rounded = (magnitude + sum) - sum;
+        if !NEAREST {
+            let unit = binade * self.to_unit;
+            let away = match self.rounding {
+                Rounding::Down => sign != 0,
+                Rounding::Up => sign == 0,
+                _ => false,
+            };
+            let too_large = if rounded > magnitude { unit } else { 0.0 };
+            let too_small = if rounded < magnitude { unit } else { 0.0 };
+            rounded = if away { rounded + too_small } else { rounded - too_large };
+        }
+        let signed = f64::from_bits(rounded.to_bits() | sign);
+        let code = if INTEGER {
+            // Below 2^51 the low bits of the sum are the number's, in two's complement.
+            (signed + 1.5 * self.to_sum).to_bits() & self.mask
+        } else {
+            let is_subnormal = rounded < self.smallest_normal;
+            // A subnormal beside the smallest normal value has its fraction.
+            let beside = if is_subnormal { rounded + self.smallest_normal } else { rounded };
+            let one = if is_subnormal { 1 << self.fraction_bits } else { 0 };
+            let field = (beside.to_bits() >> (52 - self.fraction_bits)).wrapping_sub(self.bias + one);
+            let has_sign = (sign != 0) & !(self.has_one_zero & (field == 0));
+            (field | u64::from(has_sign) << self.sign_bit) << self.unread_bits
+        };
+        (code, value - signed * self.down, (signed >= self.least) & (signed <= self.largest))
+    }
+}
+
+/// The work of [`Grid::round`].
+struct Round<'a, F: ?Sized, const NEAREST: bool, const INTEGER: bool> {
+    grid: Grid,
+    values: &'a mut [f64],
+    bytes: &'a mut [u8],
+    other: &'a F,
+}
+
+impl<F: Fn(f64) -> (u64, f64) + ?Sized, const NEAREST: bool, const INTEGER: bool> Vectorised
+    for Round<'_, F, NEAREST, INTEGER>
+{
+    type Output = usize;
+
+    #[inline(always)]
+    fn run(self) -> usize {
+        let Self { grid, values, bytes, other } = self;
+        let size = bytes.len() / values.len().max(1);
+        let mut inexact = 0;
+        let mut codes = [0u64; BLOCK];
+        let mut left = [0f64; BLOCK];
+        for (values, bytes) in values.chunks_mut(BLOCK).zip(bytes.chunks_mut(BLOCK * size)) {
+            let mut in_range = values.len() == BLOCK;
+            if let Ok(values) = <&mut [f64; BLOCK]>::try_from(&mut *values) {
+                for at in 0..BLOCK {
+                    let (code, rest, fits) = grid.one::<NEAREST, INTEGER>(values[at]);
+                    (codes[at], left[at]) = (code, rest);
+                    in_range &= fits;
+                }
+            }
+            if !in_range {
+                for (at, value) in values.iter().enumerate() {
+                    (codes[at], left[at]) = one_by_one::<F, NEAREST, INTEGER>(&grid, *value, other);
+                }
+            }
+            let left = &left[..values.len()];
+            values.copy_from_slice(left);
+            inexact += left.iter().map(|left| u64::from(*left != 0.0)).sum::<u64>();
+            store(&codes[..values.len()], bytes, size);
+        }
+        usize::try_from(inexact).expect("no more than values")
+    }
+}
+
+/// A value in a block of which some are out of range.
+#[inline(never)]
+fn one_by_one<F: Fn(f64) -> (u64, f64) + ?Sized, const NEAREST: bool, const INTEGER: bool>(
+    grid: &Grid,
+    value: f64,
+    other: &F,
+) -> (u64, f64) {
+    let (code, rest, fits) = grid.one::<NEAREST, INTEGER>(value);
+    if fits { (code, rest) } else { other(value) }
+}
+
+/// Bits as elements of so many bytes.
+#[inline(always)]
+#[expect(clippy::cast_possible_truncation, reason = "the bits of a format of this size")]
+fn store(codes: &[u64], bytes: &mut [u8], size: usize) {
+    match size {
+        1 => bytes.iter_mut().zip(codes).for_each(|(byte, code)| *byte = *code as u8),
+        2 => bytes
+            .as_chunks_mut()
+            .0
+            .iter_mut()
+            .zip(codes)
+            .for_each(|(place, code)| *place = (*code as u16).to_le_bytes()),
+        4 => bytes
+            .as_chunks_mut()
+            .0
+            .iter_mut()
+            .zip(codes)
+            .for_each(|(place, code)| *place = (*code as u32).to_le_bytes()),
+        _ => bytes.as_chunks_mut().0.iter_mut().zip(codes).for_each(|(place, code)| *place = code.to_le_bytes()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gemm::{Uniform, words};
+    use mxprobe_api::Elements;
+
+    /// Rounds values one by one, as [`Format::encode`] does.
+    fn wanted(values: &[f64], format: Format, rounding: Rounding) -> Vec<u64> {
+        values.iter().map(|value| words::round(*value, format, rounding)).collect()
+    }
+
+    fn rounded(values: &[f64], format: Format, rounding: Rounding) -> (Vec<u64>, usize) {
+        let grid = Grid::of(format, rounding, 0).unwrap();
+        let mut bytes = vec![0; values.len() * format.storage_bytes()];
+        let taken = std::cell::Cell::new(0);
+        let other = |value| {
+            taken.set(taken.get() + 1);
+            (words::round(value, format, rounding), 0.0)
+        };
+        grid.round(&mut values.to_vec(), &mut bytes, &other);
+        let elements = Elements::from_bytes(format, bytes).unwrap();
+        (elements.iter().collect(), taken.get())
+    }
+
+    #[test]
+    fn values_are_rounded_many_at_a_time_as_one_by_one() {
+        let mut stream = Uniform::new(7);
+        for format in Format::ALL {
+            for rounding in [Rounding::NearestEven, Rounding::TowardZero, Rounding::Down, Rounding::Up] {
+                let Some(grid) = Grid::of(format, rounding, 0) else { continue };
+                // Values of the format or near them, the middle to the next one, and what lies beside both.
+                let bits = format.bits().min(16);
+                let high = |code: u64| format.to_f64(code << (format.bits() - bits));
+                let every = (0..1u64 << bits).map(high).filter(|value| value.is_finite());
+                let ulp = |value: f64| (value.abs().max(grid.smallest_normal) * grid.to_unit).max(f64::MIN_POSITIVE);
+                let values: Vec<f64> = every
+                    .flat_map(|value| {
+                        let next = value + ulp(value);
+                        let between = value + (next - value) * stream.next_value();
+                        [value, value.next_up(), value.next_down(), value.midpoint(next), between]
+                    })
+                    .filter(|value| value.abs() <= grid.largest || *value == grid.least)
+                    .collect();
+                let (found, others) = rounded(&values, format, rounding);
+                for ((value, found), wanted) in values.iter().zip(&found).zip(wanted(&values, format, rounding)) {
+                    assert_eq!(*found, wanted, "{value:e} in {format}, {rounding:?}");
+                }
+                // No unsigned value is below zero; of others next to none is out of range.
+                assert!(grid.least == 0.0 || others < 8, "{others} of {} in {format}, {rounding:?}", values.len());
+            }
+        }
+        assert!(Grid::of(Format::F64, Rounding::NearestEven, 0).is_none());
+        assert!(Grid::of(Format::F16, Rounding::ToOdd, 0).is_none());
+        assert!(Grid::of(Format::UE8M0, Rounding::NearestEven, 0).is_none());
+    }
+
+    #[test]
+    fn what_is_out_of_range_is_handed_on_and_nothing_else_of_its_block() {
+        let mut values: Vec<f64> = (0..200u32).map(|at| f64::from(at) * 0.37).collect();
+        values[3] = f64::NAN;
+        values[70] = 1e6;
+        values[199] = f64::NEG_INFINITY;
+        let (found, others) = rounded(&values, Format::F16, Rounding::NearestEven);
+        assert_eq!((found, others), (wanted(&values, Format::F16, Rounding::NearestEven), 3));
+    }
+}
