@@ -1,5 +1,7 @@
 //! Whole matrices through a model.
 
+use std::ops::Range;
+
 use mxprobe_api::{Elements, Error, Format, OperationId};
 
 use crate::{fast::Evaluator, model::Model};
@@ -66,43 +68,83 @@ impl Evaluator {
     /// As [`multiply`].
     pub fn multiply(&self, matrices: &Matrices<'_>, threads: usize) -> Result<Elements, Error> {
         matrices.check(self.id())?;
-        let window = self.window(matrices);
-        if matrices.k <= window {
-            return Ok(self.matrices(matrices, threads));
+        match self.window(matrices) {
+            Some(window) => Ok(self.long(matrices, window, threads)),
+            None => Ok(self.matrices(matrices, threads)),
         }
-        // A d is the next c: the same operations, whose packed operands stay in a cache.
-        let mut d = self.matrices(&matrices.part(0, window, self.id()).matrices(matrices.c), threads);
-        for first in (window..matrices.k).step_by(window) {
-            let part = matrices.part(first, window.min(matrices.k - first), self.id());
-            d = self.matrices(&part.matrices(&d), threads);
-        }
-        Ok(d)
     }
 
-    /// How many k are packed at once: whole operations, and whole blocks of a scale.
-    fn window(&self, matrices: &Matrices<'_>) -> usize {
+    /// How many k are packed at once, where not all are: whole operations, and whole blocks of a scale.
+    fn window(&self, matrices: &Matrices<'_>) -> Option<usize> {
         let id = self.id();
         let step = id.shape.sizes().2;
         let block = id.block_scale().map_or(1, |scale| scale.block);
-        // An operation that takes less than a block ends where the block does not.
+        // An operation that takes a part of a block does not end where the block does.
         if id.c != id.d || !step.is_multiple_of(block) {
-            return usize::MAX;
+            return None;
         }
-        let lines = matrices.m.max(matrices.n).clamp(1, PACKED_ELEMENTS);
-        (PACKED_ELEMENTS / lines).clamp(SHORTEST_WINDOW, LONGEST_WINDOW).next_multiple_of(step)
+        let lines = matrices.m.max(matrices.n).max(1);
+        let window = (PACKED_ELEMENTS / lines).clamp(SHORTEST_WINDOW, LONGEST_WINDOW).next_multiple_of(step);
+        (matrices.k > LONG).then_some(window)
+    }
+
+    /// Parts of k one after another, each with the d of the last as its c: the same operations, whose packed operands stay in
+    /// a cache. Threads share D.
+    fn long(&self, matrices: &Matrices<'_>, window: usize, threads: usize) -> Elements {
+        let Matrices { m, n, k, c, .. } = *matrices;
+        let threads = threads.min((m * n).saturating_mul(k) / PRODUCTS_PER_THREAD).max(1);
+        // Columns first: rows share the packing of B.
+        let across = threads.min(n.div_ceil(COLUMNS));
+        let width = n.div_ceil(across.max(1)).next_multiple_of(COLUMNS).max(1);
+        let height = m.div_ceil(threads.div_ceil(across.max(1))).max(1);
+        let pieces = (0..m).step_by(height).flat_map(|row| (0..n).step_by(width).map(move |column| (row, column)));
+        let one = |(row, column): (usize, usize)| {
+            let (rows, columns) = (row..(row + height).min(m), column..(column + width).min(n));
+            let mut d = window_of(c, n, rows.clone(), columns.clone());
+            for first in (0..k).step_by(window) {
+                let part = matrices.part(rows.clone(), columns.clone(), first..(first + window).min(k), self.id());
+                d = self.matrices(&part.matrices(&d), 1);
+            }
+            (rows, columns, d)
+        };
+        let mut d = Elements::zeros(self.id().d, m * n);
+        let size = self.id().d.storage_bytes();
+        let mut put = |(rows, columns, piece): (Range<usize>, Range<usize>, Elements)| {
+            for (row, line) in rows.zip(piece.bytes().chunks_exact(columns.len() * size)) {
+                d.bytes_mut()[(row * n + columns.start) * size..][..line.len()].copy_from_slice(line);
+            }
+        };
+        if threads == 1 {
+            pieces.map(one).for_each(put);
+            return d;
+        }
+        std::thread::scope(|scope| {
+            let started: Vec<_> = pieces.map(|piece| scope.spawn(move || one(piece))).collect();
+            started.into_iter().for_each(|piece| put(piece.join().expect("evaluating does not panic")));
+        });
+        d
     }
 }
 
+/// A sum of so many products is packed as a whole.
+const LONG: usize = 1 << 12;
+
 /// Elements of the larger matrix that are packed at once.
-const PACKED_ELEMENTS: usize = 1 << 21;
+const PACKED_ELEMENTS: usize = 1 << 19;
 
-/// Fewer k at once would cost more in starting threads and in handing D on than they save.
-const SHORTEST_WINDOW: usize = 1 << 12;
+/// Fewer k at once would cost more in handing D on than they save.
+const SHORTEST_WINDOW: usize = 1 << 8;
 
-/// So many k of a panel of B stay in the second cache.
-const LONGEST_WINDOW: usize = 1 << 13;
+/// So many k of a panel of B stay in the second cache, and their memory with the allocator.
+const LONGEST_WINDOW: usize = 1 << 11;
 
-/// Consecutive k of matrices.
+/// Columns that one thread takes at the least.
+const COLUMNS: usize = 64;
+
+/// A thread costs as much as some hundred thousand products.
+const PRODUCTS_PER_THREAD: usize = 400_000;
+
+/// A part of matrices.
 struct Part {
     lengths: (usize, usize, usize),
     a: Elements,
@@ -118,31 +160,33 @@ impl Part {
     }
 }
 
-/// Columns `first` to `first + count` of a matrix of `columns`.
-fn columns(matrix: &Elements, columns: usize, first: usize, count: usize) -> Elements {
+/// A part of a matrix of `width` columns.
+fn window_of(matrix: &Elements, width: usize, rows: Range<usize>, columns: Range<usize>) -> Elements {
     let size = matrix.format().storage_bytes();
-    let rows = matrix.bytes().chunks_exact(columns * size);
-    let mut bytes = Vec::with_capacity(rows.len() * count * size);
-    rows.for_each(|row| bytes.extend_from_slice(&row[first * size..(first + count) * size]));
-    Elements::from_bytes(matrix.format(), bytes).expect("elements of a matrix")
-}
-
-/// Rows `first` to `first + count` of a matrix of `columns`.
-fn rows(matrix: &Elements, columns: usize, first: usize, count: usize) -> Elements {
-    let line = columns * matrix.format().storage_bytes();
-    let bytes = matrix.bytes()[first * line..(first + count) * line].to_vec();
+    let mut bytes = Vec::with_capacity(rows.len() * columns.len() * size);
+    if columns.len() == width {
+        bytes.extend_from_slice(&matrix.bytes()[rows.start * width * size..rows.end * width * size]);
+    } else {
+        for row in rows {
+            let line = &matrix.bytes()[row * width * size..][..width * size];
+            bytes.extend_from_slice(&line[columns.start * size..columns.end * size]);
+        }
+    }
     Elements::from_bytes(matrix.format(), bytes).expect("elements of a matrix")
 }
 
 impl Matrices<'_> {
-    /// `count` consecutive k, from the first of a block of scales on.
-    fn part(&self, first: usize, count: usize, id: &OperationId) -> Part {
-        let Self { m, n, k, .. } = *self;
+    /// Some rows and columns of D, and some k, from the first of a block of scales on.
+    fn part(&self, rows: Range<usize>, columns: Range<usize>, of_k: Range<usize>, id: &OperationId) -> Part {
+        let Self { n, k, .. } = *self;
         let scales = id.block_scale().zip(self.scale_a).zip(self.scale_b).map(|((scale, of_a), of_b)| {
-            let (blocks, first, count) = (k.div_ceil(scale.block), first / scale.block, count.div_ceil(scale.block));
-            (columns(of_a, blocks, first, count), rows(of_b, n, first, count))
+            let blocks = of_k.start / scale.block..of_k.end.div_ceil(scale.block);
+            let of_a = window_of(of_a, k.div_ceil(scale.block), rows.clone(), blocks.clone());
+            (of_a, window_of(of_b, n, blocks, columns.clone()))
         });
-        Part { lengths: (m, n, count), a: columns(self.a, k, first, count), b: rows(self.b, n, first, count), scales }
+        let lengths = (rows.len(), columns.len(), of_k.len());
+        let (a, b) = (window_of(self.a, k, rows, of_k.clone()), window_of(self.b, n, of_k, columns));
+        Part { lengths, a, b, scales }
     }
 
     fn check(&self, id: &OperationId) -> Result<(), Error> {

@@ -157,8 +157,7 @@ fn hold(lengths: &[usize], counts: &[usize], kinds: &[Kind], accumulations: &[Ac
 
 #[test]
 fn no_error_of_a_model_is_larger_than_its_bound() {
-    let found = hold(&[1, 2, 9, 33, 257], &[1, 2, 3, 4], &KINDS, &[Accumulation::Unit]);
-    println!("{:?}", KINDS.iter().zip(&found).collect::<Vec<_>>());
+    let found = hold(&[1, 33, 257], &[1, 2, 3], &KINDS, &[Accumulation::Unit]);
     let near = |kind: Kind| found[KINDS.iter().position(|other| *other == kind).unwrap()];
     // The bound is one that errors come near to.
     assert!(near(Kind::Remainders) > 0.5 && near(Kind::Below(25)) > 0.5, "{found:?}");
@@ -166,16 +165,15 @@ fn no_error_of_a_model_is_larger_than_its_bound() {
 
 #[test]
 fn no_error_of_blocks_is_larger_than_its_bound() {
-    hold(&[1, 48, 333], &[1, 2, 3], &[Kind::Positive, Kind::Anywhere, Kind::Below(22), Kind::Remainders], &BLOCKED);
+    hold(&[49, 333], &[1, 3], &[Kind::Positive, Kind::Anywhere, Kind::Below(22), Kind::Remainders], &BLOCKED);
 }
 
 #[test]
 #[ignore = "takes minutes: every model, format and number of words, sums of up to 2^13 products"]
 fn no_error_of_a_long_sum_is_larger_than_its_bound() {
-    let lengths = [511, 2049, 1 << 13];
-    let found = hold(&lengths, &[1, 2, 3, 4], &KINDS, &[Accumulation::Unit]);
+    let found = hold(&[2, 9, 2049, 1 << 13], &[1, 2, 3, 4], &KINDS, &[Accumulation::Unit]);
     println!("{:?}", KINDS.iter().zip(&found).collect::<Vec<_>>());
-    hold(&lengths, &[1, 2, 3], &KINDS, &BLOCKED);
+    hold(&[1, 1 << 13], &[1, 2, 3], &KINDS, &BLOCKED);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use super::{
     Path,
     drive::{Kernel, Source},
     operand::{Operand, bits_of},
-    simd::{self, Chain, Join, NARROW_PANEL, PackedA, PackedB, WIDE_PANEL},
+    simd::{self, Chain, Join, NARROW_PANEL, PackedA, PackedB, Vectorised, WIDE_PANEL, vectorised},
     tree::store_floats,
 };
 use crate::{
@@ -181,6 +181,77 @@ impl ChainPlan {
         }
     }
 
+    #[inline(always)]
+    fn pack_rows(&self, from: &Source<'_>, first: usize, rows: usize, steps: usize) -> (PackedA, Vec<bool>) {
+        let k = from.matrices.k;
+        let mut packed = PackedA::default();
+        let len = self.chain.len;
+        let step = self.order.len();
+        packed.k = steps * step;
+        packed.blocks = if self.chain.wide { packed.k / len } else { 0 };
+        packed.values.resize(rows * packed.k, 0.0);
+        packed.codes.resize(rows * packed.k, 0);
+        packed.bases.resize(rows * packed.blocks, 0);
+        let in_order = self.order.iter().enumerate().all(|(at, k)| at == *k);
+        let mut bits = vec![0; packed.k];
+        let mut ordered = vec![0; if in_order { 0 } else { packed.k }];
+        let mut special_rows = Vec::with_capacity(rows);
+        for row in 0..rows {
+            bits_of(from.matrices.a, from.row_of_a(first + row), &mut bits[..k]);
+            let bits = if in_order {
+                &bits
+            } else {
+                for (at, slot) in ordered.iter_mut().enumerate() {
+                    *slot = bits[at / step * step + self.order[at % step]];
+                }
+                &ordered
+            };
+            let mut any_special = false;
+            let values = &mut packed.values[row * packed.k..][..packed.k];
+            let codes = &mut packed.codes[row * packed.k..][..packed.k];
+            if !self.a.dynamic {
+                let factor = self.a.factor(self.a.base);
+                for ((bits, value), codes) in bits.iter().zip(values).zip(codes) {
+                    let (packed, code, special) = self.a.pack(*bits, self.a.base, factor);
+                    *value = packed;
+                    *codes = u32::from(code) * 0x0101_0101;
+                    any_special |= special;
+                }
+                packed.bases[row * packed.blocks..][..packed.blocks].fill(self.a.base);
+            } else {
+                for block in 0..packed.k / len {
+                    let at = block * len..(block + 1) * len;
+                    let most =
+                        bits[at.clone()].iter().map(|bits| self.a.field(self.a.split(*bits).0)).max().unwrap_or(0);
+                    let base = most.max(1) - self.a.bias;
+                    let factor = self.a.factor(base);
+                    for index in at {
+                        let (packed, code, special) = self.a.pack(bits[index], base, factor);
+                        values[index] = packed;
+                        codes[index] = u32::from(code) * 0x0101_0101;
+                        any_special |= special;
+                    }
+                    packed.bases[row * packed.blocks + block] = base;
+                }
+            }
+            if let Some((block_k, _)) = self.scale {
+                let of_row = k.div_ceil(block_k);
+                for block in 0..packed.blocks {
+                    let index = block * len / block_k;
+                    if index < of_row {
+                        match self.scale_exponent(from.matrices.scale_a, from.scales_of_a(first + row) + index) {
+                            Some(exponent) => packed.bases[row * packed.blocks + block] += exponent,
+                            None => any_special = true,
+                        }
+                    }
+                }
+            }
+            special_rows.push(any_special);
+        }
+        (packed, special_rows)
+    }
+
+    #[inline(always)]
     fn pack_panel<const PANEL: usize>(&self, from: &Source<'_>, first: usize, steps: usize, into: &mut PackedB) -> u64 {
         let Matrices { k, n, b, scale_b, .. } = *from.matrices;
         let len = self.chain.len;
@@ -257,85 +328,56 @@ impl ChainPlan {
     }
 }
 
+/// The work of packing rows of A.
+struct PackRows<'a> {
+    plan: &'a ChainPlan,
+    from: &'a Source<'a>,
+    first: usize,
+    rows: usize,
+    steps: usize,
+}
+
+impl Vectorised for PackRows<'_> {
+    type Output = (PackedA, Vec<bool>);
+
+    #[inline(always)]
+    fn run(self) -> (PackedA, Vec<bool>) {
+        self.plan.pack_rows(self.from, self.first, self.rows, self.steps)
+    }
+}
+
+/// The work of packing a panel of B.
+struct PackPanel<'a, const PANEL: usize> {
+    plan: &'a ChainPlan,
+    from: &'a Source<'a>,
+    first: usize,
+    steps: usize,
+    into: &'a mut PackedB,
+}
+
+impl<const PANEL: usize> Vectorised for PackPanel<'_, PANEL> {
+    type Output = u64;
+
+    #[inline(always)]
+    fn run(self) -> u64 {
+        self.plan.pack_panel::<PANEL>(self.from, self.first, self.steps, self.into)
+    }
+}
+
 impl Kernel for ChainPlan {
     type Accumulator = f32;
     type A = PackedA;
     type B = PackedB;
 
     fn pack_a(&self, from: &Source<'_>, first: usize, rows: usize, steps: usize) -> (PackedA, Vec<bool>) {
-        let k = from.matrices.k;
-        let mut packed = PackedA::default();
-        let len = self.chain.len;
-        let step = self.order.len();
-        packed.k = steps * step;
-        packed.blocks = if self.chain.wide { packed.k / len } else { 0 };
-        packed.values.resize(rows * packed.k, 0.0);
-        packed.codes.resize(rows * packed.k, 0);
-        packed.bases.resize(rows * packed.blocks, 0);
-        let in_order = self.order.iter().enumerate().all(|(at, k)| at == *k);
-        let mut bits = vec![0; packed.k];
-        let mut ordered = vec![0; if in_order { 0 } else { packed.k }];
-        let mut special_rows = Vec::with_capacity(rows);
-        for row in 0..rows {
-            bits_of(from.matrices.a, from.row_of_a(first + row), &mut bits[..k]);
-            let bits = if in_order {
-                &bits
-            } else {
-                for (at, slot) in ordered.iter_mut().enumerate() {
-                    *slot = bits[at / step * step + self.order[at % step]];
-                }
-                &ordered
-            };
-            let mut any_special = false;
-            let values = &mut packed.values[row * packed.k..][..packed.k];
-            let codes = &mut packed.codes[row * packed.k..][..packed.k];
-            if !self.a.dynamic {
-                let factor = self.a.factor(self.a.base);
-                for ((bits, value), codes) in bits.iter().zip(values).zip(codes) {
-                    let (packed, code, special) = self.a.pack(*bits, self.a.base, factor);
-                    *value = packed;
-                    *codes = u32::from(code) * 0x0101_0101;
-                    any_special |= special;
-                }
-                packed.bases[row * packed.blocks..][..packed.blocks].fill(self.a.base);
-            } else {
-                for block in 0..packed.k / len {
-                    let at = block * len..(block + 1) * len;
-                    let most =
-                        bits[at.clone()].iter().map(|bits| self.a.field(self.a.split(*bits).0)).max().unwrap_or(0);
-                    let base = most.max(1) - self.a.bias;
-                    let factor = self.a.factor(base);
-                    for index in at {
-                        let (packed, code, special) = self.a.pack(bits[index], base, factor);
-                        values[index] = packed;
-                        codes[index] = u32::from(code) * 0x0101_0101;
-                        any_special |= special;
-                    }
-                    packed.bases[row * packed.blocks + block] = base;
-                }
-            }
-            if let Some((block_k, _)) = self.scale {
-                let of_row = k.div_ceil(block_k);
-                for block in 0..packed.blocks {
-                    let index = block * len / block_k;
-                    if index < of_row {
-                        match self.scale_exponent(from.matrices.scale_a, from.scales_of_a(first + row) + index) {
-                            Some(exponent) => packed.bases[row * packed.blocks + block] += exponent,
-                            None => any_special = true,
-                        }
-                    }
-                }
-            }
-            special_rows.push(any_special);
-        }
-        (packed, special_rows)
+        vectorised(PackRows { plan: self, from, first, rows, steps })
     }
 
     fn pack_b(&self, from: &Source<'_>, first: usize, panel: usize, steps: usize, into: &mut PackedB) -> u64 {
         into.panel = panel;
         match panel {
-            WIDE_PANEL => self.pack_panel::<WIDE_PANEL>(from, first, steps, into),
-            _ => self.pack_panel::<NARROW_PANEL>(from, first, steps, into),
+            WIDE_PANEL => vectorised(PackPanel::<'_, WIDE_PANEL> { plan: self, from, first, steps, into }),
+            _ => vectorised(PackPanel::<'_, NARROW_PANEL> { plan: self, from, first, steps, into }),
         }
     }
 

@@ -77,9 +77,6 @@ impl Source<'_> {
     }
 }
 
-/// A thread costs as much as some hundred thousand products.
-const PRODUCTS_PER_THREAD: usize = 400_000;
-
 /// What one thread works in.
 struct Bench<K: Kernel> {
     room: Room,
@@ -112,7 +109,8 @@ pub(super) fn tiles<K: Kernel>(
     let tile_bytes = m * n * id.d.storage_bytes();
     // Some tiles at a time, for a lock and a copy each.
     let at_once = (16_384 / (m * n * k)).clamp(1, 64);
-    let threads = threads.min(1 + batch.tiles * m * n * k / PRODUCTS_PER_THREAD);
+    // A thread costs as much as some hundred thousand products.
+    let threads = threads.min(1 + batch.tiles * m * n * k / 400_000);
     in_threads(batch.tiles.div_ceil(at_once), threads, |piece, bench: &mut Bench<K>| {
         let from = piece * at_once;
         let count = at_once.min(batch.tiles - from);
@@ -161,10 +159,7 @@ pub(super) fn matrices<K: Kernel>(
         Some(_) => {
             let pieces = (4 * threads).div_ceil(n.div_ceil(WIDE_PANEL));
             let rows = if threads == 1 { m } else { m.div_ceil(pieces).next_multiple_of(ROWS).min(m) };
-            let across = n.div_ceil(panel_for(n));
-            // Long sums of few elements: a thread is worth its own packing of B.
-            let is_long = across * m.div_ceil(rows) < threads && m * n * matrices.k >= PRODUCTS_PER_THREAD * threads;
-            (if is_long { m.div_ceil(threads.div_ceil(across)) } else { rows }, panel_for(n))
+            (rows, panel_for(n))
         }
         None => (m.div_ceil(threads * 4).clamp(1, 64), n),
     };

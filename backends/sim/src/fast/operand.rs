@@ -106,6 +106,7 @@ impl Operand {
 }
 
 /// `len` elements from `start` on, as bits.
+#[inline(always)]
 pub(super) fn bits_of(elements: &Elements, start: usize, into: &mut [u32]) {
     let size = elements.format().storage_bytes();
     let bytes = &elements.bytes()[start * size..][..into.len() * size];
