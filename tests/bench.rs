@@ -10,7 +10,8 @@ use std::{
 use mxprobe::{
     bench::{Settings, conclude, measure},
     report::{
-        BENCH_SCHEMA, BenchReport, BenchSettings, Data, Host, Outcome, Throughput, Time, Tool, Units, check::check,
+        BENCH_SCHEMA, BenchReport, BenchSettings, Csv, Data, Host, Html, Markdown, Outcome, Style, Table, Throughput,
+        Time, Tool, Units, View, check::check,
     },
 };
 use mxprobe_api::{
@@ -296,7 +297,7 @@ fn a_model_has_no_throughput() {
     }
 }
 
-/// A short measurement of this CPU, if it has units; one at a time.
+/// A short measurement of this CPU, if it has units; one at a time. On a loaded machine some of it may come to nothing.
 fn of_this_cpu(more: &[&str]) -> Option<Output> {
     static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
     let _alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -307,7 +308,7 @@ fn of_this_cpu(more: &[&str]) -> Option<Output> {
         println!("this CPU has no unit: nothing was measured");
         return None;
     }
-    assert_eq!(said.status.code(), Some(0), "{}{}", text(&said.stderr), text(&said.stdout));
+    assert!(matches!(said.status.code(), Some(0 | 4)), "{}{}", text(&said.stderr), text(&said.stdout));
     Some(said)
 }
 
@@ -329,7 +330,25 @@ fn the_command_measures_this_cpu_and_its_json_conforms_and_validates() {
     let units = report.operations.iter().filter(|found| !found.yardstick);
     assert!(units.clone().count() > 0);
     for found in units {
-        assert_eq!((found.outcome, found.emulated), (Outcome::Measured, Some(false)), "{:?}", found.reason);
+        match found.outcome {
+            Outcome::Measured => assert_eq!((found.emulated, found.runs.len()), (Some(false), 2)),
+            _ => assert!(is_of_time(found.reason.as_deref()), "{}: {:?}", found.id, found.reason),
+        }
+    }
+}
+
+/// Whether a measurement came to nothing because others used the machine.
+fn is_of_time(reason: Option<&str>) -> bool {
+    reason.is_some_and(|reason| reason.contains("the time does not grow") || reason.contains("too short to be timed"))
+}
+
+#[test]
+#[ignore = "a benchmark: it takes a core that nobody else uses"]
+fn this_cpu_has_a_rate_that_such_units_have() {
+    let said = of_this_cpu(&["--format", "json"]).expect("this CPU has units");
+    let report: BenchReport = serde_json::from_slice(&said.stdout).unwrap();
+    for found in report.operations.iter().filter(|found| !found.yardstick) {
+        assert_eq!(found.outcome, Outcome::Measured, "{:?}", found.reason);
         let one = found.run(Units::One).unwrap();
         // No dot unit of a CPU does more than 4 instructions of 512 bits a cycle, and none idles for long.
         let per_cycle = one.flop_per_cycle_and_unit.unwrap();
@@ -339,23 +358,37 @@ fn the_command_measures_this_cpu_and_its_json_conforms_and_validates() {
 
 #[test]
 fn every_view_shows_every_operation() {
-    let Some(json) = of_this_cpu(&["--format", "json", "--zeros"]) else { return };
-    let report: BenchReport = serde_json::from_slice(&json.stdout).unwrap();
-    assert_eq!(report.settings.data, Data::Zeros);
-    for (format, words) in [
-        ("table", vec!["zeros, which flatter", "per cycle and unit"]),
-        ("markdown", vec!["# Throughput of cpu:0", "| operation | units |"]),
-        ("csv", vec!["flop_per_s_best", "measured"]),
-        ("html", vec!["<svg", "the mark is the vendor", "<table"]),
-    ] {
-        let said = of_this_cpu(&["--format", format, "--data", "zeros"]).unwrap();
-        let shown = text(&said.stdout);
+    let device = Clocked::new(Fault::None);
+    let yardstick = measure(&device, &device.yardsticks[0], &settings(Duration::from_millis(1)));
+    let mut failed = measured(&Clocked::new(Fault::Fails));
+    failed.id.qualifiers.push("other".into());
+    let mut report = report(vec![yardstick, measured(&device), failed]);
+    report.settings.data = Data::Zeros;
+    conclude(&mut report);
+    let style = Style { width: 200, evidence: false, color: false };
+    let views: [(&str, &dyn View, &[&str]); 4] = [
+        ("table", &Table(style), &["zeros, which flatter", "per cycle and unit", "the driver refused"]),
+        ("markdown", &Markdown { evidence: false }, &["# Throughput of cuda:0", "| operation | units |"]),
+        ("csv", &Csv, &["flop_per_s_best", "measured"]),
+        ("html", &Html, &["<svg", "the mark is the vendor", "<table"]),
+    ];
+    for (format, view, words) in views {
+        let shown = view.throughput(std::slice::from_ref(&report));
         for found in &report.operations {
             assert!(shown.contains(&found.id.to_string()), "{format} lacks {}", found.id);
         }
         for word in words {
             assert!(shown.contains(word), "{format} lacks {word}: {shown}");
         }
+    }
+}
+
+#[test]
+fn zeros_are_asked_for_in_two_ways() {
+    for zeros in [&["--zeros"][..], &["--data", "zeros"]] {
+        let Some(json) = of_this_cpu(&[&["--format", "json"], zeros].concat()) else { return };
+        let report: BenchReport = serde_json::from_slice(&json.stdout).unwrap();
+        assert_eq!(report.settings.data, Data::Zeros);
     }
 }
 

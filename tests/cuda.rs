@@ -11,8 +11,8 @@ use std::{
 };
 
 use mxprobe::report::{
-    BenchReport, Finding, OperationReport, Outcome, Report, TimedBy,
-    check::{check, read_reports},
+    BenchReport, Finding, IdentificationReport, OperationReport, Outcome, Report, TimedBy, VerificationReport,
+    check::read_reports,
 };
 use mxprobe_sim::shipped;
 
@@ -56,10 +56,13 @@ fn in_folder(folder: &std::path::Path, environment: &[(&str, &str)], arguments: 
     said
 }
 
+/// Seconds that no operation takes, however loaded the machine is.
+const PATIENT: &str = "86400";
+
 /// The report of a run on the double.
 #[track_caller]
 fn report(environment: &[(&str, &str)], operations: &[&str], code: i32) -> Report {
-    let mut arguments = vec!["run", "--backend", "cuda", "--format", "json", "--timeout", "60"];
+    let mut arguments = vec!["run", "--backend", "cuda", "--format", "json", "--timeout", PATIENT];
     operations.iter().for_each(|operation| arguments.extend(["--op", operation]));
     let said = on_double(environment, &arguments);
     assert_eq!(said.code, Some(code), "{environment:?}: {}", said.err);
@@ -198,9 +201,9 @@ fn a_planted_layout_fault_fails_the_self_test_and_nothing_else_is_claimed() {
     }
 }
 
-/// The throughput that the double of a model claims: its clock measures an interpreter, but what is timed is computed.
+/// The throughput that the double of a model claims: its clock counts instructions, but what is timed is computed.
 fn throughput(environment: &[(&str, &str)], operations: &[&str], code: i32) -> BenchReport {
-    let mut arguments = vec!["bench", "--device", "cuda:0", "--time", "1", "--format", "json", "--timeout", "60"];
+    let mut arguments = vec!["bench", "--device", "cuda:0", "--time", "1", "--format", "json", "--timeout", PATIENT];
     operations.iter().for_each(|operation| arguments.extend(["--op", operation]));
     let said = on_double(environment, &arguments);
     let report: BenchReport = serde_json::from_str(&said.out).unwrap();
@@ -439,30 +442,47 @@ fn what_fails_on_the_way_is_named_with_the_drivers_own_words() {
 }
 
 #[test]
-fn a_lost_device_a_crash_and_a_hang_cost_what_they_must_and_no_more() {
-    let lost = report(
-        &[("MXPROBE_DOUBLE_FAULT", "device-lost"), ("MXPROBE_DOUBLE_AFTER", "40"), ("MXPROBE_DOUBLE_MODEL", "a100")],
-        &["mma.*.f32.f16.f16.f32"],
-        4,
-    );
-    let first = &lost.operations[0].findings;
-    assert!(first.iter().any(|finding| finding.outcome == Outcome::Measured), "what was found before is kept");
-    let outcomes = |report: &Report| {
-        report
-            .operations
-            .iter()
-            .flat_map(|operation| &operation.findings)
-            .map(|finding| finding.outcome)
-            .collect::<Vec<_>>()
-    };
-    assert!(outcomes(&lost).contains(&Outcome::Skipped));
+fn a_crash_and_a_hang_cost_what_they_must_and_no_more() {
     let crashed = report(&[("MXPROBE_DOUBLE_FAULT", "abort")], &[F16], 4);
-    assert!(outcomes(&crashed).iter().all(|outcome| *outcome == Outcome::Failed), "{crashed:?}");
+    let outcomes: Vec<_> = crashed.operations.iter().flat_map(|operation| &operation.findings).collect();
+    assert!(outcomes.iter().all(|finding| finding.outcome == Outcome::Failed), "{crashed:?}");
     let said = on_double(
         &[("MXPROBE_DOUBLE_FAULT", "hang")],
         &["run", "--backend", "cuda", "--op", F16, "--timeout", "2", "--format", "json"],
     );
     assert_eq!(said.code, Some(4), "{}", said.err);
+}
+
+#[test]
+fn one_trapping_kernel_costs_one_operation_whatever_is_asked() {
+    const TRAPS: &str = "mma.m16n8k8.f32.f16.f16.f32";
+    let operations = ["--op", "mma.*.f32.f16.f16.f32", "--op", "mma.m16n8k8.f16.f16.f16.f16", "--device", "cuda:0"];
+    let environment =
+        [("MXPROBE_DOUBLE_FAULT", "device-lost"), ("MXPROBE_DOUBLE_ONLY", TRAPS), ("MXPROBE_DOUBLE_MODEL", "a100")];
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("model.toml");
+    let say = |arguments: &[&str]| {
+        let more = ["--format", "json", "--timeout", PATIENT];
+        let said = on_double(&environment, &[arguments, &operations[..], &more].concat());
+        assert_eq!(said.code, Some(4), "{arguments:?}: {}", said.err);
+        said.out
+    };
+    let is_only_failure = |failed: Vec<(String, bool)>| {
+        assert!(failed.len() > 3, "{failed:?}");
+        failed.iter().for_each(|(id, failed)| assert_eq!(id == TRAPS, *failed, "{id}"));
+    };
+    let run: Report = serde_json::from_str(&say(&["run"])).unwrap();
+    let of = |found: &OperationReport| (found.operation.id.to_string(), !found.is_finished());
+    is_only_failure(run.operations.iter().map(of).collect());
+    let verified: VerificationReport =
+        serde_json::from_str(&say(&["verify", "--model", "a100", "--count", "1000"])).unwrap();
+    is_only_failure(verified.operations.iter().map(|one| (one.id.to_string(), one.failed.is_some())).collect());
+    let identified: IdentificationReport =
+        serde_json::from_str(&say(&["identify", "--out", out.to_str().unwrap()])).unwrap();
+    is_only_failure(identified.operations.iter().map(|one| (one.id.to_string(), one.model.is_none())).collect());
+    let timed: BenchReport = serde_json::from_str(&say(&["bench", "--time", "1"])).unwrap();
+    let units = timed.operations.iter().filter(|found| !found.yardstick);
+    is_only_failure(units.map(|one| (one.id.to_string(), one.outcome == Outcome::Failed)).collect());
 }
 
 #[test]
@@ -488,56 +508,4 @@ fn a_capability_offers_what_it_has() {
     let too_old = on_double(&[("MXPROBE_DOUBLE_CAPABILITY", "6.1")], &["--backend", "cuda"]);
     assert_eq!(too_old.code, Some(3));
     assert!(too_old.err.contains("compute capability 6.1 has no matrix unit; 7.0 is the first"), "{}", too_old.err);
-}
-
-/// Runs the collection script on the double, and returns its log and its folder.
-fn collect(environment: &[(&str, &str)]) -> (String, tempfile::TempDir) {
-    let folder = tempfile::tempdir().unwrap();
-    let script = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("results/collect");
-    let said = Command::new("sh")
-        .arg(script)
-        .args([folder.path().as_os_str(), env!("CARGO_BIN_EXE_mxprobe").as_ref()])
-        .env("LD_LIBRARY_PATH", double())
-        .env("COLLECT_DEVICES", "cuda:0")
-        .env("COLLECT_DOTS", "20000")
-        .env("COLLECT_EXPONENTS", "9,9")
-        .env("COLLECT_SIZE", "32")
-        .envs(environment.iter().copied())
-        .output()
-        .expect("sh starts");
-    assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
-    (String::from_utf8(said.stdout).unwrap(), folder)
-}
-
-#[test]
-fn the_collection_script_makes_every_report_of_a_machine() {
-    let (log, folder) = collect(&[("MXPROBE_DOUBLE_MODEL", "v100")]);
-    assert!(log.contains("run cuda:0: exit 0 after") && log.contains("list: exit 0"), "{log}");
-    let text = std::fs::read_to_string(folder.path().join("cuda-0.json")).unwrap();
-    let reports = read_reports(&text).unwrap();
-    assert!(reports[0].device.emulated, "{log}");
-    let matrices = reports[0].operations.iter().filter(|found| found.operation.id.family != "scalar").count();
-    assert_eq!(matrices, 9, "{log}");
-    assert!(std::fs::read_to_string(folder.path().join("list.txt")).unwrap().contains("cuda:0"));
-    assert!(log.contains("bench cuda:0: exit 0"), "{log}");
-    assert!(log.contains("yardstick cuda:0: exit 0") && log.contains("gemm cuda:0: exit 0"), "{log}");
-    let text = std::fs::read_to_string(folder.path().join("cuda-0-yardstick.json")).unwrap();
-    let yardstick: serde_json::Value = serde_json::from_str(&text).unwrap();
-    assert!(yardstick["ways"].as_array().unwrap().iter().any(|way| way["name"] == "double-f16"), "{text}");
-    let text = std::fs::read_to_string(folder.path().join("cuda-0-bench.json")).unwrap();
-    assert_eq!(check(&text).unwrap(), "the throughput of 10 operations of cuda:0");
-    let bench: BenchReport = serde_json::from_str(&text).unwrap();
-    assert!(bench.device.emulated && bench.operations.iter().all(|found| found.outcome != Outcome::Failed), "{log}");
-}
-
-#[test]
-fn the_collection_script_outlives_a_driver_that_crashes_and_one_that_hangs() {
-    let (log, folder) = collect(&[("MXPROBE_DOUBLE_MODEL", "v100"), ("MXPROBE_DOUBLE_FAULT", "abort")]);
-    assert!(log.contains("run cuda:0: exit 4"), "{log}");
-    assert!(folder.path().join("cuda-0.json").exists());
-    let hanging = [("MXPROBE_DOUBLE_MODEL", "v100"), ("MXPROBE_DOUBLE_FAULT", "hang"), ("COLLECT_SECONDS", "12")];
-    let started = std::time::Instant::now();
-    let (log, _) = collect(&hanging);
-    assert!(log.contains("run cuda:0: exit 124") || log.contains("run cuda:0: exit 4"), "{log}");
-    assert!(started.elapsed().as_secs() < 40, "{log}");
 }

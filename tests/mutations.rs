@@ -7,7 +7,6 @@ use std::{
     fs,
     path::Path,
     process::{Command, Stdio},
-    time::{Duration, Instant},
 };
 
 use mxprobe::report::check;
@@ -99,7 +98,6 @@ fn many_changed_models_are_read_or_refused() {
 
 /// Runs the command; it ends by itself, without a panic, and an error is one.
 fn answers(arguments: &[&str], input: &Path) {
-    let start = Instant::now();
     let output = Command::new(env!("CARGO_BIN_EXE_mxprobe"))
         .args(arguments)
         .stdin(fs::File::open(input).expect("it was written"))
@@ -110,7 +108,7 @@ fn answers(arguments: &[&str], input: &Path) {
     let code = output.status.code();
     assert!(matches!(code, Some(0..=4)), "{arguments:?} ended with {:?}: {err}", output.status);
     assert_eq!(err.matches("error: ").count(), usize::from(code != Some(0)), "{arguments:?}: {err}");
-    assert!(!err.contains("panicked") && start.elapsed() < Duration::from_secs(20), "{arguments:?}: {err}");
+    assert!(!err.contains("panicked"), "{arguments:?}: {err}");
 }
 
 #[test]

@@ -213,6 +213,11 @@ impl Work<'_> {
     fn compare(&self, expected: Elements, timed: &Timed, steps: u64) -> Result<(), Ended> {
         let id = &self.operation.id;
         let (m, n, _) = id.shape.sizes();
+        // Gigabytes of a measurement pass here: bytes first, elements only to name the one that differs.
+        let all = expected.bytes();
+        if timed.d.bytes().chunks(all.len()).all(|part| *part == all[..part.len()]) {
+            return Ok(());
+        }
         let is_equal = |at: usize| timed.d.get(at) == expected.get(at % expected.len());
         if let Some(at) = (0..timed.d.len()).find(|at| !is_equal(*at)) {
             return Err(failed(format!(

@@ -7,9 +7,11 @@
 mod conclude;
 mod measure;
 mod operands;
+mod order;
 mod peaks;
 
 pub use conclude::conclude;
 pub use measure::{Settings, measure};
+pub use order::headline_first;
 
 pub(crate) use operands::operands;

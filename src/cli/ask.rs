@@ -11,6 +11,7 @@ use mxprobe_api::OperationId;
 
 use super::{
     arguments::{Run, Screen},
+    each::{PATIENCE, given_up},
     failure::Failure,
     isolation::{Ended, Worker},
     limits::Limits,
@@ -18,9 +19,6 @@ use super::{
     select::Target,
     worker::{Answer, Request, probe_each},
 };
-
-/// After so many operations in a row whose process died or hung, the others of the device are not asked.
-const PATIENCE: usize = 3;
 
 /// What each operation is asked.
 #[derive(Clone, Copy)]
@@ -106,7 +104,8 @@ fn probe_here(
     Ok(())
 }
 
-/// Probes a device in child processes: one that dies or hangs takes one operation with it.
+/// Probes a device in child processes: one that dies, hangs or loses the device takes one operation with it. What is lost
+/// is the context of its process; the next process has a new one.
 fn probe_isolated(
     target: &Target,
     operations: &[&OperationRecord],
@@ -117,13 +116,12 @@ fn probe_isolated(
 ) -> Result<(), Failure> {
     let mut left = operations;
     let mut in_a_row = 0;
-    while let Some((first, rest)) = left.split_first() {
+    while !left.is_empty() {
         if let Some(reason) = limits.spent() {
             return fill(left, Ending::Skipped, &reason, each);
         }
         if in_a_row == PATIENCE {
-            let reason = format!("{PATIENCE} operations before in a row ended the device's process or hung");
-            return fill(left, Ending::Skipped, &reason, each);
+            return fill(left, Ending::Skipped, &given_up(), each);
         }
         let request = Request::Probe {
             backend: target.entry.name.to_owned(),
@@ -143,26 +141,28 @@ fn probe_isolated(
             match worker.next(limits.operation(), &limits.interrupt) {
                 Ok(Answer::Probed { report, device_lost }) => {
                     each(*report)?;
-                    in_a_row = 0;
                     left = &left[1..];
                     if device_lost {
-                        return fill(left, Ending::Skipped, "the device was lost", each);
+                        in_a_row += 1;
+                        break None;
                     }
+                    in_a_row = 0;
                 }
                 Ok(Answer::Refused(reason)) => return fill(left, Ending::Failed, &reason, each),
-                Ok(_) => break "the device's process answered something else".to_owned(),
+                Ok(_) => break Some("the device's process answered something else".to_owned()),
                 Err(Ended::Interrupted) => return Ok(()),
                 Err(Ended::TimedOut(limit)) => match limits.spent() {
                     Some(reason) => return fill(left, Ending::Skipped, &reason, each),
-                    None => break format!("timed out after {} s{}", limit.as_secs_f64(), worker.last_words()),
+                    None => break Some(format!("timed out after {} s{}", limit.as_secs_f64(), worker.last_words())),
                 },
-                Err(Ended::Died(how)) => break how,
+                Err(Ended::Died(how)) => break Some(how),
             }
         };
-        let (stuck, after) = left.split_first().unwrap_or((first, rest));
-        each(OperationReport::without_answer(stuck, Ending::Failed, &reason))?;
-        in_a_row += 1;
-        left = after;
+        if let (Some(reason), Some((stuck, after))) = (reason, left.split_first()) {
+            each(OperationReport::without_answer(stuck, Ending::Failed, &reason))?;
+            in_a_row += 1;
+            left = after;
+        }
     }
     Ok(())
 }

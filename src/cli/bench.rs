@@ -6,7 +6,7 @@ use std::{
 };
 
 use mxprobe::{
-    bench::{Settings, conclude, measure},
+    bench::{Settings, conclude, headline_first, measure},
     report::{
         BENCH_SCHEMA, BenchReport, BenchSettings, Data, Host, Outcome as Ending, Throughput, Time, Tool, to_json,
     },
@@ -16,7 +16,7 @@ use mxprobe_api::{Device, Error, OperationId};
 use super::{
     Outcome,
     arguments::{Bench, BenchData, Screen, given},
-    each,
+    each::{self, Listener},
     failure::{Failure, INCOMPLETE, INTERRUPTED},
     isolation::Interrupt,
     output, plan,
@@ -40,7 +40,9 @@ pub(crate) fn bench(arguments: &Bench, screen: Screen) -> Outcome {
     }
     let listed: Vec<_> = plan.targets.iter().map(|target| &target.listed).collect();
     let chosen = |target: &Target| -> Vec<_> {
-        select::operations(&arguments.op, &target.listed).into_iter().cloned().collect()
+        let mut chosen: Vec<_> = select::operations(&arguments.op, &target.listed).into_iter().cloned().collect();
+        headline_first(&mut chosen, |operation| &operation.id);
+        chosen
     };
     if plan.targets.iter().all(|target| chosen(target).is_empty()) {
         return Err(select::no_operation(&arguments.op, &listed));
@@ -127,55 +129,79 @@ fn one_device(
         operations: Vec::new(),
     };
     report.time.interrupted = true;
-    let save = |report: &BenchReport| -> Result<(), Failure> {
-        place.as_ref().map_or(Ok(()), |path| output::replace(path, &to_json(report)))
-    };
-    let settings = report.settings.clone();
-    let left = || arguments.budget.map(|budget| nanoseconds(budget.saturating_sub(start.elapsed())));
-    let mut take = |found: Throughput| -> Result<(), Failure> {
-        each::progress(screen, &format!("{}: {}", found.id, ending(&found)));
-        // A worker that starts anew measures its yardsticks again: the first measurement stays.
-        if !found.yardstick || report.operations.iter().all(|known| known.id != found.id) {
-            report.operations.push(found);
-            conclude(&mut report);
-            report.time.elapsed_since(start, 0);
-            save(&report)?;
-        }
-        Ok(())
-    };
+    let budget = arguments.budget.map(|budget| (budget, start));
+    let mut grows = Grows { target, screen, place, start, budget, report };
     let interrupted = if target.entry.isolated && !arguments.devices.no_isolation {
-        let request = |operations| Request::Bench {
-            backend: target.entry.name.to_owned(),
-            device: target.selector.clone(),
-            operations,
-            settings: settings.clone(),
-            budget_ns: left(),
-        };
-        let taken = std::cell::RefCell::new(&mut take);
-        let mut hear = |answer: Answer| -> Result<bool, Failure> {
-            let Answer::Benched(found) = answer else { return Ok(false) };
-            let ends = !found.yardstick;
-            (taken.borrow_mut())(*found)?;
-            Ok(ends)
-        };
-        let mut lost = |id: &OperationId, reason: &str| {
-            (taken.borrow_mut())(Throughput::without(id.clone(), Ending::Failed, reason))
-        };
-        each::isolated(operations, arguments.timeout, &request, &mut hear, &mut lost, interrupt)?
+        each::isolated(operations, arguments.timeout, &mut grows, interrupt)?
     } else {
         let device = target.entry.open(&target.selector).map_err(Failure::no_device)?;
         let ids: Vec<OperationId> = operations.iter().map(|operation| operation.id.clone()).collect();
-        bench_each(device, &ids, &settings, left(), &mut |answer| match answer {
-            Answer::Benched(found) => take(found.as_ref().clone()),
-            Answer::Refused(reason) => Err(Failure::incomplete(reason)),
-            _ => Ok(()),
-        })?;
+        let (settings, left) = (grows.report.settings.clone(), grows.left_ns());
+        bench_each(device, &ids, &settings, left, &[], &mut |answer| grows.take(answer.clone()).map(drop))?;
+        let reached = |id: &&OperationId| grows.report.operations.iter().any(|found| found.id == **id);
+        let skipped: Vec<&OperationId> = ids.iter().skip_while(reached).collect();
+        skipped.into_iter().try_for_each(|id| grows.missing(id, Ending::Skipped, "the device was lost"))?;
         false
     };
-    report.time.interrupted = interrupted;
-    report.time.elapsed_since(start, 0);
-    save(&report)?;
-    Ok(report)
+    grows.report.time.interrupted = interrupted;
+    grows.report.time.elapsed_since(start, 0);
+    grows.save()?;
+    Ok(grows.report)
+}
+
+/// A report that is saved after every measurement.
+struct Grows<'a> {
+    target: &'a Target,
+    screen: Screen,
+    place: Option<PathBuf>,
+    start: Instant,
+    budget: Option<(Duration, Instant)>,
+    report: BenchReport,
+}
+
+impl Grows<'_> {
+    fn save(&self) -> Result<(), Failure> {
+        self.place.as_ref().map_or(Ok(()), |path| output::replace(path, &to_json(&self.report)))
+    }
+
+    /// What is left of the budget, in nanoseconds.
+    fn left_ns(&self) -> Option<u64> {
+        self.budget.map(|(budget, start)| nanoseconds(budget.saturating_sub(start.elapsed())))
+    }
+
+    fn add(&mut self, found: Throughput) -> Result<(), Failure> {
+        each::progress(self.screen, &format!("{}: {}", found.id, ending(&found)));
+        self.report.operations.push(found);
+        conclude(&mut self.report);
+        self.report.time.elapsed_since(self.start, 0);
+        self.save()
+    }
+}
+
+impl Listener for Grows<'_> {
+    fn take(&mut self, answer: Answer) -> Result<bool, Failure> {
+        let Answer::Benched { found, .. } = answer else { return Ok(false) };
+        let ends = !found.yardstick;
+        self.add(*found)?;
+        Ok(ends)
+    }
+
+    fn missing(&mut self, id: &OperationId, ending: Ending, reason: &str) -> Result<(), Failure> {
+        let yardstick = !self.target.listed.operations.iter().any(|operation| operation.id == *id);
+        self.add(Throughput { yardstick, ..Throughput::without(id.clone(), ending, reason) })
+    }
+
+    fn request(&self, operations: Vec<OperationId>) -> Request {
+        let yardsticks = self.report.operations.iter().filter(|found| found.yardstick);
+        Request::Bench {
+            backend: self.target.entry.name.to_owned(),
+            device: self.target.selector.clone(),
+            operations,
+            settings: self.report.settings.clone(),
+            budget_ns: self.left_ns(),
+            known: yardsticks.map(|found| found.id.clone()).collect(),
+        }
+    }
 }
 
 fn ending(found: &Throughput) -> String {
@@ -186,12 +212,13 @@ fn ending(found: &Throughput) -> String {
     }
 }
 
-/// Measures yardsticks, then operations in their order.
+/// Measures the yardsticks that are not known, then operations in their order, until the device is lost.
 pub(crate) fn bench_each(
     device: Box<dyn Device>,
     operations: &[OperationId],
     settings: &BenchSettings,
     budget_ns: Option<u64>,
+    known: &[OperationId],
     answer: &mut dyn FnMut(&Answer) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let start = Instant::now();
@@ -203,8 +230,13 @@ pub(crate) fn bench_each(
         seed: settings.seed,
     };
     let yardsticks = device.timing().map_or_else(Vec::new, |timing| timing.yardsticks().to_vec());
-    for yardstick in yardsticks {
-        answer(&Answer::Benched(Box::new(measure(&device, &yardstick, &how))))?;
+    for yardstick in yardsticks.iter().filter(|yardstick| !known.contains(&yardstick.id)) {
+        answer(&Answer::Asking(yardstick.id.clone()))?;
+        let found = Box::new(measure(&device, yardstick, &how));
+        answer(&Answer::Benched { found, device_lost: device.is_lost() })?;
+        if device.is_lost() {
+            return Ok(());
+        }
     }
     for id in operations {
         let is_spent = budget_ns.is_some_and(|budget| nanoseconds(start.elapsed()) >= budget);
@@ -214,9 +246,9 @@ pub(crate) fn bench_each(
             Ok(operation) => measure(&device, operation, &how),
             Err(error) => Throughput::without(id.clone(), Ending::Failed, error.to_string()),
         };
-        answer(&Answer::Benched(Box::new(found)))?;
+        answer(&Answer::Benched { found: Box::new(found), device_lost: device.is_lost() })?;
         if device.is_lost() {
-            return answer(&Answer::Refused("the device was lost".into()));
+            return Ok(());
         }
     }
     Ok(())

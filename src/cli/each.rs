@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mxprobe::report::OperationRecord;
+use mxprobe::report::{OperationRecord, Outcome as Ending};
 use mxprobe_api::OperationId;
 
 use super::{
@@ -35,47 +35,103 @@ pub(crate) fn operations(patterns: &[String], target: &Target) -> Result<Vec<Ope
     if found.is_empty() { Err(select::no_operation(patterns, &[&target.listed])) } else { Ok(found) }
 }
 
-/// Asks a child for answers about operations, one after the other; whatever takes it down takes one operation with it.
+/// After so many operations in a row that lost the device, ended its process or hung, the others are not asked.
+pub(crate) const PATIENCE: usize = 3;
+
+/// Why operations are not asked once the patience has run out.
+pub(crate) fn given_up() -> String {
+    format!("{PATIENCE} operations before in a row lost the device, ended its process or hung")
+}
+
+/// Why an operation has no answer, in reports that know no other outcome for it than that it failed.
+pub(crate) fn unanswered(ending: Ending, reason: &str) -> String {
+    if ending == Ending::Skipped { format!("not asked: {reason}") } else { reason.to_owned() }
+}
+
+/// Who hears what a child process answers, and what it does not answer.
+pub(crate) trait Listener {
+    /// Takes an answer; returns whether it ends an operation.
+    fn take(&mut self, answer: Answer) -> Result<bool, Failure>;
+
+    /// Hears of an operation without an answer: `Failed` if it was asked, `Skipped` if not, and why.
+    fn missing(&mut self, id: &OperationId, ending: Ending, reason: &str) -> Result<(), Failure>;
+
+    /// The request for what is left.
+    fn request(&self, left: Vec<OperationId>) -> Request;
+}
+
+/// Asks child processes for answers about operations, one after the other. What loses the device, ends the process or
+/// hangs costs the operation that was asked; the others are asked of another process, up to the [`PATIENCE`].
 ///
-/// `request` makes a request for what is left; `take` handles an answer, and says whether it ends an operation; `lost`
-/// hears of an operation that got none, and why. Returns whether the run was interrupted.
+/// Returns whether the run was interrupted.
 pub(crate) fn isolated(
     operations: &[OperationRecord],
     limit: Duration,
-    request: &dyn Fn(Vec<OperationId>) -> Request,
-    take: &mut dyn FnMut(Answer) -> Result<bool, Failure>,
-    lost: &mut dyn FnMut(&OperationId, &str) -> Result<(), Failure>,
+    listener: &mut dyn Listener,
     interrupt: &Interrupt,
 ) -> Result<bool, Failure> {
     let mut left = operations;
-    while let Some((first, rest)) = left.split_first() {
-        let ids = left.iter().map(|operation| operation.id.clone()).collect();
-        let mut worker = match Worker::start(&request(ids), false) {
+    let mut in_a_row = 0;
+    while !left.is_empty() {
+        let rest = |listener: &mut dyn Listener, ending, reason: &str| {
+            left.iter().try_for_each(|operation| listener.missing(&operation.id, ending, reason))
+        };
+        if in_a_row == PATIENCE {
+            rest(listener, Ending::Skipped, &given_up())?;
+            break;
+        }
+        let request = listener.request(left.iter().map(|operation| operation.id.clone()).collect());
+        let mut worker = match Worker::start(&request, false) {
             Ok(worker) => worker,
             Err(reason) => {
-                left.iter().try_for_each(|operation| lost(&operation.id, &reason))?;
-                return Ok(false);
+                rest(listener, Ending::Failed, &reason)?;
+                break;
             }
         };
+        // What is asked besides the operations of the list, until it is answered.
+        let mut beside: Option<OperationId> = None;
         let reason = loop {
             if left.is_empty() {
                 return Ok(false);
             }
             match worker.next(limit, interrupt) {
-                Ok(Answer::Refused(reason)) => break reason,
+                Ok(Answer::Refused(reason)) => {
+                    left.iter().try_for_each(|operation| listener.missing(&operation.id, Ending::Failed, &reason))?;
+                    return Ok(false);
+                }
+                Ok(Answer::Asking(id)) => beside = Some(id),
                 Ok(answer) => {
-                    if take(answer)? {
+                    if !matches!(answer, Answer::Progress(_)) {
+                        beside = None;
+                    }
+                    let device_lost = answer.is_last();
+                    let ends = listener.take(answer)?;
+                    if ends {
                         left = &left[1..];
+                    }
+                    if device_lost {
+                        in_a_row += 1;
+                        break None;
+                    }
+                    if ends {
+                        in_a_row = 0;
                     }
                 }
                 Err(Ended::Interrupted) => return Ok(true),
-                Err(Ended::TimedOut(limit)) => break format!("nothing was heard for {} s", limit.as_secs_f64()),
-                Err(Ended::Died(how)) => break how,
+                Err(Ended::TimedOut(limit)) => break Some(format!("nothing was heard for {} s", limit.as_secs_f64())),
+                Err(Ended::Died(how)) => break Some(how),
             }
         };
-        let (stuck, after) = left.split_first().unwrap_or((first, rest));
-        lost(&stuck.id, &reason)?;
-        left = after;
+        let Some(reason) = reason else { continue };
+        in_a_row += 1;
+        match (beside, left.split_first()) {
+            (Some(beside), _) => listener.missing(&beside, Ending::Failed, &reason)?,
+            (None, Some((stuck, after))) => {
+                listener.missing(&stuck.id, Ending::Failed, &reason)?;
+                left = after;
+            }
+            (None, None) => {}
+        }
     }
     Ok(false)
 }

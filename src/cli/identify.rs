@@ -1,28 +1,26 @@
 //! `identify`: the model of whatever computes.
 
-use std::{
-    path::Path,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use mxprobe::{
     identify::{self, Arithmetic, Effort, NanBits, Outcome as Ending, disagreements, equals, model_of, parameters},
     report::{
-        Host, IDENTIFICATION_SCHEMA, IdentificationOutcome, IdentificationReport, IdentifiedOperation, Time, Tool,
+        Host, IDENTIFICATION_SCHEMA, IdentificationOutcome, IdentificationReport, IdentifiedOperation,
+        Outcome as Ended, Time, Tool, to_json,
     },
 };
 use mxprobe_api::{Device, Error, Operation, OperationId};
-use mxprobe_sim::Model;
 
 use super::{
     Outcome,
     arguments::{Identify, Printed, Screen, given},
-    each,
+    each::{self, Listener},
     failure::{Failure, INCOMPLETE, INTERRUPTED, NO},
+    identified::ModelFile,
     isolation::Interrupt,
     output,
     select::Target,
-    worker::{Answer, Request},
+    worker::{Answer, Request, Watched},
 };
 
 /// Identifies operations of one device and writes their model.
@@ -31,72 +29,95 @@ pub(crate) fn identify(arguments: &Identify, screen: Screen) -> Outcome {
     let target = each::one_target(&arguments.device, !inputs.no_isolation)?;
     let operations = each::operations(&arguments.op, &target)?;
     output::can_write(&arguments.out)?;
-    let name = model_name(&arguments.out)?;
+    if let Some(path) = &arguments.report {
+        output::is_for_json(path)?;
+        output::can_write(path)?;
+    }
     let start = Instant::now();
-    let mut found: Vec<IdentifiedOperation> = Vec::new();
-    let mut take = |answer: Answer| -> Result<bool, Failure> {
-        match answer {
-            Answer::Progress(words) => {
-                each::progress(screen, &words);
-                Ok(false)
-            }
-            Answer::Identified(operation) => {
-                if arguments.inputs.format == Printed::Table {
-                    output::print(text(&operation, screen).as_bytes())?;
-                }
-                found.push(*operation);
-                Ok(true)
-            }
-            _ => Ok(false),
-        }
-    };
-    let ids: Vec<OperationId> = operations.iter().map(|operation| operation.id.clone()).collect();
-    let interrupted = if each::is_isolated(&target, inputs) {
-        let request = |operations| Request::Identify {
-            backend: target.entry.name.to_owned(),
-            device: target.selector.clone(),
-            operations,
-            seed: inputs.seed,
-            nan: arguments.nan,
-        };
-        let mut lost = Vec::new();
-        let mut hear = |id: &OperationId, reason: &str| {
-            lost.push(failed(id, reason, Duration::ZERO));
-            Ok(())
-        };
-        let interrupt = Interrupt::listen();
-        let interrupted = each::isolated(&operations, inputs.timeout, &request, &mut take, &mut hear, &interrupt)?;
-        for operation in lost {
-            take(Answer::Identified(Box::new(operation)))?;
-        }
-        interrupted
-    } else {
-        let device = target.entry.open(&target.selector).map_err(Failure::no_device)?;
-        identify_each(device.as_ref(), &ids, (inputs.seed, arguments.nan), &mut |answer| {
-            take(clone_of(answer))?;
-            Ok(())
-        })?;
-        false
-    };
-    let model = write(&target, &arguments.out, &name, &found)?;
-    let mut time = Time::starting();
-    time.elapsed_since(start, 0);
-    time.interrupted = interrupted;
-    let report = IdentificationReport {
+    let mut report = IdentificationReport {
         schema: IDENTIFICATION_SCHEMA.into(),
         tool: Tool::this(given()),
-        time,
+        time: Time::starting(),
         host: Host::this(),
         device: target.listed.device.clone(),
-        model: model.map(|()| arguments.out.display().to_string()),
+        model: None,
         nan: arguments.nan,
-        operations: found,
+        operations: Vec::new(),
     };
+    report.time.interrupted = true;
+    let file = ModelFile::new(&target, &arguments.out)?;
+    let mut grows = Grows { arguments, screen, target: &target, start, file, report };
+    let interrupted = if each::is_isolated(&target, inputs) {
+        each::isolated(&operations, inputs.timeout, &mut grows, &Interrupt::listen())?
+    } else {
+        let device = target.entry.open(&target.selector).map_err(Failure::no_device)?;
+        let ids: Vec<OperationId> = operations.iter().map(|operation| operation.id.clone()).collect();
+        let how = (inputs.seed, arguments.nan);
+        identify_each(device, &ids, how, &mut |answer| grows.take(answer.clone()).map(drop))?;
+        let asked = grows.report.operations.len();
+        ids.iter().skip(asked).try_for_each(|id| grows.missing(id, Ended::Skipped, "the device was lost"))?;
+        false
+    };
+    grows.report.time.interrupted = interrupted;
+    grows.save()?;
+    let report = grows.report;
     match inputs.format {
         Printed::Json => output::print_json(&report)?,
         Printed::Table => output::print(summary(&report).as_bytes())?,
     };
     Ok(code(&report))
+}
+
+/// A report and a model file that are saved after every operation.
+struct Grows<'a> {
+    arguments: &'a Identify,
+    screen: Screen,
+    target: &'a Target,
+    start: Instant,
+    file: ModelFile<'a>,
+    report: IdentificationReport,
+}
+
+impl Grows<'_> {
+    fn save(&mut self) -> Result<(), Failure> {
+        self.report.time.elapsed_since(self.start, 0);
+        self.arguments.report.as_ref().map_or(Ok(()), |path| output::replace(path, &to_json(&self.report)))
+    }
+
+    fn add(&mut self, found: IdentifiedOperation) -> Result<(), Failure> {
+        if self.arguments.inputs.format == Printed::Table {
+            output::print(text(&found, self.screen).as_bytes())?;
+        }
+        self.file.add(&found)?;
+        self.report.model = self.file.is_written().then(|| self.arguments.out.display().to_string());
+        self.report.operations.push(found);
+        self.save()
+    }
+}
+
+impl Listener for Grows<'_> {
+    fn take(&mut self, answer: Answer) -> Result<bool, Failure> {
+        match answer {
+            Answer::Progress(words) => each::progress(self.screen, &words),
+            Answer::Identified { found, .. } => return self.add(*found).map(|()| true),
+            _ => {}
+        }
+        Ok(false)
+    }
+
+    fn missing(&mut self, id: &OperationId, ending: Ended, reason: &str) -> Result<(), Failure> {
+        self.add(failed(id, &each::unanswered(ending, reason), Duration::ZERO))
+    }
+
+    fn request(&self, operations: Vec<OperationId>) -> Request {
+        Request::Identify {
+            backend: self.target.entry.name.to_owned(),
+            device: self.target.selector.clone(),
+            operations,
+            seed: self.arguments.inputs.seed,
+            nan: self.arguments.nan,
+        }
+    }
 }
 
 fn code(report: &IdentificationReport) -> u8 {
@@ -112,13 +133,14 @@ fn code(report: &IdentificationReport) -> u8 {
     }
 }
 
-/// Identifies operations in their order, with inputs drawn from a seed, and NaN of any bits alike or not.
+/// Identifies operations in their order until the device is lost, with inputs drawn from a seed, and NaN of any bits alike or not.
 pub(crate) fn identify_each(
-    device: &dyn Device,
+    device: Box<dyn Device>,
     operations: &[OperationId],
     (seed, nan): (u64, NanBits),
     answer: &mut dyn FnMut(&Answer) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
+    let device = Watched::new(device);
     for id in operations {
         let start = Instant::now();
         let missing = || Error::invalid(format!("{} has no operation {id} any more", device.info().selector));
@@ -130,12 +152,10 @@ pub(crate) fn identify_each(
             let _ = (words.borrow_mut())(&Answer::Progress(format!("  {text}")));
         };
         let found = operation
-            .and_then(|operation| one(device, operation, Effort { seed, nan, ..Effort::default() }, &progress, start));
-        let lost = found.as_ref().is_err_and(|error| error.is_device_lost());
-        let found = found.unwrap_or_else(|error| failed(id, &error.to_string(), start.elapsed()));
-        answer(&Answer::Identified(Box::new(found)))?;
-        if lost {
-            answer(&Answer::Refused("the device was lost".into()))?;
+            .and_then(|operation| one(&device, operation, Effort { seed, nan, ..Effort::default() }, &progress, start));
+        let found = Box::new(found.unwrap_or_else(|error| failed(id, &error.to_string(), start.elapsed())));
+        answer(&Answer::Identified { found, device_lost: device.is_lost() })?;
+        if device.is_lost() {
             break;
         }
     }
@@ -219,69 +239,6 @@ fn failed(id: &OperationId, reason: &str, took: Duration) -> IdentifiedOperation
         model: None,
         duration_ns: u64::try_from(took.as_nanos()).unwrap_or(u64::MAX),
     }
-}
-
-fn clone_of(answer: &Answer) -> Answer {
-    match answer {
-        Answer::Identified(operation) => Answer::Identified(operation.clone()),
-        Answer::Progress(words) => Answer::Progress(words.clone()),
-        _ => Answer::Progress(String::new()),
-    }
-}
-
-/// The model's name: that of the file.
-fn model_name(path: &Path) -> Result<String, Failure> {
-    let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
-    let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' };
-    let name: String = stem.chars().map(plain).collect();
-    if name.is_empty() {
-        return Err(Failure::usage(format!("`{}` is no name of a file", path.display())));
-    }
-    Ok(name)
-}
-
-/// One file for everything that was identified.
-fn write(target: &Target, path: &Path, name: &str, found: &[IdentifiedOperation]) -> Result<Option<()>, Failure> {
-    let mut parts = Vec::new();
-    for operation in found.iter().filter(|operation| operation.outcome == IdentificationOutcome::Identified) {
-        let Some(text) = &operation.model else { continue };
-        let model = Model::parse("the identified model", text, None).map_err(Failure::incomplete)?;
-        let (Some(unit), Some(of)) = (model.units.first(), model.operations.get(&operation.id)) else { continue };
-        let arithmetic = Arithmetic {
-            operation: operation.id.clone(),
-            tree: unit.tree.clone(),
-            adders: model.adders.clone(),
-            flush: unit.flush,
-        };
-        let mut of = of.clone();
-        let listed = target.listed.operations.iter().find(|listed| listed.id == operation.id);
-        if let Some(listed) = listed {
-            of.instruction.clone_from(&listed.instruction);
-        }
-        parts.push((arithmetic, of));
-    }
-    if parts.is_empty() {
-        return Ok(None);
-    }
-    let device = target.entry.open(&target.selector);
-    let info = match device {
-        Ok(device) => device.info().clone(),
-        Err(error) => return Err(Failure::incomplete(error)),
-    };
-    let (dots, tested) =
-        found.iter().fold((0, 0), |(dots, tested), operation| (dots + operation.dots, tested + operation.tested));
-    let driver = info.driver.as_ref().map(|driver| format!(", {} {}", driver.name, driver.version)).unwrap_or_default();
-    let date = Time::starting().start;
-    let date = date.split('T').next().unwrap_or_default();
-    let source = format!(
-        "measured on {} ({}{driver}), {date}, by mxprobe {}: {dots} dots asked, {tested} compared with the model, no mismatch",
-        info.name,
-        info.selector,
-        mxprobe::report::build_version(),
-    );
-    let model = model_of(&info, name, &source, &parts).map_err(Failure::incomplete)?;
-    output::replace(path, &model.to_toml())?;
-    Ok(Some(()))
 }
 
 /// One operation for people.

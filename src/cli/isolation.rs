@@ -4,8 +4,7 @@ use std::{
     io::Write,
     process::{Child, Command, ExitStatus, Stdio},
     sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
+        Arc, OnceLock,
         mpsc::{self, Receiver, RecvTimeoutError, Sender},
     },
     thread,
@@ -21,18 +20,22 @@ use super::{
     worker::{Answer, Request},
 };
 
-/// Somebody pressed Ctrl-C.
+/// Whether a signal asked for the end, and when the first one came.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Interrupt(Arc<AtomicBool>);
+pub(crate) struct Interrupt(Arc<OnceLock<Instant>>);
+
+/// Signals closer together than this are one request: `timeout` signals its child, and then its process group, in which the
+/// child is (coreutils, `cleanup` in timeout.c).
+const SAME_REQUEST: Duration = Duration::from_secs(1);
 
 impl Interrupt {
-    /// Takes Ctrl-C and a request to terminate from now on; the second one ends the process at once.
+    /// Catches Ctrl-C, SIGTERM and SIGHUP from now on. A second request ends the process at once.
     pub(crate) fn listen() -> Self {
         let interrupt = Self::default();
-        let flag = interrupt.clone();
-        // Without a handler, Ctrl-C ends the process as ever.
+        let heard = interrupt.clone();
+        // If no handler can be set, signals end the process as usual.
         let _ = ctrlc::set_handler(move || {
-            if flag.0.swap(true, Ordering::SeqCst) {
+            if heard.is_second_request(Instant::now()) {
                 std::process::exit(super::failure::INTERRUPTED.into());
             }
         });
@@ -40,7 +43,12 @@ impl Interrupt {
     }
 
     pub(crate) fn is_set(&self) -> bool {
-        self.0.load(Ordering::SeqCst)
+        self.0.get().is_some()
+    }
+
+    /// Notes a signal; returns whether it repeats a request made before.
+    fn is_second_request(&self, now: Instant) -> bool {
+        now.saturating_duration_since(*self.0.get_or_init(|| now)) >= SAME_REQUEST
     }
 }
 
@@ -244,5 +252,21 @@ pub(crate) fn discover(backend: &str, limit: Duration) -> Found {
         Ok(Err(Ended::TimedOut(limit))) => refused(format!("no answer after {} s", limit.as_secs())),
         Ok(Err(Ended::Interrupted)) => refused("interrupted".to_owned()),
         Err(reason) => refused(reason),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_signal_sent_twice_by_timeout_is_one_request() {
+        let interrupt = Interrupt::default();
+        let first = Instant::now();
+        let after = |milliseconds| first + Duration::from_millis(milliseconds);
+        assert!(!interrupt.is_set());
+        assert!(!interrupt.is_second_request(first) && interrupt.is_set());
+        assert!(!interrupt.is_second_request(first) && !interrupt.is_second_request(after(999)));
+        assert!(interrupt.is_second_request(after(1000)));
     }
 }

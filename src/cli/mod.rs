@@ -17,6 +17,7 @@ mod failure;
 mod fault;
 mod gemm;
 mod glob;
+mod identified;
 mod identify;
 mod input;
 mod isolation;

@@ -4,7 +4,10 @@ use std::time::{Duration, Instant};
 
 use mxprobe::{
     identify::{self, Comparison, decimal},
-    report::{Evidence, Host, Time, Tool, VERIFICATION_SCHEMA, VerificationReport, VerifiedOperation},
+    report::{
+        Evidence, Host, Outcome as Ending, Time, Tool, VERIFICATION_SCHEMA, VerificationReport, VerifiedOperation,
+        to_json,
+    },
 };
 use mxprobe_api::{Device, Error, Format as NumberFormat, OperationId};
 use mxprobe_sim::Model;
@@ -12,12 +15,12 @@ use mxprobe_sim::Model;
 use super::{
     Outcome,
     arguments::{Printed, Screen, Verify, given},
-    each,
+    each::{self, Listener},
     failure::{Failure, INCOMPLETE, INTERRUPTED, NO},
     isolation::Interrupt,
     output,
     select::Target,
-    worker::{Answer, Request},
+    worker::{Answer, Request, Watched},
 };
 
 /// Compares operations of one device with a model.
@@ -28,71 +31,36 @@ pub(crate) fn verify(arguments: &Verify, screen: Screen) -> Outcome {
     let ids = common(arguments, &target, &model)?;
     let operations: Vec<_> =
         target.listed.operations.iter().filter(|operation| ids.contains(&operation.id)).cloned().collect();
+    if let Some(path) = &arguments.out {
+        output::is_for_json(path)?;
+        output::can_write(path)?;
+    }
     let start = Instant::now();
-    let mut found: Vec<VerifiedOperation> = Vec::new();
-    let mut take = |answer: Answer| -> Result<bool, Failure> {
-        match answer {
-            Answer::Progress(words) => {
-                each::progress(screen, &words);
-                Ok(false)
-            }
-            Answer::Verified(operation) => {
-                if inputs.format == Printed::Table {
-                    output::print(text(&operation).as_bytes())?;
-                }
-                found.push(*operation);
-                Ok(true)
-            }
-            _ => Ok(false),
-        }
-    };
-    let interrupted = if each::is_isolated(&target, inputs) {
-        let request = |operations| Request::Verify {
-            backend: target.entry.name.to_owned(),
-            device: target.selector.clone(),
-            operations,
-            model: arguments.model.clone(),
-            count: arguments.count,
-            seed: inputs.seed,
-            nan: arguments.nan,
-        };
-        let mut lost = Vec::new();
-        let mut hear = |id: &OperationId, reason: &str| {
-            lost.push(failed(id, reason));
-            Ok(())
-        };
-        let interrupt = Interrupt::listen();
-        let interrupted = each::isolated(&operations, inputs.timeout, &request, &mut take, &mut hear, &interrupt)?;
-        for operation in lost {
-            take(Answer::Verified(Box::new(operation)))?;
-        }
-        interrupted
-    } else {
-        let device = target.entry.open(&target.selector).map_err(Failure::no_device)?;
-        let comparison = Comparison { count: arguments.count, seed: inputs.seed, nan: arguments.nan };
-        verify_each(device.as_ref(), &ids, &model, comparison, &mut |answer| {
-            take(match answer {
-                Answer::Verified(operation) => Answer::Verified(operation.clone()),
-                Answer::Progress(words) => Answer::Progress(words.clone()),
-                _ => return Ok(()),
-            })?;
-            Ok(())
-        })?;
-        false
-    };
-    let mut time = Time::starting();
-    time.elapsed_since(start, 0);
-    time.interrupted = interrupted;
-    let report = VerificationReport {
+    let mut report = VerificationReport {
         schema: VERIFICATION_SCHEMA.into(),
         tool: Tool::this(given()),
-        time,
+        time: Time::starting(),
         host: Host::this(),
         device: target.listed.device.clone(),
         model: arguments.model.clone(),
         nan: arguments.nan,
-        operations: found,
+        operations: Vec::new(),
     };
+    report.time.interrupted = true;
+    let mut grows = Grows { arguments, screen, target: &target, start, report };
+    let interrupted = if each::is_isolated(&target, inputs) {
+        each::isolated(&operations, inputs.timeout, &mut grows, &Interrupt::listen())?
+    } else {
+        let device = target.entry.open(&target.selector).map_err(Failure::no_device)?;
+        let comparison = Comparison { count: arguments.count, seed: inputs.seed, nan: arguments.nan };
+        verify_each(device, &ids, &model, comparison, &mut |answer| grows.take(answer.clone()).map(drop))?;
+        let asked = grows.report.operations.len();
+        ids.iter().skip(asked).try_for_each(|id| grows.missing(id, Ending::Skipped, "the device was lost"))?;
+        false
+    };
+    grows.report.time.interrupted = interrupted;
+    grows.save()?;
+    let report = grows.report;
     if inputs.format == Printed::Json {
         output::print_json(&report)?;
     }
@@ -105,6 +73,57 @@ pub(crate) fn verify(arguments: &Verify, screen: Screen) -> Outcome {
     } else {
         0
     })
+}
+
+/// A report that is saved after every operation.
+struct Grows<'a> {
+    arguments: &'a Verify,
+    screen: Screen,
+    target: &'a Target,
+    start: Instant,
+    report: VerificationReport,
+}
+
+impl Grows<'_> {
+    fn save(&mut self) -> Result<(), Failure> {
+        self.report.time.elapsed_since(self.start, 0);
+        self.arguments.out.as_ref().map_or(Ok(()), |path| output::replace(path, &to_json(&self.report)))
+    }
+
+    fn add(&mut self, found: VerifiedOperation) -> Result<(), Failure> {
+        if self.arguments.inputs.format == Printed::Table {
+            output::print(text(&found).as_bytes())?;
+        }
+        self.report.operations.push(found);
+        self.save()
+    }
+}
+
+impl Listener for Grows<'_> {
+    fn take(&mut self, answer: Answer) -> Result<bool, Failure> {
+        match answer {
+            Answer::Progress(words) => each::progress(self.screen, &words),
+            Answer::Verified { found, .. } => return self.add(*found).map(|()| true),
+            _ => {}
+        }
+        Ok(false)
+    }
+
+    fn missing(&mut self, id: &OperationId, ending: Ending, reason: &str) -> Result<(), Failure> {
+        self.add(failed(id, &each::unanswered(ending, reason)))
+    }
+
+    fn request(&self, operations: Vec<OperationId>) -> Request {
+        Request::Verify {
+            backend: self.target.entry.name.to_owned(),
+            device: self.target.selector.clone(),
+            operations,
+            model: self.arguments.model.clone(),
+            count: self.arguments.count,
+            seed: self.arguments.inputs.seed,
+            nan: self.arguments.nan,
+        }
+    }
 }
 
 /// The operations that are asked for, and that the device and the model have; without `--op` whatever both have.
@@ -127,14 +146,15 @@ fn common(arguments: &Verify, target: &Target, model: &Model) -> Result<Vec<Oper
     Err(failure.help("`mxprobe list -v --backend sim` shows the operations of every model"))
 }
 
-/// Compares operations in their order.
+/// Compares operations in their order until the device is lost.
 pub(crate) fn verify_each(
-    device: &dyn Device,
+    device: Box<dyn Device>,
     operations: &[OperationId],
     model: &Model,
     comparison: Comparison,
     answer: &mut dyn FnMut(&Answer) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
+    let device = Watched::new(device);
     for id in operations {
         let missing = || Error::invalid(format!("{} has no operation {id} any more", device.info().selector));
         let operation = device.operations().get(id).ok_or_else(missing);
@@ -147,12 +167,10 @@ pub(crate) fn verify_each(
                 let _ = (words.borrow_mut())(&Answer::Progress(format!("{id}: {} dots", dots)));
             }
         };
-        let found = operation.and_then(|operation| identify::verify(device, operation, model, comparison, &progress));
-        let lost = found.as_ref().is_err_and(Error::is_device_lost);
-        let found = found.unwrap_or_else(|error| failed(id, &error.to_string()));
-        answer(&Answer::Verified(Box::new(found)))?;
-        if lost {
-            answer(&Answer::Refused("the device was lost".into()))?;
+        let found = operation.and_then(|operation| identify::verify(&device, operation, model, comparison, &progress));
+        let found = Box::new(found.unwrap_or_else(|error| failed(id, &error.to_string())));
+        answer(&Answer::Verified { found, device_lost: device.is_lost() })?;
+        if device.is_lost() {
             break;
         }
     }

@@ -76,6 +76,8 @@ pub(crate) enum Request {
         settings: BenchSettings,
         /// What is not reached within so many nanoseconds is skipped.
         budget_ns: Option<u64>,
+        /// Yardsticks that a worker before this one measured, or died at.
+        known: Vec<OperationId>,
     },
     /// The probes of some operations of one device, in this order.
     Probe {
@@ -93,7 +95,7 @@ pub(crate) enum Request {
 }
 
 /// What it answers.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Answer {
     /// To `Discover`.
@@ -106,15 +108,45 @@ pub(crate) enum Answer {
         device_lost: bool,
     },
     /// To `Identify`: the next operation.
-    Identified(Box<IdentifiedOperation>),
+    Identified {
+        /// What was found.
+        found: Box<IdentifiedOperation>,
+        /// The device was lost; no other operation will follow.
+        device_lost: bool,
+    },
     /// To `Verify`: the next operation.
-    Verified(Box<VerifiedOperation>),
+    Verified {
+        /// What was found.
+        found: Box<VerifiedOperation>,
+        /// The device was lost; no other operation will follow.
+        device_lost: bool,
+    },
     /// To `Bench`: a yardstick of the device, or the next operation.
-    Benched(Box<Throughput>),
+    Benched {
+        /// What was measured.
+        found: Box<Throughput>,
+        /// The device was lost; no other operation will follow.
+        device_lost: bool,
+    },
+    /// To `Bench`: the yardstick that is measured next. If no answer follows, it is to blame.
+    Asking(OperationId),
     /// What goes on, in words.
     Progress(String),
-    /// The device could not be opened.
+    /// The device could not be opened: nothing was asked.
     Refused(String),
+}
+
+impl Answer {
+    /// Whether the device was lost, so that this process answers nothing more.
+    pub(crate) fn is_last(&self) -> bool {
+        match self {
+            Self::Probed { device_lost, .. }
+            | Self::Identified { device_lost, .. }
+            | Self::Verified { device_lost, .. }
+            | Self::Benched { device_lost, .. } => *device_lost,
+            Self::Found(_) | Self::Asking(_) | Self::Progress(_) | Self::Refused(_) => false,
+        }
+    }
 }
 
 /// Answers one request and ends.
@@ -132,7 +164,7 @@ pub(crate) fn serve() -> Outcome {
         Request::Identify { backend, device, operations, seed, nan } => {
             let entry = Entry::named(&backend).ok_or_else(|| unknown(&backend))?;
             match entry.open(&device) {
-                Ok(device) => identifying::identify_each(device.as_ref(), &operations, (seed, nan), &mut answer),
+                Ok(device) => identifying::identify_each(device, &operations, (seed, nan), &mut answer),
                 Err(error) => answer(&Answer::Refused(error.to_string())),
             }
         }
@@ -141,15 +173,15 @@ pub(crate) fn serve() -> Outcome {
             match (entry.open(&device), mxprobe_sim::load(&model)) {
                 (Ok(device), Ok(model)) => {
                     let comparison = Comparison { count, seed, nan };
-                    verify::verify_each(device.as_ref(), &operations, &model, comparison, &mut answer)
+                    verify::verify_each(device, &operations, &model, comparison, &mut answer)
                 }
                 (Err(error), _) | (_, Err(error)) => answer(&Answer::Refused(error.to_string())),
             }
         }
-        Request::Bench { backend, device, operations, settings, budget_ns } => {
+        Request::Bench { backend, device, operations, settings, budget_ns, known } => {
             let entry = Entry::named(&backend).ok_or_else(|| unknown(&backend))?;
             match entry.open(&device) {
-                Ok(device) => bench::bench_each(device, &operations, &settings, budget_ns, &mut answer),
+                Ok(device) => bench::bench_each(device, &operations, &settings, budget_ns, &known, &mut answer),
                 Err(error) => answer(&Answer::Refused(error.to_string())),
             }
         }
@@ -284,6 +316,10 @@ impl Device for Watched {
 
     fn multiply(&self, operation: &Operation, product: &Product<'_>) -> Result<Option<Elements>, Error> {
         self.watch(self.inner.multiply(operation, product))
+    }
+
+    fn kernel_ns(&self) -> Option<u64> {
+        self.inner.kernel_ns()
     }
 
     fn timing(&self) -> Option<&dyn Timing> {

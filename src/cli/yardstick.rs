@@ -49,15 +49,31 @@ fn table(found: &Yardstick) -> String {
     if let Some(reason) = &found.no_library {
         let _ = writeln!(text, "  {reason}");
     }
-    let _ =
-        writeln!(text, "  {:>10} {:>10} {:>10} {:>13} {:>9}", "best", "median", "GFLOP/s", "componentwise", "normwise");
+    // Columns that no way fills are left out.
+    let has_kernels = found.ways.iter().any(|way| way.kernel_best_ns.is_some());
+    let kernels = |words: String| if has_kernels { words } else { String::new() };
+    let _ = writeln!(
+        text,
+        "  {:>10} {:>10} {:>10} {}{:>13} {:>9}",
+        "best",
+        "median",
+        "GFLOP/s",
+        kernels(format!("{:>12} {:>10} ", "kernels", "GFLOP/s")),
+        "componentwise",
+        "normwise"
+    );
     for way in &found.ways {
+        let alone = match (way.kernel_best_ns, way.kernel_flop_per_s) {
+            (Some(ns), Some(rate)) => format!("{:>10.6} s {:>10.1} ", ns as f64 / 1e9, rate / 1e9),
+            _ => format!("{:>12} {:>10} ", "-", "-"),
+        };
         let _ = writeln!(
             text,
-            "  {:>8.4} s {:>8.4} s {:>10.1} {:>13.2e} {:>9.2e}  {}{}",
+            "  {:>8.4} s {:>8.4} s {:>10.1} {}{:>13.2e} {:>9.2e}  {}{}",
             way.best_ns as f64 / 1e9,
             way.median_ns as f64 / 1e9,
             way.flop_per_s / 1e9,
+            kernels(alone),
             way.componentwise,
             way.normwise,
             way.name,
@@ -65,6 +81,11 @@ fn table(found: &Yardstick) -> String {
         );
     }
     text.push_str("GFLOP/s are 2n³ over the best time; errors are of |A|·|B|, and in Frobenius norms of A·B\n");
+    if has_kernels {
+        text.push_str(
+            "best and median include splitting, packing and copies; kernels are timed by the device's clock\n",
+        );
+    }
     text
 }
 

@@ -47,6 +47,14 @@ impl<'a> Unit<'a> {
         }
     }
 
+    /// Nanoseconds that kernels have run so far, if the device can tell ([`Device::kernel_ns`]).
+    pub(super) fn kernel_ns(&self) -> Option<u64> {
+        match self {
+            Self::Device(device, _) => device.kernel_ns(),
+            Self::Model(..) => None,
+        }
+    }
+
     /// D = A·B + C as one operation after another along k computes it, each taking the last one's d as c; A m×k, B k×n, C
     /// and D m×n, row-major. Edges are padded with +0. k = 0 is one operation on zeros and C.
     ///

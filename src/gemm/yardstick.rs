@@ -22,6 +22,16 @@ pub struct Way {
     pub median_ns: u64,
     /// 2·n³ over the shortest time, however many products of words it takes.
     pub flop_per_s: f64,
+    /// The shortest time of the kernels alone, by the device's clock, if the device can tell: no copy and no packing is in
+    /// it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel_best_ns: Option<u64>,
+    /// The median of the kernels' times.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel_median_ns: Option<u64>,
+    /// 2·n³ over the shortest time of the kernels.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel_flop_per_s: Option<f64>,
     /// max |D − A·B| / (|A|·|B|).
     pub componentwise: f64,
     /// ‖D − A·B‖ / ‖A·B‖, Frobenius.
@@ -84,6 +94,7 @@ pub fn compare<'a>(
             runners.push(Runner {
                 name: library.name(),
                 times_ns: Vec::new(),
+                kernels_ns: Vec::new(),
                 d: None,
                 with: With::Library(library, operands),
             });
@@ -94,7 +105,7 @@ pub fn compare<'a>(
     for variant in variants {
         if let Some(id) = &variant.operation {
             let with = With::Unit(unit(id)?, variant);
-            runners.push(Runner { name: &variant.name, times_ns: Vec::new(), d: None, with });
+            runners.push(Runner { name: &variant.name, times_ns: Vec::new(), kernels_ns: Vec::new(), d: None, with });
         }
     }
     for round in 0..=rounds {
@@ -115,11 +126,14 @@ struct Runner<'a> {
     name: &'a str,
     with: With<'a>,
     times_ns: Vec<u64>,
+    /// Of the same rounds; empty if the device cannot tell.
+    kernels_ns: Vec<u64>,
     d: Option<Elements>,
 }
 
 impl Runner<'_> {
     fn run(&mut self, n: usize, a: &Matrix, b: &Matrix) -> Result<(), Error> {
+        let before = self.kernel_ns();
         let started = Instant::now();
         let d = match &self.with {
             With::Library(library, (a, b)) => multiply_with(*library, (n, n, n), a, b)?,
@@ -129,13 +143,28 @@ impl Runner<'_> {
         // The first round warms up.
         if self.d.replace(d).is_some() {
             self.times_ns.push(taken_ns);
+            // A product that went tile by tile had no kernel of its own.
+            let kernels_ns = self.kernel_ns().zip(before).map(|(after, before)| after.saturating_sub(before));
+            self.kernels_ns.extend(kernels_ns.filter(|kernels_ns| *kernels_ns > 0));
         }
         Ok(())
     }
 
+    fn kernel_ns(&self) -> Option<u64> {
+        match &self.with {
+            With::Library(library, _) => library.kernel_ns(),
+            With::Unit(unit, _) => unit.kernel_ns(),
+        }
+    }
+
     fn way(mut self, n: usize, reference: &Reference) -> Way {
-        self.times_ns.sort_unstable();
-        let (best_ns, median_ns) = (self.times_ns[0], self.times_ns[self.times_ns.len() / 2]);
+        let best_and_median = |times_ns: &mut Vec<u64>| {
+            times_ns.sort_unstable();
+            Some((*times_ns.first()?, times_ns[times_ns.len() / 2]))
+        };
+        let (best_ns, median_ns) = best_and_median(&mut self.times_ns).expect("at least two rounds ran");
+        let kernel = best_and_median(&mut self.kernels_ns);
+        let rate = |ns: u64| 2.0 * (n as f64).powi(3) / ns.max(1) as f64 * 1e9;
         let errors = reference.errors(&self.d.expect("at least two rounds ran"));
         let operation = match &self.with {
             With::Library(..) => None,
@@ -146,7 +175,10 @@ impl Runner<'_> {
             operation,
             best_ns,
             median_ns,
-            flop_per_s: 2.0 * (n as f64).powi(3) / best_ns.max(1) as f64 * 1e9,
+            flop_per_s: rate(best_ns),
+            kernel_best_ns: kernel.map(|(best_ns, _)| best_ns),
+            kernel_median_ns: kernel.map(|(_, median_ns)| median_ns),
+            kernel_flop_per_s: kernel.map(|(best_ns, _)| rate(best_ns)),
             componentwise: errors.componentwise,
             normwise: errors.normwise,
         }
@@ -159,9 +191,13 @@ mod tests {
     use crate::gemm::Accumulation;
     use mxprobe_api::Format;
     use mxprobe_sim::shipped;
+    use std::sync::atomic::{AtomicU64, Ordering};
 
-    /// A library that multiplies in f64 and rounds once.
-    struct Exact;
+    /// A library that multiplies in f64 and rounds once, and whose kernels take 1 µs by its own clock.
+    #[derive(Default)]
+    struct Exact {
+        calls: AtomicU64,
+    }
 
     impl Library for Exact {
         fn name(&self) -> &'static str {
@@ -169,9 +205,14 @@ mod tests {
         }
 
         fn multiply(&self, (m, n, k): (usize, usize, usize), a: &Elements, b: &Elements) -> Result<Elements, Error> {
+            self.calls.fetch_add(1, Ordering::Relaxed);
             let value = |of: &Elements, at: usize| Format::F32.to_f64(of.get(at));
             let dot = |at: usize| (0..k).map(|l| value(a, at / n * k + l) * value(b, l * n + at % n)).sum::<f64>();
             Ok(Elements::from_bits(Format::F32, (0..m * n).map(|at| Format::F32.from_f64(dot(at)))))
+        }
+
+        fn kernel_ns(&self) -> Option<u64> {
+            Some(1_000 * self.calls.load(Ordering::Relaxed))
         }
     }
 
@@ -187,10 +228,13 @@ mod tests {
         };
         let race = Race { n: 40, seed: 1, interval: Interval::Centred, rounds: 3 };
         let unit = |id: &OperationId| Unit::model(model, id);
-        let found = compare(&race, Ok(&Exact), &[of(1), of(3)], &unit, &mut |_| ()).unwrap();
+        let found = compare(&race, Ok(&Exact::default()), &[of(1), of(3)], &unit, &mut |_| ()).unwrap();
         let names: Vec<&str> = found.ways.iter().map(|way| way.name.as_str()).collect();
         assert_eq!(names, ["exact", "1 words", "3 words"]);
         assert!(found.ways.iter().all(|way| way.best_ns > 0 && way.best_ns <= way.median_ns));
+        let kernels: Vec<_> = found.ways.iter().map(|way| (way.kernel_best_ns, way.kernel_median_ns)).collect();
+        assert_eq!(kernels, [(Some(1_000), Some(1_000)), (None, None), (None, None)], "a model has no clock");
+        assert_eq!(found.ways[0].kernel_flop_per_s, Some(2.0 * 40f64.powi(3) / 1e-6));
         let [exact, one, three] = [0, 1, 2].map(|at: usize| found.ways[at].componentwise);
         assert!(exact < 1e-7 && one > 1e-4 && three < 1e-6, "{exact} {one} {three}");
         let alone = compare(&race, Err(Error::missing_driver("no BLAS")), &[of(1)], &unit, &mut |_| ()).unwrap();

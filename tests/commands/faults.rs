@@ -12,11 +12,14 @@ use std::{
 
 use mxprobe::report::{OperationReport, Outcome, Report};
 
-use super::{Said, mxprobe, say};
+use super::{LIMIT, Said, mxprobe, say};
 
 /// The operations that are asked, of which the third is wrong.
 const OPERATIONS: &str = "dot.m1n1k4.f32.*";
 const WRONG: &str = "dot.m1n1k4.f32.f16.f16.f32";
+
+/// Seconds that an operation may take: those that do not hang take milliseconds.
+const SILENT: &str = "20";
 
 /// A report in a directory of its own.
 struct Saved {
@@ -87,7 +90,7 @@ fn right() -> Report {
 #[track_caller]
 fn costs_one_operation(fault: &str, words: &[&str]) {
     let saved = Saved::new();
-    wrong_once(&saved.run(&format!("fault:{fault}:fma-chain"), &["--timeout", "1"])).ended(4);
+    wrong_once(&saved.run(&format!("fault:{fault}:fma-chain"), &["--timeout", SILENT])).ended(4);
     let (report, right) = (saved.report(), right());
     assert_eq!(report.operations.len(), right.operations.len());
     assert!(!report.time.interrupted && report.resumed.is_empty());
@@ -120,7 +123,7 @@ fn a_device_that_panics_costs_one_operation() {
 
 #[test]
 fn a_device_that_hangs_costs_one_operation_and_its_time_limit() {
-    costs_one_operation("hang", &["timed out after 1 s"]);
+    costs_one_operation("hang", &["timed out after 20 s"]);
 }
 
 #[test]
@@ -141,7 +144,7 @@ fn a_device_that_returns_the_sentinel_costs_one_operation() {
 
 #[test]
 fn a_device_that_writes_rubbish_for_ever_costs_one_operation_and_its_time_limit() {
-    costs_one_operation("babble", &["timed out after 1 s", "on standard output it wrote: "]);
+    costs_one_operation("babble", &["timed out after 20 s", "on standard output it wrote: "]);
 }
 
 #[test]
@@ -154,36 +157,20 @@ fn rubbish_between_answers_costs_nothing() {
 }
 
 #[test]
-fn a_device_that_is_lost_midway_keeps_what_was_measured_and_is_resumed() {
-    let saved = Saved::new();
-    wrong_once(&saved.run("fault:lost:fma-chain", &[])).ended(4);
-    let (report, right) = (saved.report(), right());
-    let lost = report.operations.iter().position(|operation| id(operation) == WRONG).unwrap();
-    for (at, (found, right)) in report.operations.iter().zip(&right.operations).enumerate() {
-        let first = &found.findings[0];
-        if at < lost {
-            assert_eq!(findings(found), findings(right));
-        } else {
-            let outcome = if at == lost { Outcome::Failed } else { Outcome::Skipped };
-            assert_eq!((first.outcome, first.reason.as_deref()), (outcome, Some("the device was lost")));
-        }
-    }
-    assert!(lost > 0 && lost + 1 < report.operations.len());
-    saved.completed(report.operations.len() - lost);
+fn a_device_that_is_lost_costs_one_operation() {
+    costs_one_operation("lost", &["the device was lost"]);
 }
 
 #[test]
 fn a_budget_that_is_spent_leaves_the_rest_for_another_time() {
     let saved = Saved::new();
-    let start = Instant::now();
-    wrong_once(&saved.run("fault:hang:fma-chain", &["--budget", "3"])).ended(4);
-    assert!(start.elapsed() < Duration::from_secs(20), "an operation has 60 s, the run 3");
+    wrong_once(&saved.run("fault:hang:fma-chain", &["--timeout", "86400", "--budget", "20"])).ended(4);
     let report = saved.report();
     let skipped = report.operations.iter().filter(|operation| !operation.is_finished()).count();
     for operation in report.operations.iter().filter(|operation| !operation.is_finished()) {
         let finding = &operation.findings[0];
         assert_eq!(finding.outcome, Outcome::Skipped);
-        assert_eq!(finding.reason.as_deref(), Some("the budget was spent (3 s)"));
+        assert_eq!(finding.reason.as_deref(), Some("the budget was spent (20 s)"));
     }
     assert!(skipped >= 1 && skipped < report.operations.len(), "{skipped}");
     saved.completed(skipped);
@@ -192,9 +179,7 @@ fn a_budget_that_is_spent_leaves_the_rest_for_another_time() {
 #[test]
 fn a_budget_holds_for_models_and_without_isolation_too() {
     let saved = Saved::new();
-    let start = Instant::now();
     say(&["run", "--device", "sim:b200", "--out", saved.path(), "--budget", "0.3", "-q"]).ended(4);
-    assert!(start.elapsed() < Duration::from_secs(20));
     let report = saved.report();
     assert_eq!(report.operations.last().unwrap().findings[0].reason.as_deref(), Some("the budget was spent (0.3 s)"));
     assert_eq!(report.operations.len(), report.plan.unwrap().operations.len());
@@ -202,10 +187,10 @@ fn a_budget_holds_for_models_and_without_isolation_too() {
 
 /// Starts a run that hangs at one operation, and waits until all before it are saved.
 fn stuck(saved: &Saved) -> Child {
-    let mut command = mxprobe(&saved.run("fault:hang:fma-chain", &["--timeout", "600"]));
+    let mut command = mxprobe(&saved.run("fault:hang:fma-chain", &["--timeout", "86400"]));
     command.env("MXPROBE_FAULT_ONLY", WRONG).stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = command.spawn().unwrap();
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + LIMIT;
     let is_there = || {
         fs::read_to_string(&saved.file)
             .is_ok_and(|text| text.contains("dot.m1n1k4.f32.e5m2.e5m2.f32\",\n      \"scope"))
@@ -218,7 +203,7 @@ fn stuck(saved: &Saved) -> Child {
 }
 
 /// Ends a process with a signal.
-fn signal(name: &str, process: u32) {
+pub(super) fn signal(name: &str, process: u32) {
     assert!(Command::new("kill").args([name, &process.to_string()]).status().unwrap().success());
 }
 
@@ -247,7 +232,7 @@ fn a_killed_run_leaves_a_valid_report_and_no_process() {
     assert_eq!(workers.len(), 1, "one device is asked");
     signal("-KILL", child.id());
     child.wait().unwrap();
-    let deadline = Instant::now() + Duration::from_secs(20);
+    let deadline = Instant::now() + LIMIT;
     while state(workers[0]).is_some_and(|(state, _)| state != 'Z') {
         assert!(Instant::now() < deadline, "the device's process goes on by itself");
         sleep(Duration::from_millis(20));
@@ -417,13 +402,16 @@ fn the_report_is_whole_at_every_moment() {
         .spawn()
         .unwrap();
     let mut sizes = Vec::new();
-    while child.try_wait().unwrap().is_none() {
+    let mut is_over = false;
+    while !is_over {
+        is_over = child.try_wait().unwrap().is_some();
         if let Some(text) = read(&saved.file) {
             let report: Report = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
             sizes.push(report.operations.len());
         }
     }
-    assert!(sizes.is_sorted() && sizes.first() < sizes.last(), "it grows: {sizes:?}");
+    // How often it was looked at meanwhile is the machine's affair.
+    assert!(sizes.is_sorted() && sizes.last().is_some_and(|all| *all > 100), "it grows: {sizes:?}");
 }
 
 fn read(file: &Path) -> Option<String> {

@@ -8,6 +8,8 @@ mod eval;
 mod faults;
 mod files;
 mod gemm;
+#[cfg(feature = "fault-devices")]
+mod growing;
 mod identify;
 #[cfg(feature = "fault-devices")]
 mod isolation;
@@ -23,6 +25,10 @@ use std::{
     path::PathBuf,
     process::{Command, Output, Stdio},
 };
+
+/// For what would else wait for ever: far longer than anything here takes on a loaded machine.
+#[cfg(feature = "fault-devices")]
+const LIMIT: std::time::Duration = std::time::Duration::from_secs(600);
 
 /// The program, with nothing of this process's environment that would change what it does.
 fn mxprobe(arguments: &[&str]) -> Command {

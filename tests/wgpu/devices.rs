@@ -164,7 +164,8 @@ fn time_limit() {
     let device = only(WgpuBackend::new().with_timeout(Duration::from_nanos(1)).devices());
     let operation = operation(&device, "coopmat.m8n8k8.f16.f16.f16.f16");
     let batch = TileBatch::zeros(&operation, 60_000);
-    let error = execute(&device, &operation, &batch).unwrap_err();
+    // On a loaded machine the work may be over before anybody waits for it.
+    let error = (0..1000).find_map(|_| execute(&device, &operation, &batch).err()).expect("1 ns is not enough");
     assert!(error.is_timed_out() && error.to_string().contains("not finished within 1ns"), "{error}");
     let error = execute(&device, &operation, &batch).unwrap_err();
     assert!(error.is_device_lost() && error.to_string().contains("given up earlier"), "{error}");

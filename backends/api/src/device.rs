@@ -149,6 +149,12 @@ pub trait Device: Send + Sync {
         Err(Error::unsupported(format!("no library multiplies on {}", self.info().selector)))
     }
 
+    /// Nanoseconds that kernels of [`multiply`](Self::multiply) have run since the device was opened, by the device's own
+    /// clock: packing, copies and launches are not in it. `None` if the device cannot tell.
+    fn kernel_ns(&self) -> Option<u64> {
+        None
+    }
+
     /// The device's clock, where it has one: throughput can be measured then.
     fn timing(&self) -> Option<&dyn Timing> {
         None

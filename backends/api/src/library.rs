@@ -15,6 +15,12 @@ pub trait Library: Send + Sync {
     /// # Errors
     /// What the library reports, or that it cannot take these sizes.
     fn multiply(&self, sizes: (usize, usize, usize), a: &Elements, b: &Elements) -> Result<Elements, Error>;
+
+    /// Nanoseconds that the library's kernels have run since it was opened, by the device's own clock: copies are not in
+    /// it. `None` if it cannot tell.
+    fn kernel_ns(&self) -> Option<u64> {
+        None
+    }
 }
 
 /// Validates, multiplies, and checks the shape of what came back; `sizes` are m, n and k.

@@ -80,8 +80,7 @@ fn every_chain_ends_where_as_many_executions_do() {
                     assert_eq!(timed.d.get(at), wanted, "{}: element {at} after {steps} steps", operation.id);
                 }
                 assert_eq!((timed.clock, timed.unit), (Clock::Host, "core"));
-                let frequency = timed.frequency_hz.expect("it is measured");
-                assert!((2e8..1e10).contains(&frequency), "{frequency} Hz");
+                assert!(timed.frequency_hz.is_some_and(|frequency| frequency > 0.0), "it is measured");
             }
             println!("{} was timed and compared", operation.id);
         }
@@ -165,6 +164,7 @@ fn seconds_of_independent(id: &str, steps: u64) -> Option<f64> {
 }
 
 #[test]
+#[ignore = "a benchmark: it compares times to 3 %, which takes a core that nobody else uses"]
 fn the_loops_are_as_fast_as_independent_ones() {
     for device in CpuBackend::new().discover().devices {
         if !device.info().fingerprint.contains("avx512") {

@@ -184,6 +184,7 @@ impl Library for Cublas {
         let (of_a, of_b) = (session.upload(a.bytes())?, session.upload(b.bytes())?);
         let bytes = sizes.0 * sizes.1 * Format::F32.storage_bytes();
         let mut of_d = session.filled(0xff, bytes)?;
+        let started = session.started()?;
         let status = {
             let ((a, _a), (b, _b)) = (of_a.device_ptr(&session.stream), of_b.device_ptr(&session.stream));
             let (d, _d) = of_d.device_ptr_mut(&session.stream);
@@ -195,7 +196,12 @@ impl Library for Cublas {
             unsafe { (self.sgemm)(self.handle, no, no, n, m, k, &raw const one, b, n, a, k, &raw const zero, d, n) }
         };
         succeeded("cublasSgemm", status).map_err(or_lost)?;
+        session.ended(&started)?;
         Elements::from_bytes(Format::F32, session.download(&of_d, bytes)?)
+    }
+
+    fn kernel_ns(&self) -> Option<u64> {
+        Some(self.session.lock().unwrap_or_else(std::sync::PoisonError::into_inner).kernel_ns())
     }
 }
 

@@ -314,6 +314,10 @@ impl Device for CudaDevice {
         Ok(Box::new(Cublas::find(session)?))
     }
 
+    fn kernel_ns(&self) -> Option<u64> {
+        Some(self.opened().session.as_ref().map_or(0, Session::kernel_ns))
+    }
+
     fn timing(&self) -> Option<&dyn Timing> {
         Some(self)
     }

@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use cudarc::driver::{
-    CudaContext, CudaFunction, CudaSlice, CudaStream, DevicePtrMut, DriverError, LaunchConfig, PushKernelArg, result,
-    sys,
+    CudaContext, CudaEvent, CudaFunction, CudaSlice, CudaStream, DevicePtrMut, DriverError, LaunchConfig,
+    PushKernelArg, result, sys,
 };
 use cudarc::nvrtc::Ptx;
 use mxprobe_api::{Elements, Error, Issued, OperationId, Product, ScalarFunction, ScalarId, TileBatch};
@@ -19,6 +20,7 @@ use crate::opcodes::Code;
 use crate::product;
 use crate::ptx::{ENTRY, Kernel};
 use crate::scalar::{self, ScalarKernel};
+use crate::timed::Resident;
 
 /// The most bytes of one operand that a launch takes.
 const BYTES_PER_LAUNCH: usize = 64 << 20;
@@ -60,7 +62,14 @@ pub(crate) struct Session {
     /// `None` of operations whose whole matrices no kernel multiplies.
     products: HashMap<OperationId, Option<product::Kernels>>,
     scalars: HashMap<(ScalarId, ScalarFunction), CudaFunction>,
+    /// The operands of the operation that was timed last.
+    pub(crate) resident: Option<Resident>,
+    /// How long kernels ran that were launched between [`started`](Self::started) and [`ended`](Self::ended).
+    kernel_ns: AtomicU64,
 }
+
+/// The moment before a kernel, on the device's clock.
+pub(crate) struct Started(CudaEvent);
 
 /// What a call in the device's context ends with.
 pub(crate) fn called(call: &'static str) -> impl Fn(DriverError) -> Error {
@@ -71,7 +80,7 @@ impl Session {
     /// Opens the context of a device.
     pub(crate) fn open(ordinal: usize, multiprocessors: u32, capability: Capability) -> Result<Self, Error> {
         let context = CudaContext::new(ordinal).map_err(|error| failure("cuDevicePrimaryCtxRetain", error))?;
-        // SAFETY: everything here is on one stream, and no buffer outlives the call that made it.
+        // SAFETY: everything here is on one stream, and no buffer outlives the session.
         unsafe { context.disable_event_tracking() };
         keep_freed_memory(&context);
         let stream = context.default_stream();
@@ -84,6 +93,8 @@ impl Session {
             timeable: HashMap::new(),
             products: HashMap::new(),
             scalars: HashMap::new(),
+            resident: None,
+            kernel_ns: AtomicU64::new(0),
         })
     }
 
@@ -173,6 +184,32 @@ impl Session {
             }
         }
         self.products[id].as_ref().map_or(Ok(None), |kernels| product::multiply(self, kernels, block, id, product))
+    }
+
+    /// Notes the time before a launch, on the device's clock.
+    pub(crate) fn started(&self) -> Result<Started, Error> {
+        self.event().map(Started)
+    }
+
+    /// Waits for what was launched since, and adds the time it took to [`kernel_ns`](Self::kernel_ns).
+    pub(crate) fn ended(&self, started: &Started) -> Result<(), Error> {
+        let milliseconds = started.0.elapsed_ms(&self.event()?).map_err(called("cuEventElapsedTime"))?;
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a time is positive and short")]
+        self.kernel_ns.fetch_add((f64::from(milliseconds) * 1e6) as u64, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Nanoseconds that kernels ran, of those that were timed.
+    pub(crate) fn kernel_ns(&self) -> u64 {
+        self.kernel_ns.load(Ordering::Relaxed)
+    }
+
+    /// An event with a time, recorded now.
+    fn event(&self) -> Result<CudaEvent, Error> {
+        let event =
+            self.context.new_event(Some(sys::CUevent_flags::CU_EVENT_DEFAULT)).map_err(called("cuEventCreate"))?;
+        event.record(&self.stream).map_err(called("cuEventRecord"))?;
+        Ok(event)
     }
 
     /// Memory of the device that holds these bytes.

@@ -1,7 +1,7 @@
 //! How long a kernel runs whose operands stay in registers (in shared memory, where the instruction reads it from there).
 
-use cudarc::driver::{LaunchConfig, PushKernelArg, sys::CUevent_flags};
-use mxprobe_api::{Clock, Elements, Error, Load, Operation, Span, TileBatch, Timed};
+use cudarc::driver::{CudaSlice, DevicePtrMut, LaunchConfig, PushKernelArg, result, sys::CUevent_flags};
+use mxprobe_api::{Clock, Elements, Error, Format, Load, Operation, OperationId, Span, TileBatch, Timed};
 
 use crate::capability::{PtxVersion, Target};
 use crate::instruction::{Instruction, Kind};
@@ -27,18 +27,18 @@ pub(crate) fn blocks_of_multiprocessor(instruction: Option<&Instruction>) -> u32
     }
 }
 
-/// Times an operation whose kernel was compiled, or with no instruction the scalar units' multiply-add.
+/// Times an operation whose kernel was compiled, or without an instruction the multiply-add of the scalar units.
 ///
 /// # Errors
 /// What the driver reports.
 pub(crate) fn time(
-    session: &Session,
+    session: &mut Session,
     compiled: &Timeable,
     instruction: Option<&Instruction>,
     operation: &Operation,
     load: &Load<'_>,
 ) -> Result<Timed, Error> {
-    // Where a block runs is the device's choice, so that one multiprocessor cannot be filled alone: one block can.
+    // Where a block runs is the device's choice, so one multiprocessor cannot be filled alone: one block can.
     let (units, unit, blocks) = match load.span {
         Span::One => (1, "block", 1),
         Span::All => {
@@ -47,29 +47,34 @@ pub(crate) fn time(
         }
     };
     let groups = blocks * compiled.kernel.groups_at_once;
-    let operands = match &compiled.layouts {
-        Some(layouts) => of_unit(layouts, load.operands, groups as usize),
-        None => of_scalars(load.operands, blocks as usize),
+    let steps = u32::try_from(load.steps)
+        .map_err(|_| Error::unsupported(format!("{} steps are more than a kernel counts", load.steps)))?;
+    let steps = u64::from(steps);
+    let known = session.resident.take().filter(|known| known.is_of(operation, load));
+    let mut resident = match known {
+        Some(known) => known,
+        None => {
+            let operands = match &compiled.layouts {
+                Some(layouts) => of_unit(layouts, load.operands, groups as usize),
+                None => of_scalars(load.operands, blocks as usize),
+            };
+            Resident::upload(session, operation, load, operands)?
+        }
     };
-    let mut d_device = session.upload(&operands.d)?;
-    let inputs = operands.inputs.iter().map(|bytes| session.upload(bytes)).collect::<Result<Vec<_>, _>>()?;
-    let mut cycles_device = session.upload(&[0; 8])?;
+    resident.fill(session)?;
     let configuration =
         LaunchConfig { grid_dim: (blocks, 1, 1), block_dim: (compiled.kernel.threads, 1, 1), shared_mem_bytes: 0 };
     let event = || session.context.new_event(Some(CUevent_flags::CU_EVENT_DEFAULT)).map_err(called("cuEventCreate"));
     let (before, after) = (event()?, event()?);
-    let steps = u32::try_from(load.steps)
-        .map_err(|_| Error::unsupported(format!("{} steps are more than a kernel counts", load.steps)))?;
-    let steps = u64::from(steps);
     let mut builder = session.stream.launch_builder(&compiled.function);
-    inputs.iter().take(3).for_each(|input| {
+    resident.inputs.iter().take(3).for_each(|input| {
         builder.arg(input);
     });
-    builder.arg(&mut d_device);
-    inputs.iter().skip(3).for_each(|input| {
+    builder.arg(&mut resident.d);
+    resident.inputs.iter().skip(3).for_each(|input| {
         builder.arg(input);
     });
-    builder.arg(&steps).arg(&mut cycles_device).arg(&groups);
+    builder.arg(&steps).arg(&mut resident.cycles).arg(&groups);
     before.record(&session.stream).map_err(called("cuEventRecord"))?;
     // SAFETY: the parameters are those of the kernel's text: pointers, the number of steps in the size of one, a pointer, a
     // count; every buffer holds what so many groups read and write, and all outlive the synchronisation below.
@@ -77,45 +82,100 @@ pub(crate) fn time(
     after.record(&session.stream).map_err(called("cuEventRecord"))?;
     let milliseconds = before.elapsed_ms(&after).map_err(called("cuEventElapsedTime"))?;
     let elapsed_ns = f64::from(milliseconds) * 1e6;
-    let d = session.download(&d_device, operands.d.len())?;
-    let cycles = session.download(&cycles_device, 8)?;
+    let d = session.download(&resident.d, resident.d.len())?;
+    let cycles = session.download(&resident.cycles, 8)?;
     let cycles = u64::from_le_bytes(cycles.try_into().expect("eight bytes"));
     let d = match &compiled.layouts {
-        Some(layouts) => layouts.d.unpack(&d, operation.id.d, groups as usize * layouts.d.group()),
+        Some(layouts) => unpack(&layouts.d, &d, operation.id.d, resident.period),
         None => Elements::from_bytes(operation.id.d, d)?,
     };
     #[expect(clippy::cast_precision_loss, reason = "a frequency has few digits")]
     let frequency_hz = (elapsed_ns > 0.0 && cycles > 0).then(|| cycles as f64 / elapsed_ns * 1e9);
-    Ok(Timed { elapsed_ns, clock: Clock::Device, units: Some(units), unit, frequency_hz, pattern: operands.pattern, d })
+    let pattern = resident.pattern.clone();
+    session.resident = Some(resident);
+    Ok(Timed { elapsed_ns, clock: Clock::Device, units: Some(units), unit, frequency_hz, pattern, d })
 }
 
-/// What a launch is given.
-struct Operands {
-    /// A, B, C, and scales where there are any.
-    inputs: Vec<Vec<u8>>,
-    /// D, filled with what it does not stay.
-    d: Vec<u8>,
+/// The operands of the last operation that was timed, on the device: a measurement launches the same kernel dozens of
+/// times, and only D and the number of steps change.
+pub(crate) struct Resident {
+    id: OperationId,
+    span: Span,
+    operands: TileBatch,
+    /// A, B, C, and scales if there are any.
+    inputs: Vec<CudaSlice<u8>>,
+    d: CudaSlice<u8>,
+    cycles: CudaSlice<u8>,
     pattern: Vec<[usize; 3]>,
+    /// Groups after which the operands repeat.
+    period: usize,
 }
 
-/// What D holds before a launch.
+impl Resident {
+    fn is_of(&self, operation: &Operation, load: &Load<'_>) -> bool {
+        self.id == operation.id && self.span == load.span && self.operands == *load.operands
+    }
+
+    fn upload(session: &Session, operation: &Operation, load: &Load<'_>, operands: Operands) -> Result<Self, Error> {
+        Ok(Self {
+            id: operation.id.clone(),
+            span: load.span,
+            operands: load.operands.clone(),
+            inputs: operands.inputs.iter().map(|bytes| session.upload(bytes)).collect::<Result<_, _>>()?,
+            d: session.filled(FILLING, operands.d_bytes)?,
+            cycles: session.upload(&[0; 8])?,
+            pattern: operands.pattern,
+            period: operands.period,
+        })
+    }
+
+    /// Overwrites D, so that what the launch before left there cannot pass for a result.
+    fn fill(&mut self, session: &Session) -> Result<(), Error> {
+        for (memory, byte) in [(&mut self.d, FILLING), (&mut self.cycles, 0)] {
+            let bytes = memory.num_bytes();
+            let (address, _guard) = memory.device_ptr_mut(&session.stream);
+            // SAFETY: so many bytes were allocated there on this stream, and any byte is a `u8`.
+            unsafe { result::memset_d8_async(address, byte, bytes, session.stream.cu_stream()) }
+                .map_err(called("cuMemsetD8Async"))?;
+        }
+        Ok(())
+    }
+}
+
+/// What a kernel is given.
+struct Operands {
+    /// A, B, C, and scales if there are any.
+    inputs: Vec<Vec<u8>>,
+    d_bytes: usize,
+    pattern: Vec<[usize; 3]>,
+    /// Groups after which the operands repeat.
+    period: usize,
+}
+
+/// The byte of D before a launch.
 const FILLING: u8 = 0xa5;
 
 /// Every group has operands of its own, the tiles in turn.
 fn of_unit(layouts: &Layouts, batch: &TileBatch, groups: usize) -> Operands {
-    let tiles = groups * layouts.d.group();
+    let group = layouts.d.group();
+    // Tiles repeat after `batch.tiles`, whole groups of them after the least common multiple.
+    let period = (1..=batch.tiles).find(|groups| (groups * group).is_multiple_of(batch.tiles)).unwrap_or(batch.tiles);
+    let period = period.min(groups);
     let packed = |layout: &Layout, elements: &Elements| {
         let size = elements.len() / batch.tiles * elements.format().storage_bytes();
-        let all = (0..tiles).flat_map(|tile| &elements.bytes()[tile % batch.tiles * size..][..size]).copied().collect();
+        let tile = |tile: usize| &elements.bytes()[tile % batch.tiles * size..][..size];
+        let all = (0..period * group).flat_map(tile).copied().collect();
         let all = Elements::from_bytes(elements.format(), all).expect("elements of this format");
-        layout.pack(&all, 0, groups)
+        let one_period = layout.pack(&all, 0, period);
+        let bytes = groups * layout.bytes();
+        one_period.iter().copied().cycle().take(bytes).collect::<Vec<u8>>()
     };
     let mut inputs = vec![packed(&layouts.a, &batch.a), packed(&layouts.b, &batch.b), packed(&layouts.c, &batch.c)];
     if let (Some((of_a, of_b)), Some(a), Some(b)) = (&layouts.scales, &batch.scale_a, &batch.scale_b) {
         inputs.extend([packed(of_a, a), packed(of_b, b)]);
     }
-    let pattern = (0..batch.tiles.min(tiles)).map(|tile| [tile; 3]).collect();
-    Operands { inputs, d: vec![FILLING; groups * layouts.d.bytes()], pattern }
+    let pattern = (0..batch.tiles.min(groups * group)).map(|tile| [tile; 3]).collect();
+    Operands { inputs, d_bytes: groups * layouts.d.bytes(), pattern, period }
 }
 
 /// Every block has the same operands, the tiles in turn.
@@ -126,7 +186,24 @@ fn of_scalars(batch: &TileBatch, blocks: usize) -> Operands {
     };
     let inputs = vec![of(&batch.a), of(&batch.b), of(&batch.c)];
     let pattern = (0..chains).map(|chain| [chain % batch.tiles; 3]).collect();
-    Operands { inputs, d: vec![FILLING; blocks * chains * 4], pattern }
+    Operands { inputs, d_bytes: blocks * chains * 4, pattern, period: 1 }
+}
+
+/// D of all groups. Groups with the same operands should have the same bytes, and are unpacked once; what differs is
+/// unpacked apart.
+fn unpack(layout: &Layout, packed: &[u8], format: Format, period: usize) -> Elements {
+    let of = |packed: &[u8]| layout.unpack(packed, format, packed.len() / layout.bytes() * layout.group());
+    let bytes = period * layout.bytes();
+    let first = of(&packed[..bytes]);
+    let mut all = Vec::with_capacity(packed.len() / bytes * first.bytes().len());
+    for part in packed.chunks(bytes) {
+        if *part == packed[..part.len()] {
+            all.extend_from_slice(&first.bytes()[..first.bytes().len() * part.len() / bytes]);
+        } else {
+            all.extend_from_slice(of(part).bytes());
+        }
+    }
+    Elements::from_bytes(format, all).expect("elements of this format")
 }
 
 /// The scalar kernel.

@@ -6,7 +6,8 @@
 use std::{env, fs, path::Path, process::Command};
 
 use mxprobe_api::{
-    Backend, Device, Elements, Error, Format, Operation, ScalarFunction, TileBatch, compute, loaded_library,
+    Backend, Device, Elements, Error, Format, Load, Operation, ScalarFunction, Span, TileBatch, compute,
+    loaded_library, time,
 };
 use mxprobe_cuda::{CudaBackend, CudaDevice};
 
@@ -179,6 +180,36 @@ fn counts_copies() {
     add(&device()).unwrap();
     assert_eq!(counted(0), 6 * 4, "the operands, and nothing else");
     assert_eq!(counted(1), u64::MAX, "the pool keeps everything");
+}
+
+#[test]
+fn operands_of_a_measurement_are_copied_once() {
+    on_double("times_again", &[]);
+}
+
+#[test]
+#[ignore = "another test runs it on the double"]
+fn times_again() {
+    let device = device();
+    let operation = operation(&device, WGMMA);
+    let mut operands = TileBatch::zeros(&operation, 3);
+    let copied = |operands: &TileBatch, steps: u64, span: Span| {
+        let before = counted(0);
+        let timed = time(&device, &operation, &Load { operands, steps, span }).unwrap();
+        assert!(timed.elapsed_ns > 0.0);
+        (counted(0) - before, timed.d)
+    };
+    // A tile of A, of B and of C at the least.
+    let (first, zeros) = copied(&operands, 1, Span::One);
+    assert!(first >= (64 * 16 + 16 * 8) * 2 + 64 * 8 * 4, "{first} bytes");
+    for steps in [1, 2, 5] {
+        assert_eq!(copied(&operands, steps, Span::One).0, 0, "{steps} steps");
+    }
+    assert!(copied(&operands, 1, Span::All).0 > first);
+    assert_eq!(copied(&operands, 7, Span::All).0, 0);
+    operands.c.set(0, 0x3f80_0000);
+    let (other, ones) = copied(&operands, 1, Span::One);
+    assert!(other == first && ones != zeros, "other operands are copied, and computed with");
 }
 
 #[test]

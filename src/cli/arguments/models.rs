@@ -18,9 +18,12 @@ pub(crate) struct Identify {
     /// Which NaN results of the device count as the same: those of the same bits, or any
     #[arg(long, value_name = "bits|any", default_value = "bits")]
     pub(crate) nan: NanBits,
-    /// The model file to write
+    /// The model file to write, again after each operation
     #[arg(long, value_name = "MODEL.toml")]
     pub(crate) out: PathBuf,
+    /// Also write the JSON to a file; like the model file, it grows with the run
+    #[arg(long, value_name = "FILE.json")]
+    pub(crate) report: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) inputs: Inputs,
 }
@@ -42,6 +45,9 @@ pub(crate) struct Verify {
     /// Dots of each operation, at the least
     #[arg(long, value_name = "N", default_value = "1000000", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) count: u64,
+    /// Also write the JSON to a file; it grows with the run
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) inputs: Inputs,
 }

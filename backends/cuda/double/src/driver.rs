@@ -1,11 +1,6 @@
 //! The driver behind the entry points: handles, modules, memory, launches.
 
-use std::{
-    collections::BTreeMap,
-    sync::Arc,
-    thread,
-    time::{Duration, Instant},
-};
+use std::{collections::BTreeMap, sync::Arc, thread, time::Duration};
 
 use mxprobe_api::OperationId;
 
@@ -23,6 +18,8 @@ use crate::{
 
 /// How much memory the device has.
 const MEMORY_BYTES: usize = 4 << 30;
+/// Cycles in a millisecond of the device's clock.
+const CYCLES_PER_MS: f64 = 500.0;
 /// Shared memory of a block, static and dynamic.
 const SHARED_BYTES: usize = 227 << 10;
 /// `CU_COMPUTE_ACCELERATED_TARGET_BASE` of cuda.h: with 90 on top, `sm_90a`.
@@ -50,8 +47,11 @@ pub(crate) struct Driver {
     pub memory: Memory,
     modules: BTreeMap<u64, Arc<Program>>,
     functions: BTreeMap<u64, (Arc<Program>, usize)>,
-    /// When an event was recorded.
-    events: BTreeMap<u64, Option<Instant>>,
+    /// How many cycles the device had worked when an event was recorded.
+    events: BTreeMap<u64, Option<u64>>,
+    /// How many cycles the device has worked. It has no other clock, so that what is timed does not depend on who else uses
+    /// the machine.
+    cycles: u64,
     streams: Vec<u64>,
     next_handle: u64,
     /// The error of a kernel that no call has returned yet: the first one that waits does.
@@ -91,6 +91,7 @@ impl Driver {
             modules: BTreeMap::new(),
             functions: BTreeMap::new(),
             events: BTreeMap::new(),
+            cycles: 0,
             streams: Vec::new(),
             next_handle: 0x1000,
             pending: None,
@@ -239,26 +240,21 @@ impl Driver {
     }
 
     fn code(&self, kernel: &Kernel) -> Code {
-        let lower = |id: &OperationId| {
-            if self.settings.fails(Fault::WrongOpcode) {
-                return Lowering { opcodes: vec![(FFMA, 32)], routines: Vec::new() };
+        let lower = |id: Option<OperationId>| match id {
+            Some(_) if self.settings.fails(Fault::WrongOpcode) => {
+                Lowering { opcodes: vec![(FFMA, 32)], routines: Vec::new() }
             }
-            lowering(id, self.settings.capability)
+            Some(id) => lowering(&id, self.settings.capability),
+            // The instruction is the same whatever its descriptor says.
+            None => Lowering { opcodes: vec![(UTCMMA, 1)], routines: Vec::new() },
         };
-        let operations = kernel.steps.iter().filter_map(|step| match &step.instruction {
-            Instruction::Multiply(multiply) => Some(lower(&multiply.id)),
-            Instruction::GroupMultiply(multiply) => Some(lower(&multiply.id)),
-            Instruction::Tensor(tensor) => match &**tensor {
-                TensorStep::Multiply(multiply) => Some(described(kernel, multiply).map_or_else(
-                    // The instruction is the same whatever its descriptor says.
-                    || Lowering { opcodes: vec![(UTCMMA, 1)], routines: Vec::new() },
-                    |id| lower(&id),
-                )),
-                _ => None,
-            },
-            _ => None,
-        });
-        Code { name: kernel.name.clone(), operations: operations.collect() }
+        Code { name: kernel.name.clone(), operations: multiplies(kernel).map(lower).collect() }
+    }
+
+    /// Whether faults of launches are meant for this kernel.
+    fn is_struck(&self, kernel: &Kernel) -> bool {
+        let Some(only) = &self.settings.only else { return true };
+        multiplies(kernel).flatten().any(|id| id.to_string().starts_with(only.as_str()))
     }
 
     /// Loads what [`link`](Self::link) gave, or PTX.
@@ -348,7 +344,7 @@ impl Driver {
             return Ok(());
         }
         let error = self.settings.error;
-        match self.settings.fault {
+        match self.settings.fault.filter(|_| self.is_struck(kernel)) {
             Some(Fault::Launch) => return Err(error),
             Some(Fault::LaunchAsync) => {
                 self.pending = Some(error);
@@ -367,9 +363,12 @@ impl Driver {
         }
         let (plans, unit) = (&program.plans, &self.unit);
         let launch = Launch { kernel, kernel_index, plans, unit, grid, block, dynamic_shared_bytes, parameters };
-        if let Err(trap) = machine::run(&launch, &mut self.memory) {
-            say(&format!("kernel `{}`, line {}: {}", kernel.name, trap.line, trap.text));
-            self.pending = Some(trap.status);
+        match machine::run(&launch, &mut self.memory) {
+            Ok(cycles) => self.work(cycles),
+            Err(trap) => {
+                say(&format!("kernel `{}`, line {}: {}", kernel.name, trap.line, trap.text));
+                self.pending = Some(trap.status);
+            }
         }
         Ok(())
     }
@@ -400,9 +399,21 @@ impl Driver {
         Ok(handle)
     }
 
-    pub(crate) fn event(&mut self, event: u64) -> Result<&mut Option<Instant>, Status> {
+    pub(crate) fn event(&mut self, event: u64) -> Result<&mut Option<u64>, Status> {
         self.healthy()?;
         self.events.get_mut(&event).ok_or(Status::INVALID_HANDLE)
+    }
+
+    /// Notes the time.
+    pub(crate) fn record(&mut self, event: u64) -> Result<(), Status> {
+        let now = self.cycles;
+        *self.event(event)? = Some(now);
+        Ok(())
+    }
+
+    /// Lets the device work for so many cycles.
+    pub(crate) fn work(&mut self, cycles: u64) {
+        self.cycles += cycles;
     }
 
     pub(crate) fn destroy_event(&mut self, event: u64) -> Result<(), Status> {
@@ -413,8 +424,23 @@ impl Driver {
     pub(crate) fn elapsed_ms(&mut self, start: u64, end: u64) -> Result<f32, Status> {
         let start = self.event(start)?.ok_or(Status::INVALID_HANDLE)?;
         let end = self.event(end)?.ok_or(Status::INVALID_HANDLE)?;
-        Ok(end.saturating_duration_since(start).as_secs_f32() * 1e3)
+        let cycles = end.saturating_sub(start);
+        #[expect(clippy::cast_precision_loss, reason = "the driver's own type")]
+        Ok((cycles as f64 / CYCLES_PER_MS) as f32)
     }
+}
+
+/// The operations of a kernel's matrix instructions, in their order; `None` for one that its text does not tell.
+fn multiplies(kernel: &Kernel) -> impl Iterator<Item = Option<OperationId>> {
+    kernel.steps.iter().filter_map(|step| match &step.instruction {
+        Instruction::Multiply(multiply) => Some(Some(multiply.id.clone())),
+        Instruction::GroupMultiply(multiply) => Some(Some(multiply.id.clone())),
+        Instruction::Tensor(tensor) => match &**tensor {
+            TensorStep::Multiply(multiply) => Some(described(kernel, multiply)),
+            _ => None,
+        },
+        _ => None,
+    })
 }
 
 /// The operation of a `tcgen05.mma` whose instruction descriptor is a constant in the text.

@@ -9,7 +9,6 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     slice,
     sync::{Mutex, MutexGuard, PoisonError},
-    time::Instant,
 };
 
 use crate::{
@@ -273,8 +272,7 @@ entries! {
     fn cuEventRecord(event: u64, stream: u64) {
         context(|driver| {
             driver.stream(stream)?;
-            *driver.event(event)? = Some(Instant::now());
-            Ok(())
+            driver.record(event)
         })
     }
     fn cuEventSynchronize(event: u64) {

@@ -23,6 +23,7 @@
 //! | `MXPROBE_DOUBLE_MULTIPROCESSORS` | how many multiprocessors the device has, 1 to 1024; 8 if unset |
 //! | `MXPROBE_DOUBLE_FAULT` | one of the faults of [`Fault`] |
 //! | `MXPROBE_DOUBLE_AFTER` | launches that succeed before `device-lost` |
+//! | `MXPROBE_DOUBLE_ONLY` | the beginning of an operation's id: faults of launches strike its kernels alone |
 //! | `MXPROBE_DOUBLE_ERROR` | the code that faults of launches return, such as 999; 719 if unset |
 //! | `MXPROBE_DOUBLE_LINKER` | `ptxas`, `absolute`, `stripped`, `bare`: how calls of routines show ([`Linker`]) |
 //! | `MXPROBE_DOUBLE_JIT` | `any`, `explicit-target`, `load-only`: how `sm_90a` and the like are compiled ([`Jit`]) |

@@ -124,6 +124,8 @@ pub struct Settings {
     pub fault: Option<Fault>,
     /// Launches that succeed before a device gets lost.
     pub after: u64,
+    /// Faults of launches strike only kernels that issue an operation whose id begins so; all kernels, if it does not say.
+    pub only: Option<String>,
     /// How many multiprocessors the device says it has.
     pub multiprocessors: i32,
     /// What faults of launches return.
@@ -152,6 +154,7 @@ impl Settings {
             driver_version: 13000,
             fault: None,
             after: 0,
+            only: None,
             multiprocessors: MULTIPROCESSORS,
             error: Status::LAUNCH_FAILED,
             linker: Linker::default(),
@@ -185,6 +188,7 @@ impl Settings {
         if let Some(value) = read("AFTER") {
             settings.after = value.parse().map_err(|_| wrong("AFTER", &value, "number of launches"))?;
         }
+        settings.only = read("ONLY");
         if let Some(value) = read("FAULT") {
             settings.fault = Some(Fault::named(&value).ok_or_else(|| wrong("FAULT", &value, "fault of the double"))?);
         }

@@ -184,8 +184,10 @@ fn launch(
         builder.arg(input);
     });
     builder.arg(&mut d_device).arg(&lengths[0]).arg(&lengths[1]).arg(&lengths[2]).arg(&count);
+    let started = session.started()?;
     // SAFETY: the parameters are those of the kernel's text: pointers, three lengths in the size of one, a count; the buffers
     // hold what so many blocks read and write, and all outlive the synchronisation below.
     unsafe { builder.launch(configuration) }.map_err(called("cuLaunchKernel"))?;
+    session.ended(&started)?;
     session.download(&d_device, d_bytes)
 }

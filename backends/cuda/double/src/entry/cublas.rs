@@ -2,6 +2,9 @@
 
 use super::*;
 
+/// Products that a product of matrices takes a cycle for.
+const PRODUCTS_OF_CYCLE: usize = 1024;
+
 /// The one handle.
 const HANDLE: usize = 0x200;
 
@@ -58,6 +61,7 @@ entries! {
                 let sum: f32 = (0..k).map(|l| a[l * stride_a + row] * b[column * stride_b + l]).sum();
                 word.copy_from_slice(&sum.to_le_bytes());
             }
+            driver.work(1 + (m * n * k / PRODUCTS_OF_CYCLE) as u64);
             Ok(())
         })
     }

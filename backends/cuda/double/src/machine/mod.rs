@@ -19,7 +19,7 @@ use std::{borrow::Cow, collections::BTreeMap};
 
 use crate::{
     memory::Memory,
-    ptx::{Alu, Instruction, Kernel, Multiply, Source, Special, Step},
+    ptx::{Alu, Instruction, Kernel, Multiply, Source, Special, Step, TensorStep},
     status::Status,
 };
 
@@ -71,14 +71,28 @@ impl Launch<'_> {
     }
 }
 
-/// Runs every block of a launch.
-pub(crate) fn run(launch: &Launch<'_>, memory: &mut Memory) -> Result<(), Trap> {
+/// Runs every block of a launch, one wave after another, and returns the cycles that took.
+pub(crate) fn run(launch: &Launch<'_>, memory: &mut Memory) -> Result<u64, Trap> {
     let blocks: usize = launch.grid.iter().map(|size| *size as usize).product();
     let at_once = (LANES / (launch.warps() * 32)).max(1);
+    let mut cycles = 0;
     for first in (0..blocks).step_by(at_once) {
-        Wave::new(launch, memory, first, at_once.min(blocks - first)).run()?;
+        cycles += Wave::new(launch, memory, first, at_once.min(blocks - first)).run()?;
     }
-    Ok(())
+    Ok(cycles)
+}
+
+/// Cycles of a matrix instruction, so that a loop of them takes nearly twice as long if it turns twice as often; any other
+/// instruction takes one.
+const CYCLES_OF_MULTIPLY: u64 = 32;
+
+fn cycles(instruction: &Instruction) -> u64 {
+    let multiplies = match instruction {
+        Instruction::Multiply(_) | Instruction::GroupMultiply(_) => true,
+        Instruction::Tensor(step) => matches!(**step, TensorStep::Multiply(_)),
+        _ => false,
+    };
+    if multiplies { CYCLES_OF_MULTIPLY } else { 1 }
 }
 
 /// Lanes that stand at the same instruction, in order.
@@ -149,7 +163,7 @@ impl<'a> Wave<'a> {
         }
     }
 
-    fn run(mut self) -> Result<(), Trap> {
+    fn run(mut self) -> Result<u64, Trap> {
         while let Some((at, lanes)) = self.ready.pop_first() {
             self.advance(at, lanes)?;
         }
@@ -158,7 +172,7 @@ impl<'a> Wave<'a> {
                 let step = &self.launch.kernel.steps[self.launch.kernel.steps.len() - 1];
                 Err(Trap::failure(step, "the kernel ended and did not free its tensor memory"))
             }
-            None => Ok(()),
+            None => Ok(self.clock),
             Some((_, at)) => {
                 let step = &self.launch.kernel.steps[at - 1];
                 Err(Trap::failure(step, "some threads of the block never come to this barrier"))
@@ -174,7 +188,7 @@ impl<'a> Wave<'a> {
                 self.end(&lanes);
                 return Ok(());
             };
-            self.clock += 1;
+            self.clock += cycles(&step.instruction);
             match &step.instruction {
                 Instruction::Branch { target } => {
                     let (taken, rest) = self.part(step, lanes);

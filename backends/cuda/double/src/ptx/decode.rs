@@ -102,6 +102,9 @@ fn parameters(entry: &EntryText, names: &mut Names) -> Result<Vec<(usize, usize)
 fn limits(entry: &EntryText, kernel: &mut Kernel) -> Result<(), Fault> {
     for Declaration { line, text } in &entry.limits {
         let (word, numbers) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+        if word == "pragma" {
+            continue;
+        }
         let product = numbers.split(',').try_fold(1u32, |product, one| product.checked_mul(one.trim().parse().ok()?));
         let product = product.ok_or_else(|| Fault::new(*line, format!("`.{text}` is not understood")))?;
         match word {
