@@ -1,5 +1,5 @@
 //! Writes the PTX of every operation of a compute capability, `kernels 9.0 DIRECTORY`: its kernel, the one that is timed
-//! (`ID.timed.ptx`), and the one of whole matrices (`ID.product.ptx`).
+//! (`ID.timed.ptx`), and those of whole matrices (`ID.product4x8.ptx`).
 #![allow(clippy::print_stderr)]
 
 use std::{env, fs, path::Path, process::ExitCode};
@@ -15,16 +15,9 @@ fn main() -> ExitCode {
         return ExitCode::from(2);
     };
     let capability = Capability::new(major, minor);
-    let kinds = [
-        (KernelText::all(capability), ""),
-        (KernelText::timed(capability), ".timed"),
-        (KernelText::whole(capability), ".product"),
-    ];
-    let write = |(kernel, kind): (&KernelText, &str)| {
-        fs::write(Path::new(directory).join(format!("{}{kind}.ptx", kernel.id)), &kernel.ptx)
-    };
-    let mut all = kinds.iter().flat_map(|(kernels, kind)| kernels.iter().map(move |kernel| (kernel, *kind)));
-    let written = fs::create_dir_all(directory).and_then(|()| all.try_for_each(write));
+    let kernels = [KernelText::all(capability), KernelText::timed(capability), KernelText::whole(capability)].concat();
+    let write = |kernel: &KernelText| fs::write(Path::new(directory).join(format!("{}.ptx", kernel.name)), &kernel.ptx);
+    let written = fs::create_dir_all(directory).and_then(|()| kernels.iter().try_for_each(write));
     match written {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

@@ -8,7 +8,7 @@ use crate::capability::{Capability, Target};
 use crate::instruction::{Instruction, table};
 use crate::layout::Layouts;
 use crate::opcodes::{Code, scalar_counts};
-use crate::product::whole;
+use crate::product::{Kernels, name as product_name};
 use crate::ptx::{header, kernel};
 use crate::resident::Steps;
 use crate::scalar;
@@ -18,6 +18,8 @@ use crate::scalar;
 pub struct KernelText {
     /// The operation.
     pub id: OperationId,
+    /// The operation's id, with what tells its kernels apart: `.timed`, or `.product4x8` with the block of D.
+    pub name: String,
     /// The target and version it begins with.
     pub target: Target,
     /// The PTX.
@@ -41,22 +43,28 @@ impl KernelText {
         all
     }
 
-    /// The kernels of whole matrices, of the operations that have one.
+    /// The kernels of whole matrices, of the operations that have one: for each size of block, the largest first.
     #[must_use]
     pub fn whole(capability: Capability) -> Vec<Self> {
-        let text = |instruction: Instruction| {
-            let target = instruction.availability.target(capability)?;
-            let ptx = whole(&instruction, &Layouts::of(&instruction), target)?.kernel.text;
-            Some(Self { id: instruction.id, target, ptx, unit: instruction.unit, capability })
-        };
-        table().into_iter().filter_map(text).collect()
+        let mut all = Vec::new();
+        for instruction in table() {
+            let Some(target) = instruction.availability.target(capability) else { continue };
+            let Some(kernels) = Kernels::of(&instruction) else { continue };
+            all.extend(kernels.texts(&instruction, target).map(|(block, ptx)| {
+                let name = product_name(&instruction.id, block);
+                Self { id: instruction.id.clone(), name, target, ptx, unit: instruction.unit, capability }
+            }));
+        }
+        all
     }
 
     fn of(capability: Capability, steps: Steps) -> Vec<Self> {
         let text = |instruction: Instruction| {
             let target = instruction.availability.target(capability)?;
             let ptx = kernel(&instruction, &Layouts::of(&instruction), target, steps).text;
-            Some(Self { id: instruction.id, target, ptx, unit: instruction.unit, capability })
+            let suffix = if steps == Steps::Many { ".timed" } else { "" };
+            let name = format!("{}{suffix}", instruction.id);
+            Some(Self { id: instruction.id, name, target, ptx, unit: instruction.unit, capability })
         };
         table().into_iter().filter_map(text).collect()
     }

@@ -386,15 +386,19 @@ pub(crate) fn warpgroup_end(body: &mut Body) {
     body.line("ret;");
 }
 
-/// `wgmma` that adds to registers, with what stands before and after it.
-pub(crate) fn wgmma(instruction: &Instruction, sums: &str) -> [String; 3] {
-    let id = &instruction.id;
-    // Negation of A and B off; 16-bit operands can be transposed too: they are not (PTX ISA 9.0, 9.7.15.5.2).
-    let modifiers = match (id.is_integer(), id.a.bits()) {
+/// What stands behind the operands of `wgmma`: negation of A and B off; 16-bit operands can be transposed too, and they are
+/// not (PTX ISA 9.0, 9.7.15.5.2).
+pub(crate) fn wgmma_modifiers(id: &OperationId) -> &'static str {
+    match (id.is_integer(), id.a.bits()) {
         (true, _) => "",
         (false, 16) => ", 1, 1, 0, 0",
         (false, _) => ", 1, 1",
-    };
+    }
+}
+
+/// `wgmma` that adds to registers, with what stands before and after it.
+fn wgmma(instruction: &Instruction, sums: &str) -> [String; 3] {
+    let modifiers = wgmma_modifiers(&instruction.id);
     [
         "wgmma.fence.sync.aligned;".to_owned(),
         format!("{} {sums}, %of_a, %of_b, %adds{modifiers};", instruction.text),

@@ -60,7 +60,7 @@ pub(crate) struct Session {
     compiled: HashMap<OperationId, Compiled>,
     timeable: HashMap<OperationId, Arc<Timeable>>,
     /// `None` of operations whose whole matrices no kernel multiplies.
-    products: HashMap<OperationId, Option<product::Compiled>>,
+    products: HashMap<OperationId, Option<product::Kernels>>,
     scalars: HashMap<(ScalarId, ScalarFunction), CudaFunction>,
     /// The operands of the operation that was timed last.
     pub(crate) resident: Option<Resident>,
@@ -173,10 +173,17 @@ impl Session {
     ) -> Result<Option<Elements>, Error> {
         let id = &instruction.id;
         if !self.products.contains_key(id) {
-            let compiled = product::Compiled::new(self, instruction, target)?;
-            self.products.insert(id.clone(), compiled);
+            self.products.insert(id.clone(), product::Kernels::of(instruction));
         }
-        self.products[id].as_ref().map_or(Ok(None), |compiled| product::multiply(self, compiled, id, product))
+        let Some(kernels) = &self.products[id] else { return Ok(None) };
+        let block = kernels.block(id, product, self.multiprocessors);
+        if !kernels.has(block) {
+            let compiled = kernels.compile(self, (instruction, target), block)?;
+            if let Some(Some(kernels)) = self.products.get_mut(id) {
+                kernels.insert(block, compiled);
+            }
+        }
+        self.products[id].as_ref().map_or(Ok(None), |kernels| product::multiply(self, kernels, block, id, product))
     }
 
     /// Notes the time before a launch, on the device's clock.

@@ -284,6 +284,36 @@ fn what_is_timed_holds_the_units_instruction_in_its_loop_and_is_not_serialised()
 }
 
 #[test]
+fn as_many_blocks_of_a_timed_kernel_fit_as_are_launched_whatever_compiles_it() {
+    if tool("ptxas").is_none() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let kernels = KernelText::timed(Capability::new(9, 0));
+    for (name, registers) in [
+        ("mma.m16n8k16.f64.f64.f64.f64.timed", 64),
+        ("mma.m16n8k8.f64.f64.f64.f64.timed", 64),
+        ("mma.m16n8k16.f32.f16.f16.f32.timed", 64),
+        ("wgmma.m64n64k16.f32.f16.f16.f32.timed", 64),
+        ("wgmma.m64n256k16.f32.f16.f16.f32.timed", 168),
+    ] {
+        let kernel = kernels.iter().find(|kernel| kernel.name == name).unwrap_or_else(|| panic!("{name}"));
+        let source = folder.path().join("kernel.ptx");
+        fs::write(&source, &kernel.ptx).unwrap();
+        // As code for a linker, which may call the kernel, it may take more registers than as a program.
+        for way in [&[][..], &["-c"]] {
+            let mut command = Command::new(tool("ptxas").unwrap());
+            command.args(["-v", "-arch", kernel.target.name]).args(way).arg(&source);
+            let said = command.arg("-o").arg(folder.path().join("code")).output().unwrap();
+            let words = String::from_utf8_lossy(&said.stderr).into_owned() + &String::from_utf8_lossy(&said.stdout);
+            let used =
+                words.split_once("Used ").and_then(|(_, rest)| rest.split_whitespace().next()?.parse::<u32>().ok());
+            assert!(used.is_some_and(|used| used <= registers), "{name} {way:?}: {words}");
+        }
+    }
+}
+
+#[test]
 fn kernels_of_whole_matrices_hold_the_units_instruction_and_no_other_and_are_not_serialised() {
     if tool("ptxas").is_none() || tool("ptxas-12").is_none() {
         return;
@@ -318,6 +348,33 @@ fn kernels_of_whole_matrices_hold_the_units_instruction_and_no_other_and_are_not
         }
     }
     assert!(assembled > 30, "{assembled} kernels");
+}
+
+#[test]
+fn kernels_of_whole_matrices_load_wide_words_ahead_and_spill_nothing() {
+    let (Some(disassembler), Some(_)) = (tool("nvdisasm"), tool("ptxas")) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let capability = Capability::new(9, 0);
+    let kernels = KernelText::whole(capability);
+    // The instruction, how often it stands in the code, and how often the load that brings it operands.
+    for (name, unit, count, load, loads) in [
+        ("mma.m16n8k16.f32.f16.f16.f32.product4x8", "HMMA", 2 * 32, "LDG.E.128", 3 * 8),
+        ("mma.m16n8k8.f32.tf32.tf32.f32.product4x8", "HMMA", 2 * 32, "LDG.E.128", 3 * 8),
+        ("mma.m16n8k32.s32.s8.s8.s32.product4x8", "IMMA", 2 * 32, "LDG.E.128", 3 * 8),
+        ("mma.m16n8k16.f64.f64.f64.f64.product2x4", "DMMA", 2 * 8, "LDG.E.128", 3 * 16),
+        ("wgmma.m64n256k16.f32.f16.f16.f32.product2x1", "HGMMA", 1, "LDGSTS.E.BYPASS.128", 3 * 3),
+        ("wgmma.m64n64k32.f32.e4m3.e4m3.f32.product2x4", "QGMMA", 4, "LDGSTS.E.BYPASS.128", 3 * 3),
+    ] {
+        let kernel = kernels.iter().find(|kernel| kernel.name == name).unwrap_or_else(|| panic!("{name}"));
+        let file = folder.path().join("code.cubin");
+        fs::write(&file, assemble(kernel, capability, folder.path()).unwrap()).unwrap();
+        let said = Command::new(&disassembler).arg("-c").arg(&file).output().unwrap();
+        let listing = String::from_utf8_lossy(&said.stdout);
+        let found = mnemonics(&listing);
+        assert_eq!(found.get(unit), Some(&count), "{name}: {found:?}");
+        assert_eq!(listing.matches(&format!("{load} ")).count(), loads, "{name}: {found:?}");
+        assert!(!found.contains_key("STL") && !found.contains_key("LDL"), "{name} spills: {found:?}");
+    }
 }
 
 /// Mnemonics in a disassembly, each instruction's first word after a predicate, without its modifiers but `884` and `SF`.

@@ -1,11 +1,6 @@
 //! The driver behind the entry points: handles, modules, memory, launches.
 
-use std::{
-    collections::BTreeMap,
-    sync::Arc,
-    thread,
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Arc, thread, time::Duration};
 
 use mxprobe_api::OperationId;
 

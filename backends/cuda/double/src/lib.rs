@@ -71,8 +71,7 @@ pub fn library() -> io::Result<PathBuf> {
 /// If the library was not built, or the folder cannot be written.
 pub fn install(folder: &Path) -> io::Result<()> {
     let library = library()?;
-    for name in ["libcuda.so", "libcuda.so.1"] {
-        fs::copy(&library, folder.join(name))?;
-    }
-    Ok(())
+    fs::copy(&library, folder.join("libcuda.so.1"))?;
+    // One file with two names, as the driver's packages install it.
+    fs::hard_link(folder.join("libcuda.so.1"), folder.join("libcuda.so"))
 }

@@ -1,5 +1,6 @@
 //! Whole kernels through the driver: known answers of each instruction, and matrix products against naive sums.
 
+mod copy;
 mod mma;
 mod tcgen05;
 mod volta;

@@ -252,6 +252,17 @@ fn a_missing_fence_or_barrier_stops_the_kernel() {
 }
 
 #[test]
+fn shared_memory_may_not_be_written_while_it_is_read() {
+    let copy = "setp.eq.u32 %copies, %t, 0; @%copies cp.async.ca.shared.global [%s], [%pa], 4;";
+    let [commit, wait] = ["wgmma.commit_group.sync.aligned;", "wgmma.wait_group.sync.aligned 0;"];
+    for (ends, stopped) in [(format!("{commit} {copy} {wait}"), true), (format!("{commit} {wait} {copy}"), false)] {
+        let ends: &'static str = ends.leak();
+        let form = Form { ends, ..Form::new(["f32", "f16", "f16"], 8, 16, "%yes, 1, 1, 0, 0") };
+        assert_eq!(form.run(&mut driver("h100")).err(), stopped.then_some(Status::LAUNCH_FAILED), "{ends}");
+    }
+}
+
+#[test]
 fn a_wrong_layout_shows() {
     let form = Form::new(["f32", "f16", "f16"], 8, 16, "%yes, 1, 1, 0, 0");
     let (found, operands) = form.run(&mut faulty("h100", Fault::Layout)).unwrap();

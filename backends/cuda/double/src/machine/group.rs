@@ -23,6 +23,8 @@ struct UnderWay {
     registers: Vec<usize>,
     /// By register, then by thread.
     values: Vec<u64>,
+    /// Shared memory that it reads: addresses from and to.
+    reads: Vec<(u64, u64)>,
 }
 
 impl Wave<'_> {
@@ -78,8 +80,35 @@ impl Wave<'_> {
         let product = Product { a: &a, b: &b, c: &c, scale_a: &[], scale_b: &[] };
         let d = self.launch.unit.product(id, &product).map_err(|error| Trap::failure(step, error.to_string()))?;
         let n = id.shape.n;
-        let one = UnderWay { commit: None, registers: multiply.d.clone(), values: in_registers(&d, n, id.d) };
+        let reads = self.read_by(multiply, first);
+        let one = UnderWay { commit: None, registers: multiply.d.clone(), values: in_registers(&d, n, id.d), reads };
         self.groups[first as usize / 128].under_way.push(one);
+        Ok(())
+    }
+
+    /// Where the matrices lie that a multiply reads through descriptors.
+    fn read_by(&self, multiply: &GroupMultiply, first: u32) -> Vec<(u64, u64)> {
+        let id = &multiply.id;
+        let of_a = match multiply.a {
+            GroupOperand::Descriptor(source) => Some((source, id.shape.m)),
+            GroupOperand::Registers(_) => None,
+        };
+        let extent = |(source, lines): (crate::ptx::Source, u32)| {
+            let [start, leading, stride] = fields(self.value(source, first));
+            let (lines, cores) = (u64::from(lines / 8), u64::from(id.shape.k * id.a.bits() / 128));
+            (start, start + (lines - 1) * stride + (cores - 1) * leading + 128)
+        };
+        of_a.into_iter().chain([(multiply.b, id.shape.n)]).map(extent).collect()
+    }
+
+    /// That no `wgmma` under way in the block of a lane reads what is about to be written.
+    pub(super) fn check_not_read(&self, step: &Step, lane: u32, at: u64, len: usize) -> Result<(), Trap> {
+        let block = lane as usize / self.block_lanes * self.block_lanes;
+        let groups = &self.groups[block / 128..(block + self.block_lanes).div_ceil(128)];
+        let mut reads = groups.iter().flat_map(|group| &group.under_way).flat_map(|one| &one.reads);
+        if reads.any(|(from, to)| at < *to && *from < at + len as u64) {
+            return Err(Trap::failure(step, format!("shared memory at {at:#x} is written while a `wgmma` reads it")));
+        }
         Ok(())
     }
 
@@ -174,8 +203,7 @@ impl Wave<'_> {
         (lines, k, in_sixteen_bytes): (u32, u32, u32),
         bits: u32,
     ) -> Result<Vec<u64>, Trap> {
-        let field = |low: u32| (descriptor >> low & 0x3fff) << 4;
-        let (start, leading, stride) = (field(0), field(16), field(32));
+        let [start, leading, stride] = fields(descriptor);
         if descriptor >> 49 != 0 {
             return Err(Trap::failure(step, format!("descriptor {descriptor:#x} has a swizzle or a base offset")));
         }
@@ -194,6 +222,11 @@ impl Wave<'_> {
         }
         Ok(elements)
     }
+}
+
+/// The address of a descriptor, its leading and its stride offset, in bytes.
+fn fields(descriptor: u64) -> [u64; 3] {
+    [0, 16, 32].map(|low| (descriptor >> low & 0x3fff) << 4)
 }
 
 fn negate(elements: &mut [u64], format: Format, negate: bool) {

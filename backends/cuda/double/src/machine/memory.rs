@@ -10,7 +10,8 @@ use crate::{
 type Access = (Space, Type, Address);
 
 impl Wave<'_> {
-    fn address(&self, step: &Step, lane: u32, (_, _, address): Access, len: usize) -> Result<u64, Trap> {
+    /// An address, which has to be a multiple of the bytes accessed.
+    pub(super) fn checked_address(&self, step: &Step, lane: u32, address: Address, len: usize) -> Result<u64, Trap> {
         let at = self.value(address.base, lane).wrapping_add_signed(address.offset);
         if at.is_multiple_of(len as u64) {
             return Ok(at);
@@ -28,10 +29,9 @@ impl Wave<'_> {
             return Ok(());
         }
         for lane in lanes {
-            let at = self.address(step, *lane, access, len)?;
+            let at = self.checked_address(step, *lane, access.2, len)?;
             let mut buffer = [0; 16];
-            let bytes = self.span(space, *lane, at, len).ok_or_else(|| outside(step, space, at, len))?;
-            buffer[..len].copy_from_slice(bytes);
+            buffer[..len].copy_from_slice(self.bytes(step, space, *lane, at, len)?);
             for (register, part) in into.iter().zip(buffer.chunks(size)) {
                 let mut word = [0; 8];
                 word[..size].copy_from_slice(part);
@@ -41,21 +41,26 @@ impl Wave<'_> {
         Ok(())
     }
 
-    /// Words of 32 bits that all lanes load from one allocation; `None` if it is otherwise, and then the slow way says
-    /// what is wrong, if anything is.
+    /// Words of 32 bits, one or several, that all lanes load from one allocation; `None` if it is otherwise, and then the slow
+    /// way says what is wrong, if anything is.
     fn load_from_one_allocation(&mut self, lanes: &[u32], access: Access, into: &[usize]) -> Option<()> {
         let (Space::Global, Type { bits: 32, .. }, address) = access else { return None };
-        let (Source::Register(base), [into]) = (address.base, into) else { return None };
-        if self.launch.kernel.register_masks[*into] != u64::from(u32::MAX) {
+        let Source::Register(base) = address.base else { return None };
+        let is_word = |into: &usize| self.launch.kernel.register_masks[*into] == u64::from(u32::MAX);
+        if !into.iter().all(is_word) {
             return None;
         }
+        let len = 4 * into.len();
         let first = self.register(base, *lanes.first()?).wrapping_add_signed(address.offset);
         let (start, bytes) = self.memory.allocation(first, &mut self.hint)?;
         for lane in lanes {
             let at = self.registers[base * self.lanes + *lane as usize].wrapping_add_signed(address.offset);
-            let offset = aligned_offset(at, start)?;
-            let word = u32::from_le_bytes(*bytes.get(offset..)?.first_chunk()?);
-            self.registers[into * self.lanes + *lane as usize] = u64::from(word);
+            let offset = aligned_offset(at, start, len)?;
+            let words = bytes.get(offset..offset + len)?;
+            for (into, word) in into.iter().zip(words.chunks_exact(4)) {
+                let word = u32::from_le_bytes(*word.first_chunk()?);
+                self.registers[into * self.lanes + *lane as usize] = u64::from(word);
+            }
         }
         Some(())
     }
@@ -69,7 +74,7 @@ impl Wave<'_> {
         for lane in lanes {
             let at = self.registers[base * self.lanes + *lane as usize].wrapping_add_signed(address.offset);
             let word = self.registers[from * self.lanes + *lane as usize] as u32;
-            *bytes.get_mut(aligned_offset(at, start)?..)?.first_chunk_mut()? = word.to_le_bytes();
+            *bytes.get_mut(aligned_offset(at, start, 4)?..)?.first_chunk_mut()? = word.to_le_bytes();
         }
         Some(())
     }
@@ -88,19 +93,30 @@ impl Wave<'_> {
             return Ok(());
         }
         for lane in lanes {
-            let at = self.address(step, *lane, access, len)?;
+            let at = self.checked_address(step, *lane, access.2, len)?;
             let mut buffer = [0; 16];
             for (part, source) in buffer.chunks_mut(size).zip(from) {
                 part.copy_from_slice(&self.value(*source, *lane).to_le_bytes()[..size]);
             }
-            let bytes = self.span(space, *lane, at, len).ok_or_else(|| outside(step, space, at, len))?;
-            bytes.copy_from_slice(&buffer[..len]);
+            self.bytes(step, space, *lane, at, len)?.copy_from_slice(&buffer[..len]);
             if space == Space::Shared {
                 self.unfenced[*lane as usize] = true;
                 self.unsynchronised[*lane as usize] = true;
             }
         }
         Ok(())
+    }
+
+    /// The bytes at an address.
+    pub(super) fn bytes(
+        &mut self,
+        step: &Step,
+        space: Space,
+        lane: u32,
+        at: u64,
+        len: usize,
+    ) -> Result<&mut [u8], Trap> {
+        self.span(space, lane, at, len).ok_or_else(|| outside(step, space, at, len))
     }
 
     /// The bytes at an address, if they are all there. Parameters are only read.
@@ -119,10 +135,10 @@ impl Wave<'_> {
     }
 }
 
-/// Where in its allocation a word is, if it is not before its beginning and at a multiple of 4.
+/// Where in its allocation an access is, if it is not before its beginning and at a multiple of its length.
 #[inline]
-fn aligned_offset(at: u64, start: u64) -> Option<usize> {
-    if at.is_multiple_of(4) { usize::try_from(at.checked_sub(start)?).ok() } else { None }
+fn aligned_offset(at: u64, start: u64, len: usize) -> Option<usize> {
+    if at.is_multiple_of(len as u64) { usize::try_from(at.checked_sub(start)?).ok() } else { None }
 }
 
 fn outside(step: &Step, space: Space, at: u64, len: usize) -> Trap {

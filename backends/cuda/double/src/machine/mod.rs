@@ -4,6 +4,7 @@
 //! the ones that are furthest behind go first, so that they meet again after loops and branches.
 
 mod arithmetic;
+mod copy;
 mod float;
 mod fragments;
 mod group;
@@ -22,6 +23,7 @@ use crate::{
     status::Status,
 };
 
+use copy::Copies;
 use group::Group;
 use tensor::Tensor;
 pub(crate) use tensor_multiply::describe;
@@ -119,6 +121,8 @@ struct Wave<'a> {
     loading: Vec<Vec<(usize, [u32; 32])>>,
     tensors: Vec<Tensor>,
     groups: Vec<Group>,
+    /// By lane, once there is one.
+    copies: Vec<Copies>,
     /// Lanes by the instruction that they stand at.
     ready: BTreeMap<usize, Lanes>,
     /// Lanes at a barrier, and where they go on.
@@ -151,6 +155,7 @@ impl<'a> Wave<'a> {
             loading: vec![Vec::new(); lanes / 32],
             tensors: (0..blocks).map(|_| Tensor::default()).collect(),
             groups: (0..lanes.div_ceil(128)).map(|_| Group::default()).collect(),
+            copies: Vec::new(),
             ready: BTreeMap::from([(0, all)]),
             waiting: Vec::new(),
             live: vec![threads; blocks],
@@ -385,6 +390,7 @@ impl<'a> Wave<'a> {
             | Instruction::GroupMultiply(_)
             | Instruction::GroupCommit
             | Instruction::GroupWait(_) => self.group(step, lanes),
+            Instruction::CopyAsync(copy) => self.copy_async(step, copy, lanes),
             Instruction::Tensor(tensor) => self.tensor(step, tensor, lanes),
             Instruction::Nothing | Instruction::Branch { .. } | Instruction::Barrier | Instruction::Exit => Ok(()),
         }

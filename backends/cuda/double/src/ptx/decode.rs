@@ -7,6 +7,7 @@ use mxprobe_api::Rounding;
 use super::{
     Fault,
     contract::contract,
+    copy,
     kernel::{
         Address, Alu, Comparison, Conversion, Guard, Instruction, Kernel, Kind, Rounded, Source, Space, Special, Step,
         Type,
@@ -321,6 +322,7 @@ impl Decoder<'_> {
             "mma" => matrix::multiply(self),
             "wgmma" => matrix::group(self),
             "wmma" => wmma::wmma(self),
+            "cp" => copy::copy(self),
             "mbarrier" => tensor::barrier(self),
             "tcgen05" => tensor::tensor(self),
             _ => Err(self.unknown()),

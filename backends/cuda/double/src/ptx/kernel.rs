@@ -1,6 +1,7 @@
 //! What a kernel is once it is understood.
 
 use super::{
+    copy::CopyStep,
     matrix::{GroupMultiply, Multiply},
     target::Target,
     tensor::TensorStep,
@@ -275,5 +276,6 @@ pub(crate) enum Instruction {
     GroupMultiply(Box<GroupMultiply>),
     GroupCommit,
     GroupWait(u32),
+    CopyAsync(Box<CopyStep>),
     Tensor(Box<TensorStep>),
 }

@@ -1,6 +1,7 @@
 //! PTX text as instructions that can be run, and every reason why it cannot.
 
 mod contract;
+mod copy;
 mod decode;
 mod kernel;
 mod matrix;
@@ -11,6 +12,7 @@ mod wmma;
 
 use std::fmt;
 
+pub(crate) use copy::CopyStep;
 pub(crate) use decode::SHARED_BASE;
 pub(crate) use kernel::{
     Address, Alu, Comparison, Conversion, Instruction, Kernel, Kind, Module, Rounded, Source, Space, Special, Step,

@@ -1,0 +1,123 @@
+//! Whole matrices have the bits of tiles multiplied one by one, on a double of the driver: in every size of block, with any
+//! number of steps, at edges, NaN and signs of zero included.
+#![allow(missing_docs)]
+#![cfg(target_os = "linux")]
+
+use std::{env, process::Command};
+
+use mxprobe_api::{Device, Elements, Format, Operation, Product, TileBatch};
+use mxprobe_cuda::CudaBackend;
+
+/// Runs the comparison in a process that finds the double as its driver, with so many multiprocessors: the fewer they are, the
+/// larger are the blocks of a product.
+#[track_caller]
+fn on_double(model: &str, multiprocessors: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    mxprobe_cuda_double::install(folder.path()).unwrap();
+    let mut command = Command::new(env::current_exe().unwrap());
+    command.args(["--ignored", "--exact", "has_the_bits_of_tiles"]).env("LD_LIBRARY_PATH", folder.path());
+    command.env("MXPROBE_DOUBLE_MODEL", model).env("MXPROBE_DOUBLE_MULTIPROCESSORS", multiprocessors);
+    let said = command.output().unwrap();
+    let out = String::from_utf8_lossy(&said.stdout);
+    let err = String::from_utf8_lossy(&said.stderr);
+    assert!(said.status.success() && out.contains("1 passed"), "{model} {multiprocessors}: {out}{err}");
+}
+
+#[test]
+fn large_blocks_have_the_bits_of_tiles() {
+    for model in ["v100", "a100", "h100"] {
+        on_double(model, "1");
+    }
+}
+
+#[test]
+fn small_blocks_have_the_bits_of_tiles() {
+    for model in ["v100", "a100", "h100"] {
+        on_double(model, "132");
+    }
+}
+
+/// Operations of each kind of kernel: registers of 32 and 64 bits, four tiles at a time, `wmma`, `wgmma` of every width.
+const OPERATIONS: &[&str] = &[
+    "mma.m8n8k4.f32.f16.f16.f32",
+    "mma.m16n8k16.f32.f16.f16.f32",
+    "mma.m16n8k4.f32.tf32.tf32.f32",
+    "mma.m8n8k4.f64.f64.f64.f64",
+    "mma.m16n8k32.s32.s8.u8.s32",
+    "wmma.m16n16k16.f16.f16.f16.f16",
+    "wgmma.m64n8k16.f32.bf16.bf16.f32",
+    "wgmma.m64n64k32.f16.e4m3.e5m2.f16",
+    "wgmma.m64n256k8.f32.tf32.tf32.f32",
+];
+
+#[test]
+#[ignore = "another test runs it on the double"]
+fn has_the_bits_of_tiles() {
+    let device = CudaBackend::new().devices().0.remove(0);
+    let mut compared = 0;
+    for id in OPERATIONS {
+        let Some(operation) = device.operations().get(&id.parse().unwrap()) else { continue };
+        let (_, n, k) = operation.id.shape.sizes();
+        // One step, two, three, and more of them than places in shared memory; whole blocks and parts of them.
+        for (m, n, k) in [(1, 1, 1), (130, n + 9, 2 * k), (70, 2 * n, 3 * k - 1), (64, n, 9 * k)] {
+            let mut state = 7 + m as u64;
+            let [a, b, c] = [(operation.id.a, m * k), (operation.id.b, k * n), (operation.id.c, m * n)]
+                .map(|(format, len)| random(&mut state, format, len));
+            let product = Product { m, n, k, a: &a, b: &b, c: &c };
+            let whole = device.multiply(operation, &product).unwrap().expect("a kernel for whole matrices");
+            assert!(whole == tile_by_tile(&device, operation, &product), "{id}: {m}×{n}×{k}");
+            compared += 1;
+        }
+    }
+    assert!(compared >= 8, "{compared}");
+}
+
+/// Any bits of a format; every other one moderate, so that sums are not all NaN.
+fn random(state: &mut u64, format: Format, len: usize) -> Elements {
+    let bits = (0..len).map(|at| {
+        *state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+        let bits = *state >> 11;
+        #[expect(clippy::cast_precision_loss, reason = "53 bits")]
+        let value = bits as f64 / (1u64 << 52) as f64 - 1.0;
+        let is_any = format.is_integer() || len < 4 || at % 97 == 5;
+        if is_any { *state ^ *state << 32 } else { format.from_f64(value) }
+    });
+    Elements::from_bits(format, bits)
+}
+
+/// Step after step along k, all tiles of D in a batch, the edges padded with +0.
+fn tile_by_tile(device: &dyn Device, operation: &Operation, product: &Product<'_>) -> Elements {
+    let (tile_m, tile_n, tile_k) = operation.id.shape.sizes();
+    let Product { m, n, k, a, b, c } = *product;
+    let corners: Vec<(usize, usize)> =
+        (0..m).step_by(tile_m).flat_map(|top| (0..n).step_by(tile_n).map(move |left| (top, left))).collect();
+    let cut = |to: &mut Elements, from: &Elements, tile: usize, sizes: [(usize, usize, usize); 2]| {
+        let [(top, lines, rows), (left, width, columns)] = sizes;
+        for at in 0..lines * width {
+            let (row, column) = (top + at / width, left + at % width);
+            let bits = if row < rows && column < columns { from.get(row * columns + column) } else { 0 };
+            to.set(tile * lines * width + at, bits);
+        }
+    };
+    let mut batch = TileBatch::zeros(operation, corners.len());
+    for (tile, (top, left)) in corners.iter().enumerate() {
+        cut(&mut batch.c, c, tile, [(*top, tile_m, m), (*left, tile_n, n)]);
+    }
+    for first in (0..k).step_by(tile_k) {
+        for (tile, (top, left)) in corners.iter().enumerate() {
+            cut(&mut batch.a, a, tile, [(*top, tile_m, m), (first, tile_k, k)]);
+            cut(&mut batch.b, b, tile, [(first, tile_k, k), (*left, tile_n, n)]);
+        }
+        batch.c = device.execute(operation, &batch).unwrap();
+    }
+    let mut d = Elements::zeros(operation.id.d, m * n);
+    for (tile, (top, left)) in corners.iter().enumerate() {
+        for at in 0..tile_m * tile_n {
+            let (row, column) = (top + at / tile_n, left + at % tile_n);
+            if row < m && column < n {
+                d.set(row * n + column, batch.c.get(tile * tile_m * tile_n + at));
+            }
+        }
+    }
+    d
+}
