@@ -6,16 +6,16 @@
 //! S < 2^(F+1+L). Terms of one exponent and the largest significands attain S, so fewer bits do not do.
 
 use mxprobe_api::{Format, OperationId};
-use mxprobe_sim::{Adder, Below, Class, Exponent, PlanNode, Term};
+use mxprobe_sim::{Adder, Below, Class, Exponent, PlanNode, Scale, Term};
 
 /// Fraction bits of operands of which every significand is looked at.
 const NARROW_BITS: u32 = 12;
 
 /// The least number of carry bits with which no sum of a node wraps; for exponents of leading bits and operands of more
-/// than 12 fraction bits, a number with which none does.
+/// than 12 fraction bits, or for scaled ones, a number with which none does.
 ///
 /// None where the closed form does not speak: there are several grids, terms are unrounded sums, c is cut further, or
-/// operands are integers or scaled.
+/// operands are integers or sums are scaled.
 #[must_use]
 pub fn sufficient_carry_bits(
     adder: &Adder,
@@ -25,7 +25,7 @@ pub fn sufficient_carry_bits(
     nodes: &[PlanNode],
 ) -> Option<u32> {
     let [rule] = adder.grid.as_slice() else { return None };
-    if rule.terms != Class::All || adder.value_cut_bits != 0 || id.block_scale().is_some() {
+    if rule.terms != Class::All || adder.value_cut_bits != 0 || adder.scale == Scale::Sum && id.block_scale().is_some() {
         return None;
     }
     // The largest significand of a format, and how many of its bits are fraction bits.
@@ -39,9 +39,19 @@ pub fn sufficient_carry_bits(
             Term::Product(_) => {
                 let ((a, a_bits), (b, b_bits)) = (significand(id.a)?, significand(id.b)?);
                 let (product, bits) = (a.checked_mul(b)?, a_bits + b_bits);
-                match rule.exponent {
-                    Exponent::Operands => (product, bits),
-                    Exponent::Leading => (largest_normalised([a, b], [a_bits, b_bits]), bits + 1),
+                match (rule.exponent, id.block_scale()) {
+                    // Scales are factors as well: their exponents join the product's, and their significands.
+                    (Exponent::Operands, Some(scale)) => {
+                        let (largest, scale_bits) = significand(scale.format)?;
+                        (product.checked_mul(largest * largest)?, bits + 2 * scale_bits)
+                    }
+                    (Exponent::Operands, None) => (product, bits),
+                    // A bound: whatever is normalised is below 2.
+                    (Exponent::Leading, Some(scale)) => {
+                        let bits = bits + 2 * significand(scale.format)?.1 + 1;
+                        ((2 << bits) - 1, bits)
+                    }
+                    (Exponent::Leading, None) => (largest_normalised([a, b], [a_bits, b_bits]), bits + 1),
                 }
             }
             Term::C => significand(id.c)?,

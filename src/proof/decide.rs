@@ -158,6 +158,9 @@ const SPARE_BITS: usize = 3;
 /// Dots that the search tries before the solver is asked.
 const TRIES_AT_FIRST: u64 = 50_000;
 
+/// Conflicts after which the solver waits for a longer search.
+const CONFLICTS_AT_FIRST: u64 = 2_000;
+
 /// Products of the small questions that the solver is asked first, and which part of the time left each may take.
 const FEW: usize = 3;
 const SHARE: u32 = 10;
@@ -251,6 +254,13 @@ impl<'a> Comparison<'a> {
         {
             return Ok(Verdict::Equal(Certificate::of(query, &taken, None, *tried)));
         }
+        // Most of what is equal is refuted soon, and what differs and was not found so far is seldom found by chance.
+        if let Ok(query) = &query
+            && query.circuit.gates().len() < GATES
+            && let Attempt::Decided(verdict) = self.prove(query, effort, *tried, &taken, CONFLICTS_AT_FIRST)
+        {
+            return Ok(*verdict);
+        }
         let left = effort.tries.saturating_sub(*tried);
         if let Some(verdict) = self.search(effort.seed.wrapping_add(1), left, effort, tried) {
             return Ok(verdict);
@@ -260,7 +270,7 @@ impl<'a> Comparison<'a> {
             return Ok(verdict);
         }
         let too_late = "time was up before the solver came to an end";
-        match self.prove(&query, effort, *tried, &taken) {
+        match self.prove(&query, effort, *tried, &taken, u64::MAX) {
             Attempt::Decided(verdict) => return Ok(*verdict),
             Attempt::OutOfTime => return Err(too_late.into()),
             Attempt::PartsAlone if query.whole => {
@@ -274,7 +284,7 @@ impl<'a> Comparison<'a> {
         for with_products in [false, true] {
             let cut = Cut { finite: effort.finite, bounded: true, with_products };
             let Some(query) = Query::cut(arithmetic, cut) else { break };
-            match self.prove(&query?, effort, *tried, &taken) {
+            match self.prove(&query?, effort, *tried, &taken, u64::MAX) {
                 Attempt::Decided(verdict) => return Ok(*verdict),
                 Attempt::OutOfTime => return Err(format!("{parts}, and {too_late}")),
                 Attempt::PartsAlone => {}
@@ -284,7 +294,7 @@ impl<'a> Comparison<'a> {
         if query.circuit.gates().len() > GATES {
             return Err(format!("{parts}; of the whole dot, the formula is too large"));
         }
-        match self.prove(&query, effort, *tried, &taken) {
+        match self.prove(&query, effort, *tried, &taken, u64::MAX) {
             Attempt::Decided(verdict) => Ok(*verdict),
             Attempt::OutOfTime | Attempt::PartsAlone => Err(format!("{parts}; of the whole dot, {too_late}")),
         }
@@ -296,7 +306,7 @@ impl<'a> Comparison<'a> {
             let left = effort.end.saturating_duration_since(Instant::now());
             let effort = Effort { end: Instant::now() + left / SHARE, ..*effort };
             let query = Query::of_few(arithmetic, effort.finite, products).ok()?;
-            if let Attempt::Decided(verdict) = self.prove(&query, &effort, tried, &Taken::default())
+            if let Attempt::Decided(verdict) = self.prove(&query, &effort, tried, &Taken::default(), u64::MAX)
                 && matches!(*verdict, Verdict::Differ(..))
             {
                 return Some(*verdict);
@@ -333,7 +343,7 @@ impl<'a> Comparison<'a> {
         (adders, freed)
     }
 
-    fn prove(&self, query: &Query, effort: &Effort, tried: u64, taken: &Taken) -> Attempt {
+    fn prove(&self, query: &Query, effort: &Effort, tried: u64, taken: &Taken, conflicts: u64) -> Attempt {
         let certificate = |refuted: Option<Refuted>| {
             Attempt::Decided(Box::new(Verdict::Equal(Certificate::of(query, taken, refuted, tried))))
         };
@@ -342,7 +352,7 @@ impl<'a> Comparison<'a> {
         }
         let start = Instant::now();
         let encoded = Encoded::of(&query.circuit, query.differs);
-        match solve(&encoded.cnf, effort.end) {
+        match solve(&encoded.cnf, effort.end, conflicts) {
             Answer::Unknown => Attempt::OutOfTime,
             Answer::Refuted(refutation) => certificate(Some(Refuted {
                 variables: encoded.cnf.variables,

@@ -42,11 +42,14 @@ struct Scribe {
     end: Instant,
     /// Questions until the clock is looked at again.
     asked: Cell<u32>,
+    /// Conflicts until it is stopped.
+    left: u64,
 }
 
 impl Callbacks for Scribe {
     fn on_new_clause(&mut self, clause: &[Lit], kind: ClauseKind) {
         if matches!(kind, ClauseKind::Learnt) {
+            self.left = self.left.saturating_sub(1);
             self.proof.borrow_mut().push(Step::Add, &literals(clause));
         }
     }
@@ -56,6 +59,9 @@ impl Callbacks for Scribe {
     }
 
     fn stop(&self) -> bool {
+        if self.left == 0 {
+            return true;
+        }
         // Once it says so it has to go on saying so: the solver asks again after it has left its inner loop.
         let asked = self.asked.get();
         if asked == 0 && Instant::now() < self.end {
@@ -74,11 +80,11 @@ fn literals(clause: &[Lit]) -> Vec<i32> {
     clause.iter().map(literal).collect()
 }
 
-/// Solves a formula, until `end`.
+/// Solves a formula, until `end` or so many conflicts.
 #[must_use]
-pub fn solve(cnf: &Cnf, end: Instant) -> Answer {
+pub fn solve(cnf: &Cnf, end: Instant, conflicts: u64) -> Answer {
     let proof = Rc::new(RefCell::new(Proof::default()));
-    let scribe = Scribe { proof: Rc::clone(&proof), end, asked: Cell::new(0) };
+    let scribe = Scribe { proof: Rc::clone(&proof), end, asked: Cell::new(0), left: conflicts };
     let mut solver = Solver::new(SolverOpts::default(), scribe);
     let variables: Vec<_> = (0..cnf.variables).map(|_| solver.new_var_default()).collect();
     let mut consistent = true;
@@ -130,7 +136,7 @@ mod tests {
     #[test]
     fn a_refutation_has_a_proof_that_the_checker_accepts() {
         let cnf = pigeons(6, 5);
-        let Answer::Refuted(refutation) = solve(&cnf, soon()) else { panic!("six pigeons do not fit") };
+        let Answer::Refuted(refutation) = solve(&cnf, soon(), u64::MAX) else { panic!("six pigeons do not fit") };
         assert_eq!(check(&cnf, &refutation.proof), Ok(()));
         assert!(refutation.conflicts > 10);
         // The same proof proves nothing of a formula that can be satisfied.
@@ -140,7 +146,7 @@ mod tests {
     #[test]
     fn a_formula_that_can_be_satisfied_is_given_values_that_do_so() {
         let cnf = pigeons(5, 5);
-        let Answer::Satisfied(values) = solve(&cnf, soon()) else { panic!("five pigeons fit") };
+        let Answer::Satisfied(values) = solve(&cnf, soon(), u64::MAX) else { panic!("five pigeons fit") };
         let holds = |literal: &i32| values[literal.unsigned_abs() as usize - 1] == (*literal > 0);
         assert!(cnf.clauses().all(|clause| clause.iter().any(holds)));
     }
@@ -150,12 +156,18 @@ mod tests {
         let mut cnf = Cnf::new(1);
         cnf.add(&[1]);
         cnf.add(&[-1]);
-        let Answer::Refuted(refutation) = solve(&cnf, soon()) else { panic!("1 and not 1") };
+        let Answer::Refuted(refutation) = solve(&cnf, soon(), u64::MAX) else { panic!("1 and not 1") };
         assert_eq!(check(&cnf, &refutation.proof), Ok(()));
     }
 
     #[test]
+    fn when_so_many_conflicts_are_met_nothing_is_known() {
+        assert!(matches!(solve(&pigeons(8, 7), soon(), 20), Answer::Unknown));
+        assert!(matches!(solve(&pigeons(8, 7), soon(), u64::MAX), Answer::Refuted(_)));
+    }
+
+    #[test]
     fn when_time_is_up_nothing_is_known() {
-        assert!(matches!(solve(&pigeons(12, 11), Instant::now()), Answer::Unknown));
+        assert!(matches!(solve(&pigeons(12, 11), Instant::now(), u64::MAX), Answer::Unknown));
     }
 }

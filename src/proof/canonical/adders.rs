@@ -4,9 +4,12 @@
 //! the adder. None changes a bit of d.
 
 use mxprobe_api::{Format, Overflow, Rounding, Subnormals};
-use mxprobe_sim::{Adder, Below, Class, Exponent, GridRule, NanCause, NanRules, Output, Scale, ZeroSign};
+use mxprobe_sim::{
+    Adder, Below, Class, Exponent, GridRule, NanCause, NanRules, Output, PlanNode, Scale, ZeroSign,
+};
 
 use super::{
+    super::carry::sufficient_carry_bits,
     Form,
     observed::Observed,
     ranges::{Facts, NanBits, Sum, may_be_negative_zero, units},
@@ -34,6 +37,7 @@ impl Form<'_> {
             }
             values(&mut adder, &terms);
             grid(&mut adder, &terms);
+            self.carry(node, &mut adder);
             lossless(&mut adder, &terms, observed[node]);
             normalisation(&mut adder, &sum);
             output(&mut adder, &terms, &sum, observed[node]);
@@ -45,6 +49,16 @@ impl Form<'_> {
             }
         }
         changed
+    }
+
+    /// Carry bits of which the closed form says that they suffice.
+    fn carry(&self, node: usize, adder: &mut Adder) {
+        let Some(bits) = adder.carry_bits else { return };
+        let adders: Vec<Adder> = self.nodes.iter().map(|node| node.adder.clone()).collect();
+        let nodes: Vec<PlanNode> = (0..).zip(&self.nodes).map(|(adder, node)| PlanNode { adder, terms: node.terms.clone() }).collect();
+        if sufficient_carry_bits(adder, &nodes[node], self.id, &adders, &nodes).is_some_and(|needed| needed <= bits) {
+            adder.carry_bits = None;
+        }
     }
 
     /// Flushing of operands that have no subnormals, or that no addition reads; and which zero, where it does not show.
@@ -157,14 +171,17 @@ fn grid(adder: &mut Adder, terms: &[Facts]) {
     let looks_at = |rule: &GridRule| -> Vec<Class> {
         present.iter().copied().filter(|class| rule.terms == Class::All || rule.terms == *class).collect()
     };
+    let is_normalised = |rule: &GridRule| {
+        let classes = looks_at(rule);
+        let mut read = terms.iter().filter(|term| !term.zero && classes.contains(&term.class));
+        read.all(|term| term.normalised)
+    };
     adder.grid.retain(|rule| rule.exponent_floor.is_some() || !looks_at(rule).is_empty());
     for rule in &mut adder.grid {
         if looks_at(rule) == present {
             rule.terms = Class::All;
         }
-        let classes = looks_at(rule);
-        let mut read = terms.iter().filter(|term| !term.zero && classes.contains(&term.class));
-        if read.all(|term| term.normalised) {
+        if is_normalised(rule) {
             rule.exponent = Exponent::Operands;
         }
     }
@@ -172,8 +189,8 @@ fn grid(adder: &mut Adder, terms: &[Facts]) {
     while at < adder.grid.len() {
         let rule = adder.grid[at];
         let other = (0..adder.grid.len()).filter(|other| *other != at).find_map(|other| {
-            let merged = merged(&rule, &adder.grid[other], &looks_at, &present)?;
-            Some((other, merged))
+            let (one, two) = alike(rule, adder.grid[other], &is_normalised)?;
+            Some((other, merged(&one, &two, &looks_at, &present)?))
         });
         match other {
             Some((other, merged)) => {
@@ -193,6 +210,17 @@ fn grid(adder: &mut Adder, terms: &[Facts]) {
     floors(adder, terms);
 }
 
+/// Two rules with their exponents taken in one way, if they are, or if one may take them in either.
+fn alike(one: GridRule, two: GridRule, is_normalised: &dyn Fn(&GridRule) -> bool) -> Option<(GridRule, GridRule)> {
+    if one.exponent == two.exponent {
+        Some((one, two))
+    } else if is_normalised(&one) {
+        Some((GridRule { exponent: two.exponent, ..one }, two))
+    } else {
+        is_normalised(&two).then_some((one, GridRule { exponent: one.exponent, ..two }))
+    }
+}
+
 /// One rule that says what two say, or the second where the first never counts.
 fn merged(
     rule: &GridRule,
@@ -200,9 +228,6 @@ fn merged(
     looks_at: &dyn Fn(&GridRule) -> Vec<Class>,
     present: &[Class],
 ) -> Option<GridRule> {
-    if rule.exponent != other.exponent {
-        return None;
-    }
     let (own, others) = (looks_at(rule), looks_at(other));
     let floor = rule.exponent_floor.max(other.exponent_floor);
     if rule.fraction_bits == other.fraction_bits {
@@ -351,11 +376,16 @@ fn output(adder: &mut Adder, terms: &[Facts], sum: &Sum, observed: Observed) {
                 adder.zero = ZeroSign::Positive;
             }
             let exact = is_exact(format, fraction_bits, sum);
-            let Output::Float { rounding, overflow, subnormals, .. } = &mut adder.output else { return };
+            // One term alone keeps its sign where it is zero, and becomes no zero if no bit of it is lost.
+            let alone = terms.iter().filter(|term| !term.zero).count() == 1 && terms.len() == 1 && loses_nothing(adder, terms);
+            let Output::Float { fraction_bits, rounding, overflow, subnormals, .. } = &mut adder.output else { return };
             let Facts { exponents: (least, most), .. } = Facts::of(format, false);
             // An exact sum is not rounded; only a zero that cancellation leaves is −0 if it would be rounded down.
-            if exact && (*rounding != Rounding::Down || adder.zero == ZeroSign::Positive) {
-                *rounding = Rounding::NearestEven;
+            if exact {
+                *fraction_bits = format.fraction_bits();
+                if *rounding != Rounding::Down || adder.zero == ZeroSign::Positive || alone {
+                    *rounding = Rounding::NearestEven;
+                }
             }
             if sum.top <= most {
                 *overflow = Overflow::Ieee;

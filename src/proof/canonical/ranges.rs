@@ -1,7 +1,7 @@
 //! What the terms of an addition can be: bounds that hold for every dot.
 
 use mxprobe_api::{Encoding, Format, Overflow, Specials, Subnormals};
-use mxprobe_sim::{Adder, Below, Class, Exponent, Flush, NanCause, Output, Scale, Term, ZeroSign};
+use mxprobe_sim::{Adder, Below, Class, Exponent, Flush, GridRule, NanCause, Output, Scale, Term, ZeroSign};
 
 use super::Form;
 
@@ -246,6 +246,7 @@ impl Form<'_> {
             top += adder.value_cut_bits.cast_signed() + 1;
         }
         top += i32::try_from(usize::BITS - terms.len().leading_zeros()).unwrap_or(64);
+        low = low.max(lowest_unit(adder, terms).unwrap_or(low));
         if let Some(scale) = self.id.block_scale().filter(|_| adder.scale == Scale::Sum) {
             let scale = Facts::of(scale.format, false);
             (low, top) = (low + 2 * scale.low, top + 2 * scale.top);
@@ -451,6 +452,20 @@ pub(super) fn may_be_negative_zero(adder: &Adder, sum: &Sum, terms: &[Facts]) ->
     let least = Facts::of(format, false).exponents.0;
     let underflows = sum.low < least - fraction_bits.cast_signed() || sum.low < least && subnormals != Subnormals::Keep;
     underflows || rounding == mxprobe_api::Rounding::Down || terms.iter().all(|term| term.negative_zero)
+}
+
+/// An exponent that the lowest bit kept is never below, unless every term is zero. Whatever is added is a whole number of it.
+fn lowest_unit(adder: &Adder, terms: &[Facts]) -> Option<i32> {
+    let least = |rule: &GridRule| {
+        let own = terms.iter().filter(|term| !term.zero).map(|term| match rule.exponent {
+            Exponent::Operands => term.exponents.0,
+            Exponent::Leading => term.low,
+        });
+        // Only a rule that sees every term has an exponent whenever one is not zero.
+        let own = if rule.terms == Class::All { own.min() } else { None };
+        own.max(rule.exponent_floor).map(|exponent| exponent - rule.fraction_bits)
+    };
+    adder.grid.iter().filter_map(least).max()
 }
 
 /// The least and the greatest exponent of the lowest bit kept, if there is a grid.

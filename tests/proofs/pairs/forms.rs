@@ -86,13 +86,14 @@ fn the_canonical_forms_of_one_pair() {
     for model in [&unit, &written, &changed] {
         let (unit, plan) = model.plan(&id).unwrap();
         let form = canonical(&model.adders, unit, &plan, &id);
-        println!("{}\n{:?} {:?}", model.to_toml(), form.unit.flush, form.steps);
+        println!("{}\n{:?} {:?}", model.units[0].tree, form.unit.flush, form.steps);
         for node in &form.plan.nodes {
             let terms: Vec<String> = node.terms.iter().map(ToString::to_string).collect();
             println!("  {}({})", node.adder, terms.join(" "));
         }
         for adder in &form.adders {
-            println!("  {adder:?}");
+            let text = format!("{adder:?}");
+            println!("  {}", text.split(", provenance").next().unwrap());
         }
     }
 }
