@@ -260,7 +260,7 @@ mod tests {
                         let between = value + (next - value) * stream.next_value();
                         [value, value.next_up(), value.next_down(), value.midpoint(next), between]
                     })
-                    .filter(|value| value.abs() <= grid.largest || *value == grid.least)
+                    .filter(|value| (grid.least..=grid.largest).contains(value))
                     .collect();
                 let (found, others) = rounded(&values, format, rounding);
                 for ((value, found), wanted) in values.iter().zip(&found).zip(wanted(&values, format, rounding)) {

@@ -126,14 +126,14 @@ impl Lanes {
     /// Adds x·y of each lane, compensated.
     #[inline(always)]
     fn add<const NARROW: bool>(&mut self, x: f64, y: &[f64; LANES]) {
-        for lane in 0..LANES {
-            let (product, product_low) = if NARROW { (x * y[lane], 0.0) } else { two_product(x, y[lane]) };
-            let sum = self.sums[lane];
-            let next = sum + product;
-            let back = next - sum;
-            self.lows[lane] += (sum - (next - back)) + (product - back) + product_low;
-            self.sums[lane] = next;
-            self.magnitudes[lane] += product.abs();
+        let lanes = self.sums.iter_mut().zip(&mut self.lows).zip(&mut self.magnitudes);
+        for (((sum, low), magnitude), y) in lanes.zip(y) {
+            let (product, product_low) = if NARROW { (x * y, 0.0) } else { two_product(x, *y) };
+            let next = *sum + product;
+            let back = next - *sum;
+            *low += (*sum - (next - back)) + (product - back) + product_low;
+            *sum = next;
+            *magnitude += product.abs();
         }
     }
 }

@@ -172,7 +172,9 @@ fn no_error_of_blocks_is_larger_than_its_bound() {
 #[ignore = "takes minutes: every model, format and number of words, sums of up to 2^13 products"]
 fn no_error_of_a_long_sum_is_larger_than_its_bound() {
     let found = hold(&[2, 9, 2049, 1 << 13], &[1, 2, 3, 4], &KINDS, &[Accumulation::Unit]);
-    println!("{:?}", KINDS.iter().zip(&found).collect::<Vec<_>>());
+    // Errors of every kind come near their bounds in some unit.
+    let kinds: Vec<_> = KINDS.iter().zip(&found).collect();
+    assert!(found.iter().all(|nearest| *nearest > 0.1), "{kinds:?}");
     hold(&[1, 1 << 13], &[1, 2, 3], &KINDS, &BLOCKED);
 }
 
