@@ -58,7 +58,8 @@ impl Unit {
             bits
         };
         let (a, b) = (padded(a), padded(b));
-        let d = self.evaluator.dot(mxprobe_sim::Dot { a: &a, b: &b, c, scales: None });
+        let dot = mxprobe_sim::Dot { a: &a, b: &b, c, scales: None };
+        let d = self.evaluator.dot(dot).expect("k products");
         self.last.replace((a, b, c));
         d
     }

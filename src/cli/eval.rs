@@ -121,7 +121,9 @@ impl Unit {
     fn compute(&self, dots: &Dots) -> Result<Vec<u64>, Failure> {
         match self {
             Self::Device(device, operation) => on_diagonals(device.as_ref(), operation, dots),
-            Self::Model(evaluator, _) => Ok((0..dots.count).map(|at| evaluator.dot(dots.dot(at))).collect()),
+            Self::Model(evaluator, _) => {
+                (0..dots.count).map(|at| evaluator.dot(dots.dot(at)).map_err(Failure::usage)).collect()
+            }
         }
     }
 }

@@ -5,7 +5,10 @@
 
 use std::io::{self, Write};
 
-use mxprobe_api::{Backend, Device, DeviceInfo, Discovery, Elements, Error, Operation, OperationSet, TileBatch};
+use mxprobe_api::{
+    Backend, Device, DeviceInfo, Discovery, Elements, Error, Issued, Library, Operation, OperationSet, Product,
+    Refusal, Scalar, ScalarFunction, TileBatch, Timing,
+};
 use mxprobe_conformance::FaultBackend as Wrong;
 
 use super::glob;
@@ -85,6 +88,21 @@ struct FaultDevice {
     only: Option<String>,
 }
 
+impl FaultDevice {
+    /// Whether this operation is one of the wrong ones.
+    fn is_wrong(&self, operation: &Operation) -> bool {
+        self.only.as_ref().is_none_or(|only| glob::matches(only, &operation.id.to_string()))
+    }
+
+    /// Who answers what the fault does not touch.
+    fn behind(&self) -> &dyn Device {
+        match &self.fault {
+            Fault::OfDevice(wrong) => wrong.as_ref(),
+            Fault::OfProcess(_) => self.right.as_ref(),
+        }
+    }
+}
+
 impl Device for FaultDevice {
     fn info(&self) -> &DeviceInfo {
         &self.info
@@ -95,8 +113,7 @@ impl Device for FaultDevice {
     }
 
     fn execute(&self, operation: &Operation, batch: &TileBatch) -> Result<Elements, Error> {
-        let id = operation.id.to_string();
-        if self.only.as_ref().is_some_and(|only| !glob::matches(only, &id)) {
+        if !self.is_wrong(operation) {
             return self.right.execute(operation, batch);
         }
         let write = || {
@@ -114,5 +131,60 @@ impl Device for FaultDevice {
                 write().map_err(|error| Error::driver(error.to_string()))?;
             },
         }
+    }
+
+    fn refusals(&self) -> &[Refusal] {
+        self.behind().refusals()
+    }
+
+    fn scalars(&self) -> &[Scalar] {
+        self.behind().scalars()
+    }
+
+    fn compute(&self, scalar: &Scalar, function: ScalarFunction, operands: &Elements) -> Result<Elements, Error> {
+        self.behind().compute(scalar, function, operands)
+    }
+
+    /// `None` where the fault is what executing a tile does to the process.
+    fn multiply(&self, operation: &Operation, product: &Product<'_>) -> Result<Option<Elements>, Error> {
+        match &self.fault {
+            _ if !self.is_wrong(operation) => self.right.multiply(operation, product),
+            Fault::OfDevice(wrong) => wrong.multiply(operation, product),
+            Fault::OfProcess(_) => Ok(None),
+        }
+    }
+
+    fn library(&self) -> Result<Box<dyn Library>, Error> {
+        self.behind().library()
+    }
+
+    fn timing(&self) -> Option<&dyn Timing> {
+        self.behind().timing()
+    }
+
+    fn issued(&self, operation: &Operation) -> Result<Option<Issued>, Error> {
+        self.behind().issued(operation)
+    }
+
+    fn kernel_hash(&self, operation: &Operation) -> Option<String> {
+        self.behind().kernel_hash(operation)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mxprobe_conformance::{able, dropped};
+
+    fn failing(fault: Fault, only: Option<&str>) -> FaultDevice {
+        let right = able();
+        FaultDevice { info: right.info().clone(), right, fault, only: only.map(str::to_owned) }
+    }
+
+    #[test]
+    fn a_device_that_fails_has_every_ability_of_the_device_behind_it() {
+        assert_eq!(dropped(&failing(Fault::OfDevice(able()), None)), <[&str; 0]>::default());
+        assert_eq!(dropped(&failing(Fault::OfDevice(able()), Some("none"))), <[&str; 0]>::default());
+        assert_eq!(dropped(&failing(Fault::OfProcess(Process::Exit(1)), Some("none"))), <[&str; 0]>::default());
     }
 }

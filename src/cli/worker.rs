@@ -15,8 +15,8 @@ use mxprobe::{
     scalars,
 };
 use mxprobe_api::{
-    Device, DeviceInfo, Elements, Error, Issued, Load, Operation, OperationId, OperationSet, Product, Refusal, Scalar,
-    ScalarFunction, TileBatch, Timed, Timing,
+    Device, DeviceInfo, Elements, Error, Issued, Library, Load, Operation, OperationId, OperationSet, Product, Refusal,
+    Scalar, ScalarFunction, TileBatch, Timed, Timing,
 };
 use serde::{Deserialize, Serialize};
 
@@ -322,12 +322,16 @@ impl Device for Watched {
         self.inner.kernel_ns()
     }
 
+    fn library(&self) -> Result<Box<dyn Library>, Error> {
+        self.watch(self.inner.library())
+    }
+
     fn timing(&self) -> Option<&dyn Timing> {
         self.inner.timing().map(|_| self as &dyn Timing)
     }
 
     fn issued(&self, operation: &Operation) -> Result<Option<Issued>, Error> {
-        self.inner.issued(operation)
+        self.watch(self.inner.issued(operation))
     }
 
     fn kernel_hash(&self, operation: &Operation) -> Option<String> {
@@ -343,5 +347,16 @@ impl Timing for Watched {
     fn time(&self, operation: &Operation, load: &Load<'_>) -> Result<Timed, Error> {
         let timing = self.inner.timing().ok_or_else(|| Error::unsupported("the device has no clock"))?;
         self.watch(timing.time(operation, load))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_watched_device_has_every_ability_of_the_device_it_watches() {
+        let watched = Watched::new(mxprobe_conformance::able());
+        assert_eq!(mxprobe_conformance::dropped(&watched), <[&str; 0]>::default());
     }
 }

@@ -20,6 +20,12 @@ const CORRECT: &[(&str, &str)] = &[
 const STEPPED: &[(&str, &str)] = &[
     ("RNE, fused", "one rounding for a product and the sum it joins: more accurate, and other bits than two steps"),
     ("RNE, separate", "each step is rounded: the same bits as the same steps on any machine that follows IEEE 754"),
+    (
+        "fused: EXPRESSION",
+        "contracted in another way than each product with the sum before it, as the expression says; p0 is the rounded \
+         product of a0 and b0: other bits than either of the two",
+    ),
+    ("partly fused", "some additions are contracted and others are not"),
     ("reordered", "the compiler changed the order of the sum: results depend on the compiler"),
     ("by way of f64", "computed wider, then rounded: nearly always the fused result, and not always"),
 ];

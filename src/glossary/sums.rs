@@ -20,23 +20,39 @@ pub(super) const TEXTS: &[Text] = &[
     ),
     probe(
         "order.blocks",
-        "Read off the tree; where there is none, two products of half c's last place, which raise c only if they meet \
-         before it is rounded.",
+        "Read off the tree, from c to the root; where there is none, two products of half c's last place, which raise c \
+         only if they are added to each other before c's sum is rounded.",
         &[
-            ("lists of k", "each list joins the running sum in one step, in this order"),
-            ("one list", "all k at once: no rounding between them"),
+            (
+                "lists of k",
+                "in this order, the products of each list join the running sum in one step, which may come after other \
+                 additions: those of a list may have been added to each other before (order.tree, \
+                 order.products_at_once)",
+            ),
+            (
+                "one list",
+                "c is added once, to all k products or to their sum: in the same addition if order.products_at_once is k",
+            ),
         ],
         FPREV,
     ),
     probe(
         "order.products_at_once",
-        "The longest list of order.blocks.",
+        "Read off the tree: of the additions of three terms or more, that with the most products; an inner list of \
+         order.tree is an addition of its own.",
         &[
-            ("1", "a chain: every product is rounded into the sum on its own, as with a loop of FMAs"),
+            (
+                "1",
+                "every addition joins two terms: each is rounded on its own, as in a loop of FMAs or a tree of pairs",
+            ),
             (
                 "a larger number",
-                "so many products share one alignment and one rounding: fewer roundings, more bits cut \
-             together",
+                "so many products share one alignment and one rounding: fewer roundings, more bits cut together; a step of \
+                 order.blocks has more products if it takes several additions",
+            ),
+            (
+                "inconclusive",
+                "no tree shows; a list of order.blocks has as many products as one addition could at most",
             ),
         ],
         FASI,
@@ -110,10 +126,15 @@ pub(super) const TEXTS: &[Text] = &[
     ),
     probe(
         "rounding.once",
-        "A sum just above a tie of a narrow result, by less than f32 holds.",
+        "Sums just above and just below a tie of the result, by a bit that lies further and further down; carries lift \
+         them, so that the bit survives alignment and still falls below f32 (below f64, of results of f32).",
         &[
             ("true", "one rounding from the whole sum"),
-            ("false", "by way of f32: some results are off by one last place"),
+            (
+                "false",
+                "by way of a wider format, f32 if the statement says 23 fraction bits: some results are off by one last \
+                 place",
+            ),
         ],
         OWN,
     ),
@@ -128,7 +149,8 @@ pub(super) const TEXTS: &[Text] = &[
     ),
     probe(
         "normalisation",
-        "c just below a power of two, its last place, and terms of the lowest bit kept.",
+        "c just below a power of two, its last place, and small terms that make one last place of the sum: of the lowest \
+         bit kept, or odd multiples of it where terms are few.",
         &[
             ("once", "low bits add up before any is dropped"),
             ("each", "a carry moves the grid, and the next term is cut sooner: results depend on the order"),
@@ -141,12 +163,25 @@ pub(super) const TEXTS: &[Text] = &[
         &[
             ("{enough: true}", "no sum within a block wraps"),
             ("{enough: false}", "a large sum loses its top bits: results are wrong without any sign of it"),
+            (
+                "reached, bits",
+                "bits of the largest sum, or of the adder, above the largest exponent as the unit aligns: the sum of a \
+                 product's operands' exponents, or, if products are renormalised, its leading bit (products.exponent); \
+                 `carry_bits` of a model counts so",
+            ),
+            (
+                "beyond_leading_bit",
+                "the same beyond the leading bit of the largest term, as the literature counts: N terms need log2 N, \
+                 rounded up",
+            ),
         ],
-        FASI,
+        "Fasi et al. (2021), section 3.1.4; Valpey et al., An SMT formalization of mixed-precision matrix \
+         multiplication, arXiv:2502.15999, section 4.3",
     ),
     probe(
         "monotone",
-        "Pairs of inputs with the same products and growing c, made from what was found about alignment.",
+        "Pairs of inputs with the same products and growing c, made from what was found about alignment: equal small terms, \
+         and odd multiples of the lowest bit that survives beside the smaller c.",
         &[
             ("false", "a larger c gives a smaller result for the inputs shown: bisection and interval bounds may fail"),
             ("inconclusive", "no such pair was found; that is no proof that there is none"),
@@ -173,7 +208,10 @@ pub(super) const TEXTS: &[Text] = &[
         "Equal products, each smaller than the smallest result, that add up to it.",
         &[
             ("{kept_at}", "kept as far down as could be asked, as a power of two"),
-            ("{kept_at, lost_at}", "below lost_at products vanish beside c = 0: zero counts with that exponent"),
+            (
+                "{kept_at, lost_at}",
+                "products below kept_at vanish, even if c is 0: the grid does not follow the terms further down",
+            ),
             ("{lost_at}", "a product is lost that the result could hold"),
         ],
         OWN,

@@ -32,8 +32,8 @@ pub fn equals(arithmetic: &Arithmetic, seed: u64, nan: NanBits) -> Result<Vec<St
     for dot in Draw::new(id, seed_of(seed, 9)).take(COMPARED) {
         let scales = dot.scales.as_ref().map(|(a, b)| (&a[..], &b[..]));
         let dot = mxprobe_sim::Dot { a: &dot.a, b: &dot.b, c: dot.c, scales };
-        let d = own.dot(dot);
-        rivals.retain(|(_, rival)| nan.alike(id.d, rival.dot(dot), d));
+        let d = own.dot(dot)?;
+        rivals.retain(|(_, rival)| rival.dot(dot).is_ok_and(|other| nan.alike(id.d, other, d)));
         if rivals.is_empty() {
             break;
         }

@@ -536,7 +536,9 @@ impl Search<'_, '_> {
             let evaluator = best.hypothesis.evaluator(id)?;
             let model = |dot: &Dot| {
                 let scales = dot.scales.as_ref().map(|(a, b)| (&a[..], &b[..]));
-                evaluator.dot(mxprobe_sim::Dot { a: &dot.a, b: &dot.b, c: dot.c, scales })
+                evaluator
+                    .dot(mxprobe_sim::Dot { a: &dot.a, b: &dot.b, c: dot.c, scales })
+                    .expect("a dot of the operation")
             };
             let dot = simplest(id, &self.experiments.dots[*at], |dots: &[Dot]| {
                 let answers = subject.ask(dots)?;
@@ -558,7 +560,7 @@ impl Search<'_, '_> {
             let dot = &self.experiments.dots[*at];
             let scales = dot.scales.as_ref().map(|(a, b)| (&a[..], &b[..]));
             let modelled = evaluator.dot(mxprobe_sim::Dot { a: &dot.a, b: &dot.b, c: dot.c, scales });
-            NanBits::Any.alike(d, modelled, self.experiments.answers[*at])
+            modelled.is_ok_and(|modelled| NanBits::Any.alike(d, modelled, self.experiments.answers[*at]))
         };
         Ok(!wrong.is_empty() && wrong.iter().all(alike))
     }

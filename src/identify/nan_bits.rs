@@ -2,7 +2,10 @@
 
 use std::{fmt, str::FromStr};
 
-use mxprobe_api::{Decoded, Device, DeviceInfo, Elements, Error, Format, Operation, OperationSet, TileBatch};
+use mxprobe_api::{
+    Decoded, Device, DeviceInfo, Elements, Error, Format, Issued, Library, Operation, OperationSet, Product, Refusal,
+    Scalar, ScalarFunction, TileBatch, Timing,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -66,22 +69,64 @@ impl Device for OneNan<'_> {
     }
 
     fn execute(&self, operation: &Operation, batch: &TileBatch) -> Result<Elements, Error> {
-        let mut d = self.0.execute(operation, batch)?;
-        let format = operation.id.d;
-        if let Some(nan) = format.nan() {
-            (0..d.len())
-                .filter(|at| is_nan(format, d.get(*at)))
-                .collect::<Vec<_>>()
-                .into_iter()
-                .for_each(|at| d.set(at, nan));
-        }
-        Ok(d)
+        Ok(with_one_nan(self.0.execute(operation, batch)?))
     }
+
+    fn refusals(&self) -> &[Refusal] {
+        self.0.refusals()
+    }
+
+    fn scalars(&self) -> &[Scalar] {
+        self.0.scalars()
+    }
+
+    fn compute(&self, scalar: &Scalar, function: ScalarFunction, operands: &Elements) -> Result<Elements, Error> {
+        Ok(with_one_nan(self.0.compute(scalar, function, operands)?))
+    }
+
+    fn multiply(&self, operation: &Operation, product: &Product<'_>) -> Result<Option<Elements>, Error> {
+        Ok(self.0.multiply(operation, product)?.map(with_one_nan))
+    }
+
+    fn library(&self) -> Result<Box<dyn Library>, Error> {
+        self.0.library()
+    }
+
+    fn timing(&self) -> Option<&dyn Timing> {
+        self.0.timing()
+    }
+
+    fn issued(&self, operation: &Operation) -> Result<Option<Issued>, Error> {
+        self.0.issued(operation)
+    }
+
+    fn kernel_hash(&self, operation: &Operation) -> Option<String> {
+        self.0.kernel_hash(operation)
+    }
+}
+
+/// Every NaN with the bits of the format's usual one.
+fn with_one_nan(mut d: Elements) -> Elements {
+    let format = d.format();
+    if let Some(nan) = format.nan() {
+        for at in 0..d.len() {
+            if is_nan(format, d.get(at)) {
+                d.set(at, nan);
+            }
+        }
+    }
+    d
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_device_of_one_nan_has_every_ability_of_the_device_behind_it() {
+        let able = mxprobe_conformance::able();
+        assert_eq!(mxprobe_conformance::dropped(&OneNan(able.as_ref())), <[&str; 0]>::default());
+    }
 
     #[test]
     fn nan_are_alike_if_it_is_asked_for_and_numbers_never() {

@@ -2,15 +2,14 @@
 
 use mxprobe_api::Error;
 
-use super::{
-    Finding, Leaf, Subject,
-    facts::{Facts, Kept},
-    number::Number,
-};
+use super::{Finding, Leaf, Subject, facts::Facts, number::Number};
 use crate::dots::Dot;
 
-pub(super) fn ask(subject: &Subject<'_>, facts: &Facts) -> Result<Vec<Finding>, Error> {
-    Ok(vec![range_within(subject, facts)?, range_between(subject, facts)?, floor(subject, facts)?])
+pub(super) fn ask(subject: &Subject<'_>, facts: &Facts, found: &mut Vec<Finding>) -> Result<(), Error> {
+    found.push(range_within(subject, facts)?);
+    found.push(range_between(subject, facts)?);
+    found.push(floor(subject, facts)?);
+    Ok(())
 }
 
 fn overflow_finding(
@@ -108,23 +107,15 @@ fn floor(subject: &Subject<'_>, facts: &Facts) -> Result<Finding, Error> {
         let about = format!("equal products of 2^{} that add up to the smallest result", sums[at]);
         subject.evidence(about, &dots[at], answers[at], &rivals)
     };
-    let limit = |exponent: i32| {
-        facts.kept.map_or(exponent, |kept| exponent + if let Kept::Bits(bits) = kept { bits } else { 0 })
-    };
     if kept == 0 {
         let words = format!("a product of 2^{lowest} is lost although the result could hold it");
         return Ok(Finding::measured(name, serde_json::json!({ "lost_at": lowest }), words).with(vec![show(0)]));
     }
     if kept < sums.len() {
-        let words = format!(
-            "products of 2^{} are kept beside c = 0, of 2^{} lost: the grid's largest exponent counts as {} at least",
-            sums[kept - 1],
-            sums[kept],
-            limit(sums[kept - 1])
-        );
+        let words = format!("products below 2^{} vanish, even if c is 0", sums[kept - 1]);
         let value = serde_json::json!({ "kept_at": sums[kept - 1], "lost_at": sums[kept] });
         return Ok(Finding::measured(name, value, words).with(vec![show(kept - 1), show(kept)]));
     }
-    let words = format!("products down to 2^{} are kept beside c = 0; smaller ones do not show", sums[kept - 1]);
+    let words = format!("products down to 2^{} are kept if c is 0; smaller ones do not show", sums[kept - 1]);
     Ok(Finding::measured(name, serde_json::json!({ "kept_at": sums[kept - 1] }), words).with(vec![show(kept - 1)]))
 }

@@ -3,7 +3,7 @@
 use mxprobe_api::Error;
 
 use super::{
-    Finding, Leaf, Subject,
+    Finding, Leaf, Subject, below,
     facts::{Facts, Kept, Structure},
     number::Number,
 };
@@ -12,12 +12,12 @@ use crate::dots::Dot;
 /// The widest gap that is tried.
 const WIDEST_GAP_BITS: i32 = 300;
 
-pub(super) fn ask(subject: &Subject<'_>, facts: &mut Facts) -> Result<Vec<Finding>, Error> {
+pub(super) fn ask(subject: &Subject<'_>, facts: &mut Facts, found: &mut Vec<Finding>) -> Result<(), Error> {
     let Some(structure) = facts.structure.clone() else {
-        return Ok(vec![Finding::inconclusive("alignment.fraction_bits", "the order of the additions is not known")]);
+        found.push(Finding::inconclusive("alignment.fraction_bits", "the order of the additions is not known"));
+        return Ok(());
     };
     let products = structure.site_products();
-    let mut findings = Vec::new();
     if structure.tree.is_none() {
         // Products of different scale blocks can lie as far apart as their scales.
         if let Some(scale) = subject.id().block_scale().filter(|scale| scale.block < subject.k()) {
@@ -25,11 +25,13 @@ pub(super) fn ask(subject: &Subject<'_>, facts: &mut Facts) -> Result<Vec<Findin
             let gaps = scan(subject, leaves.0, leaves.1, leaves.2)?;
             if let Kept::Bits(bits @ 1..) = gaps.kept() {
                 facts.kept = Some(Kept::Bits(bits));
-                let below = below(subject, &structure, leaves, bits)?;
-                return Ok(vec![gaps.finding(subject, "alignment.fraction_bits", Kept::Bits(bits)), below]);
+                found.push(gaps.finding(subject, "alignment.fraction_bits", Kept::Bits(bits)));
+                found.push(below::ask(subject, &structure, leaves, bits)?);
+                return Ok(());
             }
         }
-        return narrow(subject, facts, &structure);
+        found.extend(narrow(subject, facts, &structure)?);
+        return Ok(());
     }
     let fused = structure.site.len() >= 3;
     let (large, opposite, small) = if fused && products.len() >= 3 {
@@ -37,21 +39,27 @@ pub(super) fn ask(subject: &Subject<'_>, facts: &mut Facts) -> Result<Vec<Findin
     } else if fused {
         (structure.site[1], structure.site[2], structure.site[0])
     } else {
-        return pairwise(subject, facts, &structure);
+        found.extend(pairwise(subject, facts, &structure)?);
+        return Ok(());
     };
     let gaps = scan(subject, large, opposite, small)?;
     let kept = gaps.kept();
     facts.kept = Some(kept);
-    findings.push(gaps.finding(subject, "alignment.fraction_bits", kept));
+    found.push(gaps.finding(subject, "alignment.fraction_bits", kept));
     if let Kept::Bits(bits) = kept {
-        findings.push(below(subject, &structure, (large, opposite, small), bits)?);
+        found.push(below::ask(subject, &structure, (large, opposite, small), bits)?);
         if small != Leaf::C {
-            findings.push(of_c(subject, large, opposite, bits)?);
+            found.push(of_c(subject, large, opposite, bits)?);
         }
     } else {
-        findings.push(Finding::unsupported("alignment.below", "no bit is lost at alignment"));
+        found.push(Finding::unsupported("alignment.below", "no bit is lost at alignment"));
     }
-    Ok(findings)
+    Ok(())
+}
+
+/// The bits kept, in words.
+fn keeps(bits: i32) -> String {
+    format!("keeps {bits} fraction bits below the largest exponent")
 }
 
 /// M at one leaf, −M at another, and M·2^−t at a third, for every t.
@@ -113,13 +121,11 @@ impl Gaps {
             Kept::Bits(bits) => {
                 let mut shown = self.evidence(subject, bits, &format!("M − M + M·2^-{bits}: kept"));
                 shown.extend(self.evidence(subject, bits + 1, &format!("M − M + M·2^-{}: lost", bits + 1)));
-                let statement =
-                    format!("{bits} bits below the largest exponent are kept; what lies further down is lost");
-                Finding::measured(probe, bits.into(), statement).with(shown)
+                Finding::measured(probe, bits.into(), keeps(bits)).with(shown)
             }
             Kept::All(bits) => {
                 let shown = self.evidence(subject, bits, &format!("M − M + M·2^-{bits}: kept"));
-                let statement = format!("nothing is lost over the {bits} bits that the formats allow");
+                let statement = format!("loses nothing over the {bits} bits that the formats allow");
                 Finding::measured(probe, serde_json::json!({ "exact_over": bits }), statement).with(shown)
             }
         }
@@ -160,9 +166,8 @@ fn pairwise(subject: &Subject<'_>, facts: &mut Facts, structure: &Structure) -> 
     };
     if let Some((rule, words)) = one_sided {
         facts.kept = Some(Kept::Bits(bits));
-        let statement = format!("{bits} bits below the largest exponent are kept; what lies further down is lost");
         return Ok(vec![
-            Finding::measured("alignment.fraction_bits", bits.into(), statement).with(shown.clone()),
+            Finding::measured("alignment.fraction_bits", bits.into(), keeps(bits)).with(shown.clone()),
             Finding::measured("alignment.below", rule.into(), format!("bits below the grid are {words}")).with(shown),
         ]);
     }
@@ -170,7 +175,7 @@ fn pairwise(subject: &Subject<'_>, facts: &mut Facts, structure: &Structure) -> 
         Some((seen, true)) => {
             facts.kept = Some(Kept::All(seen));
             let statement = format!(
-                "each sum of two is exact, then rounded to {unit} bits: {seen} places down a bit still decides the rounding"
+                "every addition is rounded once, to {unit} bits, as IEEE 754 asks (checked {seen} places down)"
             );
             let value = serde_json::json!({ "exact_over": seen, "rounded_to_bits": unit });
             vec![
@@ -180,13 +185,12 @@ fn pairwise(subject: &Subject<'_>, facts: &mut Facts, structure: &Structure) -> 
         }
         Some((seen, false)) => {
             facts.kept = Some(Kept::Bits(seen));
-            let statement =
-                format!("{seen} bits below the larger term decide each sum of two; what lies further down is lost");
+            let statement = format!("every addition keeps {seen} fraction bits below its larger term");
             vec![Finding::measured("alignment.fraction_bits", seen.into(), statement).with(shown)]
         }
         None => {
             facts.kept = Some(Kept::Bits(bits));
-            let statement = format!("{bits} bits below the larger term survive each sum of two");
+            let statement = format!("every addition keeps {bits} fraction bits below its larger term");
             vec![Finding::measured("alignment.fraction_bits", bits.into(), statement).with(shown)]
         }
     })
@@ -266,140 +270,12 @@ fn of_c(subject: &Subject<'_>, large: Leaf, opposite: Leaf, bits: i32) -> Result
     let mut finding = gaps.finding(subject, "alignment.c_fraction_bits", kept);
     finding.statement = match kept {
         Kept::All(over) => {
-            format!("c keeps all its bits over a gap of {over}: it joins after the products have cancelled")
+            format!("c keeps all its bits over a gap of {over}: it is added after the products have cancelled")
         }
-        Kept::Bits(of_c) if of_c == bits => format!("c is cut as a product is: {of_c} bits are kept"),
-        Kept::Bits(of_c) => format!("c keeps {of_c} bits below the largest exponent"),
+        Kept::Bits(of_c) if of_c == bits => format!("c is cut as a product is, to {of_c} fraction bits"),
+        Kept::Bits(of_c) => format!("c keeps {of_c} fraction bits below the largest exponent"),
     };
     Ok(finding)
-}
-
-/// What becomes of so many quarters of the grid's unit, in units; a one's complement asks whether c is negative.
-type Rule = fn(quarters: i32, c_is_negative: bool) -> i32;
-
-/// The rules for bits below the grid, and what each makes of a term of `quarters`/4 of the grid's unit.
-const RULES: [(&str, Rule); 6] = [
-    ("truncate", |quarters, _| quarters / 4),
-    ("floor", |quarters, _| quarters.div_euclid(4)),
-    (
-        "ones-complement",
-        |quarters, c_is_negative| {
-            if c_is_negative { -(-quarters).div_euclid(4) } else { quarters.div_euclid(4) }
-        },
-    ),
-    ("nearest", |quarters, _| {
-        let (whole, rest) = (quarters.div_euclid(4), quarters.rem_euclid(4));
-        whole + i32::from(rest > 2 || (rest == 2 && whole % 2 != 0))
-    }),
-    ("sticky", |quarters, _| {
-        let (whole, rest) = (quarters.abs() / 4, quarters.abs() % 4);
-        (whole | i32::from(rest != 0)) * quarters.signum()
-    }),
-    ("ceiling", |quarters, _| -(-quarters).div_euclid(4)),
-];
-
-fn below(
-    subject: &Subject<'_>,
-    structure: &Structure,
-    (large, opposite, small): (Leaf, Leaf, Leaf),
-    bits: i32,
-) -> Result<Finding, Error> {
-    let (large, opposite, small) = match (small, &structure.site[..]) {
-        (Leaf::C, [_, first, second, ..]) => (Leaf::C, *first, *second),
-        _ => (large, opposite, small),
-    };
-    let unit = -bits;
-    let (low, high) = subject.exponents(small);
-    let (_, large_high) = subject.exponents(large);
-    let top = large_high.min(high).min((low + bits + 4).max(bits / 2)).min(subject.exponents(opposite).1);
-    let value = Number::power(top);
-    let quarters = [1, 2, 3, 6, -1, -2, -3, -6];
-    let mut dots = Vec::new();
-    let mut keys = Vec::new();
-    // Where c is one of the three terms it is the large one, with either sign; else c is a zero of either sign.
-    let c_is_large = large == Leaf::C;
-    for c_is_negative in [false, true] {
-        let value = if c_is_large && c_is_negative { value.negated() } else { value };
-        let mut base = vec![(large, value), (opposite, value.negated())];
-        // Zeros take c's sign: to a one's complement the sign of a zero product matters.
-        let minus = subject.id().a.negative_zero().unwrap_or(0);
-        let sign_of_c = |mut dot: Dot| {
-            if c_is_negative {
-                dot.a.iter_mut().filter(|bits| **bits == 0).for_each(|bits| *bits = minus);
-                if !c_is_large {
-                    dot.c = subject.id().c.negative_zero().unwrap_or(0);
-                }
-            }
-            dot
-        };
-        dots.extend(subject.dot(&base).map(sign_of_c));
-        keys.push((c_is_negative, 0));
-        for quarter in quarters {
-            base.truncate(2);
-            base.push((small, Number::new(i128::from(quarter), top + unit - 2)));
-            let Some(dot) = subject.dot(&base) else { continue };
-            dots.push(sign_of_c(dot));
-            keys.push((c_is_negative, quarter));
-        }
-    }
-    if dots.len() != keys.len() || !keys.iter().any(|(_, quarter)| *quarter < 0) {
-        return Ok(Finding::inconclusive("alignment.below", "no term lies below the grid"));
-    }
-    let answers = subject.ask(&dots)?;
-    let mut bare = None;
-    let mut seen = Vec::new();
-    for ((c_is_negative, quarter), d) in keys.iter().zip(&answers) {
-        let found = subject.d_value(*d);
-        if *quarter == 0 {
-            bare = found;
-        }
-        seen.push((*c_is_negative, *quarter, found.zip(bare).and_then(|(value, bare)| value - bare)));
-    }
-    let predicted = |rule: Rule, c_is_negative: bool, quarter: i32| {
-        Number::new(i128::from(rule(quarter, c_is_negative)), top + unit)
-    };
-    let fits = |rule: Rule| {
-        seen.iter()
-            .all(|(negative, quarter, found)| *quarter == 0 || *found == Some(predicted(rule, *negative, *quarter)))
-    };
-    let matching: Vec<&str> = RULES.iter().filter(|(_, rule)| fits(*rule)).map(|(name, _)| *name).collect();
-    let mut shown = Vec::new();
-    for ((dot, d), (negative, quarter, _)) in dots.iter().zip(&answers).zip(&seen) {
-        let wanted = [2, 3, -1, -2].contains(quarter) && (!negative || *quarter == 2);
-        if !wanted {
-            continue;
-        }
-        let of_bare = seen.iter().zip(&answers).find(|((sign, quarter, _), _)| sign == negative && *quarter == 0);
-        let bare = of_bare.and_then(|(_, d)| subject.d_value(*d)).unwrap_or(Number::ZERO);
-        let rivals: Vec<(String, u64)> = RULES
-            .iter()
-            .filter(|(name, _)| !matching.contains(name))
-            .filter_map(|(name, rule)| {
-                let value = bare.plus(predicted(*rule, *negative, *quarter))?;
-                Some(((*name).to_owned(), subject.d_bits(value)?))
-            })
-            .filter(|(_, predicted)| predicted != d)
-            .collect();
-        let sign = if *negative { ", c negative" } else { "" };
-        shown.push(subject.evidence(format!("M − M + {quarter}/4 of the lowest bit kept{sign}"), dot, *d, &rivals));
-    }
-    let words = |rule: &str| match rule {
-        "truncate" => "dropped from the magnitude (truncation; no sticky bit)",
-        "floor" => "rounded down, toward −∞",
-        "ones-complement" => "dropped, and a term whose sign differs from c's is added as its one's complement",
-        "nearest" => "rounded to nearest, ties to even",
-        "sticky" => "kept as a sticky bit",
-        _ => "rounded up, toward +∞",
-    };
-    Ok(match matching[..] {
-        [rule] => Finding::measured("alignment.below", rule.into(), format!("bits below the grid are {}", words(rule)))
-            .with(shown),
-        _ => Finding::inconclusive(
-            "alignment.below",
-            "the answers fit none of truncation, floor, ceiling, one's complement, nearest, sticky",
-        )
-        .with(shown),
-    })
 }
 
 /// Formats whose products cannot lie far apart: c is the large term, and −c cannot be had. The bits kept show where many
@@ -447,11 +323,10 @@ fn narrow(subject: &Subject<'_>, facts: &mut Facts, structure: &Structure) -> Re
     let (bits, _, _) = deepest[kept - 1];
     if kept < deepest.len() {
         facts.kept = Some(Kept::Bits(bits));
-        let statement = format!("{bits} bits below the largest exponent are kept; what lies further down is lost");
-        return Ok(vec![Finding::measured("alignment.fraction_bits", bits.into(), statement).with(shown)]);
+        return Ok(vec![Finding::measured("alignment.fraction_bits", bits.into(), keeps(bits)).with(shown)]);
     }
     facts.kept = Some(Kept::All(bits));
-    let statement = format!("at least {bits} bits below c are kept: no more can be shown with these formats");
+    let statement = format!("keeps at least {bits} fraction bits below c; these formats cannot show more");
     let value = serde_json::json!({ "exact_over": bits });
     Ok(vec![
         Finding::measured("alignment.fraction_bits", value, statement).with(shown),

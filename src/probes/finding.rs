@@ -1,6 +1,19 @@
 //! How findings are made.
 
+use mxprobe_api::Error;
+
 use crate::report::{Evidence, Finding, Outcome};
+
+/// After a question failed: each of its probes that has no finding yet fails with the error. Why no later question can be
+/// asked, if none can.
+pub(crate) fn settle(findings: &mut Vec<Finding>, probes: &[&str], error: &Error) -> Option<&'static str> {
+    for probe in probes {
+        if findings.iter().all(|finding| finding.probe != *probe) {
+            findings.push(Finding::failed(probe, error.to_string()));
+        }
+    }
+    (error.is_device_lost() || error.is_timed_out()).then_some("the device was lost")
+}
 
 impl Finding {
     pub(crate) fn measured(probe: &str, value: serde_json::Value, statement: String) -> Self {

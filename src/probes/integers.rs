@@ -5,8 +5,11 @@ use mxprobe_api::{Encoding, Error, Format};
 use super::{Finding, Subject};
 use crate::dots::Dot;
 
-pub(super) fn ask(subject: &Subject<'_>) -> Result<Vec<Finding>, Error> {
-    Ok(vec![exact(subject)?, overflow(subject)?, staged(subject)?])
+pub(super) fn ask(subject: &Subject<'_>, found: &mut Vec<Finding>) -> Result<(), Error> {
+    found.push(exact(subject)?);
+    found.push(overflow(subject)?);
+    found.push(staged(subject)?);
+    Ok(())
 }
 
 fn value(format: Format, bits: u64) -> i128 {

@@ -5,16 +5,21 @@
 
 mod accumulator;
 mod alignment;
+mod below;
+mod blocks;
 mod facts;
-mod finding;
+pub(crate) mod finding;
 mod integers;
+mod monotone;
 mod number;
+mod once;
 mod order;
 mod position;
 mod products;
 mod rounding;
 mod scales;
 mod specials;
+mod steps;
 mod subject;
 mod subnormals;
 mod sums;
@@ -150,8 +155,9 @@ pub struct Summation {
 /// What the device reports.
 pub fn summation(subject: &Subject<'_>) -> Result<Summation, Error> {
     let mut facts = Facts::default();
-    subnormals::ask_inputs(subject)?;
-    let findings = order::ask(subject, &mut facts)?;
+    subnormals::ask_inputs(subject, &mut Vec::new())?;
+    let mut findings = Vec::new();
+    order::ask(subject, &mut facts, &mut findings)?;
     let found = findings.iter().find(|finding| finding.probe == "order.tree");
     let statement =
         found.map_or_else(String::new, |finding| finding.reason.clone().unwrap_or_else(|| finding.statement.clone()));
@@ -166,48 +172,95 @@ pub fn summation(subject: &Subject<'_>) -> Result<Summation, Error> {
 /// # Errors
 /// What the device reports.
 pub fn steadiness(subject: &Subject<'_>) -> Result<Vec<Finding>, Error> {
-    position::ask(subject)
+    let mut found = Vec::new();
+    position::ask(subject, &mut found)?;
+    Ok(found)
 }
 
-type Question = fn(&Subject<'_>, &mut Facts) -> Result<Vec<Finding>, Error>;
+/// Some probes that are asked together: one needs what another finds, or one batch answers several.
+struct Question {
+    /// The probes whose findings it may make.
+    probes: &'static [&'static str],
+    /// Asks them, and adds each finding as soon as it is known.
+    ask: fn(&Subject<'_>, &mut Facts, &mut Vec<Finding>) -> Result<(), Error>,
+}
 
+/// Asked first: an answer that depends on where or when it is asked tells nothing of the arithmetic.
+const POSITION: Question = Question {
+    probes: &["determinism", "position", "independence"],
+    ask: |subject, _, found| position::ask(subject, found),
+};
+
+const FLOATING: [Question; 9] = [
+    Question {
+        probes: &["subnormals.a", "subnormals.b", "subnormals.c"],
+        ask: |subject, _, found| subnormals::ask_inputs(subject, found),
+    },
+    Question { probes: &["order.tree", "order.blocks", "order.products_at_once"], ask: order::ask },
+    Question {
+        probes: &["alignment.fraction_bits", "alignment.below", "alignment.c_fraction_bits"],
+        ask: alignment::ask,
+    },
+    Question {
+        probes: &["rounding.fraction_bits", "rounding.result", "rounding.once", "rounding.between_blocks"],
+        ask: rounding::ask,
+    },
+    Question {
+        probes: &[
+            "products.bits_read_a",
+            "products.bits_read_b",
+            "products.exact",
+            "products.exponent",
+            "products.overflow",
+        ],
+        ask: products::ask,
+    },
+    Question { probes: &["normalisation", "carry", "monotone"], ask: sums::ask },
+    Question { probes: &["subnormals.d", "subnormals.tininess"], ask: subnormals::ask_results },
+    Question {
+        probes: &[
+            "accumulator.range_within_block",
+            "accumulator.range_between_blocks",
+            "accumulator.smallest_products",
+        ],
+        ask: |subject, facts, found| accumulator::ask(subject, facts, found),
+    },
+    Question {
+        probes: &["specials.nan", "specials.infinity", "specials.zero"],
+        ask: |subject, _, found| specials::ask(subject, found),
+    },
+];
+
+const INTEGERS: [Question; 1] = [Question {
+    probes: &["integers.exact", "integers.overflow", "integers.saturation_stage"],
+    ask: |subject, _, found| integers::ask(subject, found),
+}];
+
+const SCALES: Question = Question {
+    probes: &["scales.value", "scales.cover", "scales.specials"],
+    ask: |subject, _, found| scales::ask(subject, found),
+};
+
+/// Asks every question that concerns the operation. What a failed question had found stays; its other probes fail with the
+/// same reason, and those of later questions are skipped if the device is gone.
 fn ask_all(subject: &Subject<'_>, findings: &mut Vec<Finding>) {
-    let floating: [(&str, Question); 9] = [
-        ("subnormals", |subject, _| subnormals::ask_inputs(subject)),
-        ("order", order::ask),
-        ("alignment", alignment::ask),
-        ("rounding", rounding::ask),
-        ("products", |subject, facts| products::ask(subject, facts)),
-        ("sums", |subject, facts| sums::ask(subject, facts)),
-        ("subnormals.d", subnormals::ask_results),
-        ("accumulator", |subject, facts| accumulator::ask(subject, facts)),
-        ("specials", |subject, _| specials::ask(subject)),
-    ];
-    let integral: [(&str, Question); 1] = [("integers", |subject, _| integers::ask(subject))];
-    let first: [(&str, Question); 1] = [("position", |subject, _| position::ask(subject))];
-    let last: [(&str, Question); 1] = [("scales", |subject, _| scales::ask(subject))];
-    let own: &[(&str, Question)] = if subject.id().is_integer() { &integral } else { &floating };
+    let own: &[Question] = if subject.id().is_integer() { &INTEGERS } else { &FLOATING };
+    let scales = subject.id().block_scale().map(|_| &SCALES);
     let mut facts = Facts::default();
     let mut stop = None;
-    for (name, question) in first.iter().chain(own).chain(&last) {
+    for question in [&POSITION].into_iter().chain(own).chain(scales) {
         if let Some(reason) = stop {
-            findings.push(Finding::skipped(name, reason));
+            findings.extend(question.probes.iter().map(|probe| Finding::skipped(probe, reason)));
             continue;
         }
-        match question(subject, &mut facts) {
-            Ok(found) => {
-                // An answer that depends on where or when it is asked tells nothing of the arithmetic.
-                if *name == "position" && found.iter().any(|finding| finding.is(false)) {
-                    stop = Some("the same dot does not always give the same bits");
-                }
-                findings.extend(found);
-            }
-            Err(error) => {
-                if error.is_device_lost() || error.is_timed_out() {
-                    stop = Some("the device was lost");
-                }
-                findings.push(Finding::failed(name, error.to_string()));
-            }
+        let mut found = Vec::new();
+        let asked = (question.ask)(subject, &mut facts, &mut found);
+        if question.probes == POSITION.probes && found.iter().any(|finding| finding.is(false)) {
+            stop = Some("the same dot does not always give the same bits");
+        }
+        findings.extend(found);
+        if let Err(error) = asked {
+            stop = finding::settle(findings, question.probes, &error).or(stop);
         }
     }
 }

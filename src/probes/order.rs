@@ -8,9 +8,10 @@
 use mxprobe_api::Error;
 
 use super::{
-    Finding, Leaf, Subject,
-    facts::{Facts, Structure},
+    Finding, Leaf, Subject, blocks,
+    facts::Facts,
     number::Number,
+    steps,
     tree::{Counts, Losses, Tree},
 };
 use crate::dots::Dot;
@@ -26,17 +27,22 @@ const WIDEST_GAP_BITS: i32 = 160;
 /// From so many leaves on, survivors are counted, one dot for each pair of leaves, not told apart.
 const MANY_LEAVES: usize = 72;
 
-pub(super) fn ask(subject: &Subject<'_>, facts: &mut Facts) -> Result<Vec<Finding>, Error> {
+pub(super) fn ask(subject: &Subject<'_>, facts: &mut Facts, found: &mut Vec<Finding>) -> Result<(), Error> {
+    found.extend(order(subject, facts)?);
+    Ok(())
+}
+
+fn order(subject: &Subject<'_>, facts: &mut Facts) -> Result<Vec<Finding>, Error> {
     let leaves = subject.leaves();
     let scale = Scale::of(subject);
     let precision = subject.id().d.fraction_bits().cast_signed() + 1;
     if leaves.len() == 2 {
         let tree =
             Tree::Node { joint: super::tree::Joint::Pair, children: leaves.into_iter().map(Tree::Leaf).collect() };
-        return Ok(findings(subject, facts, tree, Vec::new()));
+        return Ok(steps::findings(subject, facts, tree, Vec::new()));
     }
     let enough = scale.is_some_and(|scale| scale.gap >= precision.min(14) + 2);
-    let (Some(scale), true) = (scale, enough) else { return blocks_under_c(subject, facts) };
+    let (Some(scale), true) = (scale, enough) else { return blocks::under_c(subject, facts) };
     let scale = scale.above_remnants(subject, &leaves)?;
     if leaves.len() > MANY_LEAVES {
         return by_counts(subject, facts, &leaves, scale);
@@ -49,7 +55,7 @@ pub(super) fn ask(subject: &Subject<'_>, facts: &mut Facts) -> Result<Vec<Findin
         let mut evidence = Vec::new();
         match fill(subject, &leaves, scale, &mut losses, &mut evidence)? {
             Asked::All => {}
-            Asked::Unbuildable => return blocks_under_c(subject, facts),
+            Asked::Unbuildable => return blocks::under_c(subject, facts),
             Asked::Odd(shown) => {
                 let reason = "a leaf neither survives nor is lost when two others cancel";
                 last = Some(Finding::inconclusive("order.tree", reason).with(vec![*shown]));
@@ -57,7 +63,7 @@ pub(super) fn ask(subject: &Subject<'_>, facts: &mut Facts) -> Result<Vec<Findin
             }
         }
         match losses.tree(&leaves) {
-            Ok(tree) => return Ok(findings(subject, facts, tree, evidence)),
+            Ok(tree) => return Ok(steps::findings(subject, facts, tree, evidence)),
             Err((i, j, x)) => {
                 let mut shown = Vec::new();
                 if let Some(dot) = triple(subject, scale, i, j, &[(x, 0)]) {
@@ -242,7 +248,7 @@ fn by_counts(subject: &Subject<'_>, facts: &mut Facts, leaves: &[Leaf], scale: S
     let Some(template) =
         subject.dot(&small.iter().map(|(leaf, _)| (*leaf, Number::power(scale.small))).collect::<Vec<_>>())
     else {
-        return blocks_under_c(subject, facts);
+        return blocks::under_c(subject, facts);
     };
     let pairs: Vec<(usize, usize)> = (0..n).flat_map(|i| (i + 1..n).map(move |j| (i, j))).collect();
     // So many dots at a time that they take some tens of megabytes.
@@ -255,7 +261,7 @@ fn by_counts(subject: &Subject<'_>, facts: &mut Facts, leaves: &[Leaf], scale: S
                 match (leaf, subject.product_bits(value), subject.c_bits(value)) {
                     (Leaf::Product(k), Some(bits), _) => (dot.a[k], dot.b[k]) = bits,
                     (Leaf::C, _, Some(bits)) => dot.c = bits,
-                    _ => return blocks_under_c(subject, facts),
+                    _ => return blocks::under_c(subject, facts),
                 }
             }
             dots.push(dot);
@@ -277,7 +283,7 @@ fn by_counts(subject: &Subject<'_>, facts: &mut Facts, leaves: &[Leaf], scale: S
         }
     }
     match counts.tree(leaves) {
-        Ok(tree) => Ok(findings(subject, facts, tree, evidence)),
+        Ok(tree) => Ok(steps::findings(subject, facts, tree, evidence)),
         Err((i, j)) => {
             let reason = format!("no tree explains how many leaves are lost to {} and {}", show(i), show(j));
             Ok(vec![Finding::inconclusive("order.tree", reason)])
@@ -320,141 +326,4 @@ fn subset(difference: Number, scale: Scale, count: usize) -> Option<Survivors> {
     let remnant = negative || exponent >= 64 || (magnitude << exponent) >> count != 0;
     let low = if negative && low != 0 { (1 << count) - low } else { low };
     Some(Survivors { places: u64::try_from(low).ok()?, remnant })
-}
-
-fn findings(subject: &Subject<'_>, facts: &mut Facts, tree: Tree, evidence: Vec<Evidence>) -> Vec<Finding> {
-    let blocks = tree.blocks();
-    let k = subject.k();
-    let width = blocks.iter().map(Vec::len).max().unwrap_or(0);
-    let consecutive = blocks.concat().iter().copied().eq(0..k);
-    let at_once = tree.products_at_once();
-    let steps = match blocks.len() {
-        1 if k == 1 => "c and the product are added".to_owned(),
-        1 if at_once >= k => format!("all {k} products and c are added at once"),
-        1 if matches!(&tree, Tree::Node { children, .. } if children.len() == 2) => {
-            let Tree::Node { children, .. } = &tree else { unreachable!("just matched") };
-            let chains: Vec<String> =
-                children.iter().flat_map(Tree::chains).map(|chain| super::tree::list(&chain)).collect();
-            if chains.is_empty() {
-                format!("c is added last, to the sum of the {k} products")
-            } else {
-                format!("{} chains of additions ({}) are joined, and c is added last", chains.len(), chains.join("; "))
-            }
-        }
-        1 => format!("c meets all {k} products in one step"),
-        steps if width == 1 => format!(
-            "c first, then {steps} products one after another{}",
-            if consecutive { ", k ascending" } else { "" }
-        ),
-        steps => format!(
-            "c first, then {steps} blocks of {width} products one after another{}",
-            if consecutive { ", consecutive k ascending" } else { "" }
-        ),
-    };
-    let statement = format!("{steps}: {}", tree.describe());
-    let found = vec![
-        Finding::measured("order.tree", tree.to_json(), statement).with(evidence),
-        Finding::measured(
-            "order.blocks",
-            serde_json::json!(blocks),
-            format!(
-                "{} of up to {width} products: {}",
-                if blocks.len() == 1 { "one step".into() } else { format!("{} steps", blocks.len()) },
-                show_blocks(&blocks)
-            ),
-        ),
-        Finding::measured(
-            "order.products_at_once",
-            at_once.into(),
-            if at_once == 1 {
-                "every addition joins two terms".to_owned()
-            } else {
-                format!("{at_once} products are added in one step")
-            },
-        ),
-    ];
-    facts.structure = Some(Structure::new(tree));
-    found
-}
-
-fn show_blocks(blocks: &[Vec<usize>]) -> String {
-    let show = |block: &Vec<usize>| match block[..] {
-        [] => "nothing".into(),
-        [only] => format!("{only}"),
-        [first, .., last] if block.windows(2).all(|pair| pair[1] == pair[0] + 1) => format!("{first}–{last}"),
-        _ => block.iter().map(usize::to_string).collect::<Vec<_>>().join(" "),
-    };
-    let shown: Vec<String> = blocks.iter().take(8).map(show).collect();
-    let more = if blocks.len() > 8 { format!(" | … {} more", blocks.len() - 8) } else { String::new() };
-    format!("{}{more}", shown.join(" | "))
-}
-
-/// Where the products' formats are too narrow for one product to swamp another: two products of half a unit in the last
-/// place of c raise c by that unit if, and only if, they are added before c's sum is rounded.
-fn blocks_under_c(subject: &Subject<'_>, facts: &mut Facts) -> Result<Vec<Finding>, Error> {
-    let tree_reason =
-        "products of these formats, or of one scale block, are too close in magnitude for one to swamp another";
-    let k = subject.k();
-    let (_, high) = subject.exponents(Leaf::Product(0));
-    let precision = subject.id().d.fraction_bits().cast_signed();
-    let half = Number::power(high.min(0));
-    let c = half.scaled(precision + 1);
-    let pairs: Vec<(usize, usize)> = (0..k).flat_map(|i| (i + 1..k).map(move |j| (i, j))).collect();
-    let dots: Option<Vec<Dot>> = pairs
-        .iter()
-        .map(|(i, j)| subject.dot(&[(Leaf::C, c), (Leaf::Product(*i), half), (Leaf::Product(*j), half)]))
-        .collect();
-    let reach = c.plus(half.times(2));
-    let (Some(dots), Some(apart), Some(together)) =
-        (dots, subject.d_bits(c), reach.and_then(|value| subject.d_bits(value)))
-    else {
-        return Ok(vec![Finding::inconclusive("order.tree", tree_reason)]);
-    };
-    let answers = subject.ask(&dots)?;
-    let mut part_of: Vec<usize> = (0..k).collect();
-    for ((i, j), d) in pairs.iter().zip(&answers) {
-        if *d == together {
-            let (from, to) = (part_of[*j], part_of[*i]);
-            part_of.iter_mut().filter(|part| **part == from).for_each(|part| *part = to);
-        }
-    }
-    let mut blocks: Vec<Vec<usize>> = Vec::new();
-    for part in 0..k {
-        let block: Vec<usize> = (0..k).filter(|index| part_of[*index] == part).collect();
-        if !block.is_empty() {
-            blocks.push(block);
-        }
-    }
-    let tree = Finding::inconclusive("order.tree", tree_reason);
-    if let Some(odd) = answers.iter().position(|d| *d != apart && *d != together) {
-        let shown = subject.evidence("c and two products of half its last place", &dots[odd], answers[odd], &[]);
-        return Ok(vec![
-            tree,
-            Finding::inconclusive("order.blocks", "a sum is neither c nor the next value").with(vec![shown]),
-        ]);
-    }
-    if blocks.len() == k && k > 1 {
-        let reason = "no two products of half c's last place are seen to meet before c's sum is rounded";
-        let shown = subject.evidence(
-            "c and two products of half its last place",
-            &dots[0],
-            answers[0],
-            &[("added together".into(), together), ("added one after another, or cut at alignment".into(), apart)],
-        );
-        return Ok(vec![tree, Finding::inconclusive("order.blocks", reason).with(vec![shown])]);
-    }
-    let rivals = [("added together".to_owned(), together), ("added one after another".to_owned(), apart)];
-    let shown = subject.evidence("c and two products of half its last place", &dots[0], answers[0], &rivals);
-    let width = blocks.iter().map(Vec::len).max().unwrap_or(0);
-    let statement = format!("blocks of {width} products meet before c's sum is rounded: {}", show_blocks(&blocks));
-    facts.structure = Some(Structure::of_block(&blocks[0]));
-    Ok(vec![
-        tree,
-        Finding::measured("order.blocks", serde_json::json!(blocks), statement).with(vec![shown]),
-        Finding::measured(
-            "order.products_at_once",
-            width.into(),
-            format!("{width} products are added before c's sum is rounded"),
-        ),
-    ])
 }

@@ -45,7 +45,7 @@ impl Moderate {
     }
 }
 
-pub(super) fn ask(subject: &Subject<'_>) -> Result<Vec<Finding>, Error> {
+pub(super) fn ask(subject: &Subject<'_>, found: &mut Vec<Finding>) -> Result<(), Error> {
     let id = subject.id();
     let (m, n, k) = id.shape.sizes();
     let mut noise = Noise(1);
@@ -81,7 +81,6 @@ pub(super) fn ask(subject: &Subject<'_>) -> Result<Vec<Finding>, Error> {
     }
     let first = execute(subject.device(), subject.operation(), &same)?;
     let again = execute(subject.device(), subject.operation(), &same)?;
-    let beside = execute(subject.device(), subject.operation(), &others)?;
     let reference = first.get(0);
 
     let repeated = if first == again {
@@ -90,19 +89,24 @@ pub(super) fn ask(subject: &Subject<'_>) -> Result<Vec<Finding>, Error> {
         Finding::measured("determinism", false.into(), "a second run gave other bits".into())
     };
     let shown = vec![subject.evidence("the dot that was repeated", &dot, reference, &[])];
+    found.push(repeated.with(shown.clone()));
     let odd = first.iter().position(|d| d != reference);
     let uniform = match odd {
-        None => Finding::measured(
-            "position",
-            true.into(),
-            format!("the same dot gives the same bits at all {} positions of {tiles} tiles", m * n),
-        ),
+        None => {
+            let places = match m * n {
+                1 => format!("at its one position, in {tiles} tiles"),
+                count => format!("at all {count} positions of {tiles} tiles"),
+            };
+            Finding::measured("position", true.into(), format!("the same dot gives the same bits {places}"))
+        }
         Some(at) => {
             let (tile, row, column) = (at / (m * n), at % (m * n) / n, at % n);
             let words = format!("tile {tile}, row {row}, column {column} gives {} instead", id.d.hex(first.get(at)));
             Finding::measured("position", false.into(), words)
         }
     };
+    found.push(uniform.with(shown.clone()));
+    let beside = execute(subject.device(), subject.operation(), &others)?;
     let mut of_others =
         positions.iter().enumerate().map(|(tile, (row, column))| beside.get((tile * m + row) * n + column));
     let independent = if of_others.all(|d| d == reference) {
@@ -110,5 +114,6 @@ pub(super) fn ask(subject: &Subject<'_>) -> Result<Vec<Finding>, Error> {
     } else {
         Finding::measured("independence", false.into(), "other rows or columns change the result".into())
     };
-    Ok(vec![repeated.with(shown.clone()), uniform.with(shown.clone()), independent.with(shown)])
+    found.push(independent.with(shown));
+    Ok(())
 }

@@ -9,15 +9,15 @@ use super::{
 };
 use crate::dots::Dot;
 
-pub(super) fn ask(subject: &Subject<'_>, facts: &Facts) -> Result<Vec<Finding>, Error> {
-    let mut findings = vec![
-        operand_bits(subject, "products.bits_read_a", true)?,
-        operand_bits(subject, "products.bits_read_b", false)?,
-    ];
-    findings.push(exact(subject, facts)?);
-    findings.push(exponent(subject, facts)?);
-    findings.push(overflow(subject, facts)?);
-    Ok(findings)
+pub(super) fn ask(subject: &Subject<'_>, facts: &mut Facts, found: &mut Vec<Finding>) -> Result<(), Error> {
+    found.push(operand_bits(subject, "products.bits_read_a", true)?);
+    found.push(operand_bits(subject, "products.bits_read_b", false)?);
+    found.push(exact(subject, facts)?);
+    let exponent = exponent(subject, facts)?;
+    facts.renormalises_products = exponent.is("leading");
+    found.push(exponent);
+    found.push(overflow(subject, facts)?);
+    Ok(())
 }
 
 /// How many fraction bits of an operand's register are read, and whether the rest is cut or rounded.

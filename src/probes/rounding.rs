@@ -6,6 +6,7 @@ use super::{
     Finding, Leaf, Subject,
     facts::{Facts, Kept, product_for_c},
     number::Number,
+    once,
 };
 use crate::dots::Dot;
 
@@ -128,27 +129,27 @@ fn place(subject: &Subject<'_>, facts: &Facts, fraction_bits: i32, below: i32) -
     None
 }
 
-pub(super) fn ask(subject: &Subject<'_>, facts: &mut Facts) -> Result<Vec<Finding>, Error> {
-    let mut findings = vec![precision(subject, facts)?];
+pub(super) fn ask(subject: &Subject<'_>, facts: &mut Facts, found: &mut Vec<Finding>) -> Result<(), Error> {
+    found.push(precision(subject, facts)?);
     let Some(fraction_bits) = facts.result_fraction_bits else {
-        findings.push(Finding::inconclusive("rounding.result", "no sum is longer than what the result holds"));
-        return Ok(findings);
+        found.push(Finding::inconclusive("rounding.result", "no sum is longer than what the result holds"));
+        return Ok(());
     };
     let sum = place(subject, facts, fraction_bits, 2).map(|sum| (sum, 2));
     let sum = sum.or_else(|| place(subject, facts, fraction_bits, 1).map(|sum| (sum, 1)));
     let Some((sum, below)) = sum else {
-        findings.push(Finding::inconclusive(
+        found.push(Finding::inconclusive(
             "rounding.result",
             "no bit that survives alignment falls below the result's last place",
         ));
-        return Ok(findings);
+        return Ok(());
     };
     let (finding, direction) = direction(subject, "rounding.result", &sum, fraction_bits, below, None)?;
     facts.rounding = direction;
-    findings.push(finding);
-    findings.push(once(subject, facts, fraction_bits)?);
-    findings.push(between_blocks(subject, facts, fraction_bits)?);
-    Ok(findings)
+    found.push(finding);
+    found.push(once::ask(subject, facts, fraction_bits)?);
+    found.push(between_blocks(subject, facts, fraction_bits)?);
+    Ok(())
 }
 
 /// How many fraction bits of the result are used: the longest sum that comes back whole.
@@ -316,41 +317,6 @@ fn direction(
         }
         _ if unrounded => (Finding::measured(name, "none".into(), "not rounded".into()).with(shown), None),
         _ => (Finding::inconclusive(name, "the answers fit none of RNE, RZ, RD, RU, RO").with(shown), None),
-    })
-}
-
-/// A narrow result may pass through a wider one: then a value just above a tie becomes a tie.
-fn once(subject: &Subject<'_>, facts: &Facts, fraction_bits: i32) -> Result<Finding, Error> {
-    let name = "rounding.once";
-    if facts.rounding != Some(Rounding::NearestEven) || fraction_bits >= 23 {
-        return Ok(Finding::unsupported(name, "a second rounding would not show"));
-    }
-    let wide = 23;
-    let Some(sum) = place(subject, facts, wide, 1) else {
-        return Ok(Finding::inconclusive(name, "no bit that survives alignment falls below an intermediate f32"));
-    };
-    // Half a last place, and half a last place of f32 above it.
-    let unit = sum.top() - fraction_bits;
-    let above = Number::power(sum.top() - wide - 1);
-    let Some(dot) = sum.dot(subject, false, Number::power(unit - 1), above, None) else {
-        return Ok(Finding::inconclusive(name, "the value just above a tie cannot be made"));
-    };
-    let d = subject.ask(std::slice::from_ref(&dot))?[0];
-    let large = Number::power(sum.top());
-    let (Some(twice), Some(up)) =
-        (subject.d_bits(large), large.plus(Number::power(unit)).and_then(|value| subject.d_bits(value)))
-    else {
-        return Ok(Finding::inconclusive(name, "d does not hold the rounded values"));
-    };
-    let rivals = [("rounded once, from the whole sum".to_owned(), up), ("rounded to f32 first".to_owned(), twice)];
-    let shown = vec![subject.evidence("a sum just above a tie, by less than f32 holds", &dot, d, &rivals)];
-    Ok(if d == up {
-        Finding::measured(name, true.into(), "the result is rounded once, from the whole sum".into()).with(shown)
-    } else if d == twice {
-        Finding::measured(name, false.into(), "the sum is rounded or cut to a wider format first, then again".into())
-            .with(shown)
-    } else {
-        Finding::inconclusive(name, "the result is neither of the two").with(shown)
     })
 }
 

@@ -5,13 +5,12 @@ use mxprobe_api::{Decoded, Error, Format};
 use super::{Finding, Subject, number::Number};
 use crate::dots::Dot;
 
-pub(super) fn ask(subject: &Subject<'_>) -> Result<Vec<Finding>, Error> {
-    let Some(scale) = subject.id().block_scale() else { return Ok(Vec::new()) };
-    Ok(vec![
-        value(subject, scale.format)?,
-        cover(subject, scale.format, scale.block)?,
-        specials(subject, scale.format)?,
-    ])
+pub(super) fn ask(subject: &Subject<'_>, found: &mut Vec<Finding>) -> Result<(), Error> {
+    let Some(scale) = subject.id().block_scale() else { return Ok(()) };
+    found.push(value(subject, scale.format)?);
+    found.push(cover(subject, scale.format, scale.block)?);
+    found.push(specials(subject, scale.format)?);
+    Ok(())
 }
 
 fn one(subject: &Subject<'_>, k: usize) -> Dot {

@@ -15,7 +15,7 @@ struct Case {
     dot: Dot,
 }
 
-pub(super) fn ask(subject: &Subject<'_>) -> Result<Vec<Finding>, Error> {
+pub(super) fn ask(subject: &Subject<'_>, found: &mut Vec<Finding>) -> Result<(), Error> {
     let nans = nan_cases(subject);
     let infinities = infinity_cases(subject);
     let zeros = zero_cases(subject);
@@ -23,11 +23,10 @@ pub(super) fn ask(subject: &Subject<'_>) -> Result<Vec<Finding>, Error> {
     let answers = subject.ask(&dots)?;
     let (of_nans, rest) = answers.split_at(nans.len());
     let (of_infinities, of_zeros) = rest.split_at(infinities.len());
-    Ok(vec![
-        nan_finding(subject, &nans, of_nans),
-        infinity_finding(subject, &infinities, of_infinities),
-        zero_finding(subject, &zeros, of_zeros),
-    ])
+    found.push(nan_finding(subject, &nans, of_nans));
+    found.push(infinity_finding(subject, &infinities, of_infinities));
+    found.push(zero_finding(subject, &zeros, of_zeros));
+    Ok(())
 }
 
 fn sign_of(format: Format) -> u64 {

@@ -37,6 +37,9 @@ pub struct Subject<'a> {
 /// Bits for A and for B: the operands of a product, or two scales.
 type Bits = (u64, u64);
 
+/// Factors of a significand are sought below this.
+const LARGEST_FACTOR: u64 = 1 << 13;
+
 /// Elements of A that a batch holds at the most, so that it stays within some tens of megabytes.
 const ELEMENTS_PER_BATCH: usize = 1 << 22;
 
@@ -161,6 +164,32 @@ impl<'a> Subject<'a> {
             let b_bits = Self::bits(b, Number::power(exponent), normal)?;
             let a_bits = Self::bits(a, value.scaled(-exponent), normal)?;
             Some((a_bits, b_bits))
+        })
+    }
+
+    /// As [`product_bits`](Self::product_bits), for values whose significand is longer than A's: it may be the product of
+    /// one of A and one of B.
+    pub(super) fn factored_bits(&self, value: Number) -> Option<(u64, u64)> {
+        if let Some(bits) = self.product_bits(value) {
+            return Some(bits);
+        }
+        let (negative, magnitude, exponent) = value.parts();
+        let magnitude = u64::try_from(magnitude).ok()?;
+        let longest = |format: Format| 1u64 << (format.fraction_bits() + 1).min(63);
+        let (of_a, of_b) = (longest(self.id().a), longest(self.id().b));
+        let is_normal = !self.subnormal_operands.get();
+        // Odd, as a number's mantissa is; of two factors one is short enough to be found.
+        let factors = (3..of_a.min(LARGEST_FACTOR)).step_by(2).filter(|a| magnitude.is_multiple_of(*a));
+        factors.filter(|a| magnitude / a < of_b).find_map(|a| {
+            let (a, b) = (i128::from(a), i128::from(magnitude / a));
+            // The leading bit of B at 0, then outward.
+            let middle = b.ilog2().cast_signed();
+            (0..=80).find_map(|step| {
+                let shift = if step % 2 == 0 { step / 2 } else { -(step + 1) / 2 } - middle;
+                let b = Self::bits(self.id().b, Number::new(b, shift), is_normal)?;
+                let a = if negative { -a } else { a };
+                Some((Self::bits(self.id().a, Number::new(a, exponent - shift), is_normal)?, b))
+            })
         })
     }
 

@@ -5,21 +5,20 @@ use mxprobe_api::{Decoded, Error, Format};
 use super::{Finding, Leaf, Subject, facts::Facts, number::Number};
 
 /// Asked before everything else: the other questions build their terms from what is read here.
-pub(super) fn ask_inputs(subject: &Subject<'_>) -> Result<Vec<Finding>, Error> {
+pub(super) fn ask_inputs(subject: &Subject<'_>, found: &mut Vec<Finding>) -> Result<(), Error> {
     let id = subject.id();
-    let mut findings = Vec::new();
     let mut kept = Vec::new();
     for (name, of_a) in [("subnormals.a", true), ("subnormals.b", false)] {
         let (narrow, wide) = if of_a { (id.a, id.b) } else { (id.b, id.a) };
         let finding = operand(subject, name, narrow, wide, of_a)?;
         kept.push(finding.value == Some("kept".into()));
-        findings.push(finding);
+        found.push(finding);
     }
     if kept == [true, true] {
         subject.allow_subnormal_operands();
     }
-    findings.push(of_c(subject)?);
-    Ok(findings)
+    found.push(of_c(subject)?);
+    Ok(())
 }
 
 fn min_exponent(format: Format) -> Option<i32> {
@@ -109,9 +108,9 @@ fn of_c(subject: &Subject<'_>) -> Result<Finding, Error> {
 }
 
 /// Subnormal results made from normal inputs, and, where they are flushed, where a result is called tiny.
-pub(super) fn ask_results(subject: &Subject<'_>, facts: &mut Facts) -> Result<Vec<Finding>, Error> {
+pub(super) fn ask_results(subject: &Subject<'_>, facts: &mut Facts, found: &mut Vec<Finding>) -> Result<(), Error> {
     let id = subject.id();
-    let Some(low) = min_exponent(id.d) else { return Ok(Vec::new()) };
+    let Some(low) = min_exponent(id.d) else { return Ok(()) };
     let name = "subnormals.d";
     // A product below d's normal range, or c less a product.
     let fraction_bits = id.d.fraction_bits().cast_signed();
@@ -128,7 +127,8 @@ pub(super) fn ask_results(subject: &Subject<'_>, facts: &mut Facts) -> Result<Ve
     };
     let Some((dot, about)) = by_product.or_else(by_difference) else {
         let reason = "no normal inputs give a subnormal result";
-        return Ok(vec![Finding::unsupported(name, reason)]);
+        found.push(Finding::unsupported(name, reason));
+        return Ok(());
     };
     let mut negative = dot.clone();
     let a_sign = 1u64 << (id.a.bits() - 1);
@@ -140,17 +140,16 @@ pub(super) fn ask_results(subject: &Subject<'_>, facts: &mut Facts) -> Result<Ve
     let rivals = [("kept".to_owned(), kept_bits), ("flushed to zero".to_owned(), 0)];
     let shown: Vec<_> = dots.iter().zip(&answers).map(|(dot, d)| subject.evidence(about, dot, *d, &rivals)).collect();
     let zero_sign = 1u64 << (id.d.bits() - 1);
-    let mut findings = Vec::new();
     if answers[0] == kept_bits {
-        findings.push(
+        found.push(
             Finding::measured(name, "kept".into(), "subnormal results are kept (gradual underflow)".into()).with(shown),
         );
-        findings.push(Finding::unsupported("subnormals.tininess", "subnormal results are not flushed"));
-        return Ok(findings);
+        found.push(Finding::unsupported("subnormals.tininess", "subnormal results are not flushed"));
+        return Ok(());
     }
     if answers[0] & !zero_sign != 0 {
-        findings.push(Finding::inconclusive(name, "the result is neither right nor zero").with(shown));
-        return Ok(findings);
+        found.push(Finding::inconclusive(name, "the result is neither right nor zero").with(shown));
+        return Ok(());
     }
     facts.flushes_results = true;
     let signed = answers.get(1).is_some_and(|d| *d == zero_sign);
@@ -162,14 +161,14 @@ pub(super) fn ask_results(subject: &Subject<'_>, facts: &mut Facts) -> Result<Ve
         "subnormal results are flushed to +0 (FTZ)"
     };
     let value = if ask_negative && signed { "flushed to signed zero" } else { "flushed to zero" };
-    findings.push(Finding::measured(name, value.into(), words.into()).with(shown));
+    found.push(Finding::measured(name, value.into(), words.into()).with(shown));
     let decided = facts.kept.is_none_or(|kept| kept.at_least() > fraction_bits + 1);
-    findings.push(if decided {
+    found.push(if decided {
         tininess(subject, low, fraction_bits)?
     } else {
         Finding::inconclusive("subnormals.tininess", "the bit that would decide is lost at alignment")
     });
-    Ok(findings)
+    Ok(())
 }
 
 /// Less than the smallest normal value by half a subnormal place, tiny under every rule; by a quarter, a tie that rounds

@@ -1,28 +1,32 @@
 //! Question 6: when a sum is normalised, whether there are enough carry bits, and whether it is monotone.
+//!
+//! Carry bits are counted in two ways. Fasi et al. (2021) and Valpey et al. (arXiv:2502.15999) count those beyond a normalised term:
+//! N terms need ⌈log2 N⌉. A model counts those above the exponent that the grid is laid by, which is one more where a
+//! product of significand in [2, 4) keeps the sum of its operands' exponents. Where products are renormalised the two are one.
 
 use mxprobe_api::{Error, Rounding};
 
 use super::{
     Finding, Leaf, Subject,
     facts::{Facts, Kept, Structure},
+    monotone,
     number::Number,
 };
-use crate::dots::Dot;
 
-pub(super) fn ask(subject: &Subject<'_>, facts: &Facts) -> Result<Vec<Finding>, Error> {
+pub(super) fn ask(subject: &Subject<'_>, facts: &mut Facts, found: &mut Vec<Finding>) -> Result<(), Error> {
     let Some(structure) = &facts.structure else {
         let reason = "the order of the additions is not known";
-        return Ok(["normalisation", "carry", "monotone"].map(|name| Finding::inconclusive(name, reason)).into());
+        found.extend(["normalisation", "carry", "monotone"].map(|name| Finding::inconclusive(name, reason)));
+        return Ok(());
     };
-    Ok(vec![
-        normalisation(subject, facts, structure)?,
-        carry(subject, facts, structure)?,
-        monotone(subject, facts, structure)?,
-    ])
+    found.push(normalisation(subject, facts, structure)?);
+    found.push(carry(subject, facts, structure)?);
+    found.push(monotone::ask(subject, facts, structure)?);
+    Ok(())
 }
 
-/// c just below a power of two, one last place of c that carries it over, and terms of the lowest bit kept: if the sum is
-/// normalised after each addition, those fall off once it is over.
+/// c just below a power of two, one last place of c that carries it over, and small terms that make one last place of the
+/// sum: if the sum is normalised after each addition, the lowest bits of those fall off once it is over.
 fn normalisation(subject: &Subject<'_>, facts: &Facts, structure: &Structure) -> Result<Finding, Error> {
     let name = "normalisation";
     if structure.site.len() < 4 {
@@ -35,19 +39,17 @@ fn normalisation(subject: &Subject<'_>, facts: &Facts, structure: &Structure) ->
         return Ok(Finding::unsupported(name, "no bit is lost at alignment, so it does not show"));
     };
     let products = structure.site_products();
-    let count = i32::try_from(products.len()).unwrap_or(i32::MAX);
-    // Of one lowest bit each, so many terms make one last place of the result once it is over.
+    // So many of the lowest bit kept make one last place of the result once it is over.
     let places = bits - result_bits + 1;
-    let needed = if places < 0 { 1 } else { 1i32.checked_shl(places.unsigned_abs()).unwrap_or(i32::MAX) };
+    let needed = 1i32.checked_shl(places.max(0).unsigned_abs()).filter(|needed| *needed > 0);
     let (large, rest): (Leaf, &[Leaf]) =
         if structure.site_has_c() { (Leaf::C, &products[..]) } else { (products[0], &products[1..]) };
-    if needed >= count || needed == i32::MAX {
-        let reason = format!(
-            "{needed} terms of the lowest bit would be needed, and one for the carry; {} are there",
-            rest.len()
-        );
+    let Some(shares) = needed.and_then(|needed| shares(needed, rest.len().saturating_sub(1))) else {
+        let reason =
+            format!("2^{places} of the lowest bit would have to be spread over {} terms", rest.len().saturating_sub(1));
         return Ok(Finding::inconclusive(name, reason));
-    }
+    };
+    let needed: i32 = shares.iter().sum();
     let significand = subject.id().c.fraction_bits().cast_signed().min(bits);
     let (low, high) = subject.exponents(rest[0]);
     let exponent = (low + bits).max(0).min(high);
@@ -60,9 +62,8 @@ fn normalisation(subject: &Subject<'_>, facts: &Facts, structure: &Structure) ->
     };
     let unit = Number::power(exponent - bits);
     let mut terms = vec![(large, c), (rest[0], Number::power(exponent - significand))];
-    let small = rest.iter().skip(1).take(needed.unsigned_abs() as usize);
-    terms.extend(small.map(|leaf| (*leaf, unit)));
-    let (Some(dot), true) = (subject.dot(&terms), terms.len() == 2 + needed.unsigned_abs() as usize) else {
+    terms.extend(rest.iter().skip(1).zip(&shares).map(|(leaf, share)| (*leaf, unit.times(*share))));
+    let Some(dot) = subject.dot(&terms) else {
         return Ok(Finding::inconclusive(name, "the terms do not fit the formats"));
     };
     let d = subject.ask(std::slice::from_ref(&dot))?[0];
@@ -72,7 +73,11 @@ fn normalisation(subject: &Subject<'_>, facts: &Facts, structure: &Structure) ->
         return Ok(Finding::inconclusive(name, "d does not hold the sum"));
     };
     let rivals = [("once, after all terms".to_owned(), whole), ("after each addition".to_owned(), bare)];
-    let about = format!("c just below 2^{}, its last place, and {needed} terms of the lowest bit kept", exponent + 1);
+    let parts = match shares.iter().all(|share| *share == 1) {
+        true => format!("{needed} terms of the lowest bit kept"),
+        false => format!("{} terms that add up to {needed} of the lowest bit kept", shares.len()),
+    };
+    let about = format!("c just below 2^{}, its last place, and {parts}", exponent + 1);
     let shown = vec![subject.evidence(about, &dot, d, &rivals)];
     Ok(if d == whole {
         Finding::measured(name, "once".into(), "the sum is normalised once, after all its terms are added".into())
@@ -82,6 +87,22 @@ fn normalisation(subject: &Subject<'_>, facts: &Facts, structure: &Structure) ->
     } else {
         Finding::inconclusive(name, "the sum is neither of the two").with(shown)
     })
+}
+
+/// A whole of `needed` in at most so many parts, as equal as can be, of which two are odd at least (one, of 1): what is
+/// shifted down by one place loses from each odd part.
+fn shares(needed: i32, at_most: usize) -> Option<Vec<i32>> {
+    let count = i32::try_from(at_most).unwrap_or(i32::MAX).min(needed);
+    if count < 2 && needed > 1 || count < 1 {
+        return None;
+    }
+    let (base, more) = (needed / count, needed % count);
+    let mut parts: Vec<i32> = (0..count).map(|at| base + i32::from(at < more)).collect();
+    if parts.iter().all(|part| part % 2 == 0) {
+        parts[0] += 1;
+        parts[1] -= 1;
+    }
+    Some(parts)
 }
 
 /// The largest terms there are, of one sign: one after another until a sum is wrong.
@@ -103,13 +124,17 @@ fn carry(subject: &Subject<'_>, facts: &Facts, structure: &Structure) -> Result<
     let products = structure.site_products();
     let mut dots = Vec::new();
     let mut exact = Vec::new();
+    // The leading bit of the largest term, c's is 0, and the exponent that the unit aligns it by: a product's significand
+    // lies in [0, 4) unless it is renormalised.
+    let leading = product.leading().unwrap_or(0);
+    let exponent = if facts.renormalises_products { leading } else { 0 };
+    let grid = match facts.kept {
+        Some(Kept::Bits(bits)) => exponent - bits,
+        _ => -100,
+    };
     for terms in 1..=products.len() {
         let mut dot = subject.zeros();
         let mut sum = Number::ZERO;
-        let grid = match facts.kept {
-            Some(Kept::Bits(bits)) => -bits,
-            _ => -100,
-        };
         if structure.site_has_c() {
             dot.c = subject.c_bits(c).unwrap_or(0);
             sum = c.rounded(grid, Rounding::TowardZero);
@@ -134,88 +159,39 @@ fn carry(subject: &Subject<'_>, facts: &Facts, structure: &Structure) -> Result<
         })
     };
     let right = exact.iter().zip(&answers).take_while(|(sum, d)| is_right(**sum, **d)).count();
+    // A sum whose leading bit is at `top` takes so many bits above the exponent, and beyond the largest term's leading bit.
+    let above = |top: i32| (top - exponent, top - leading);
+    let in_words = |top: i32| match above(top) {
+        (bits, beyond) if bits == beyond => format!("{bits} bits above the largest term's leading bit"),
+        (bits, beyond) => {
+            format!("{bits} bits above the largest exponent ({beyond} beyond the largest term's leading bit)")
+        }
+    };
     let show = |at: usize| {
-        let wrapped = |bits: i32| {
-            let modulus = Number::power(bits + 2);
-            (exact[at] - modulus)
-                .and_then(|value| subject.d_bits(value.rounded(value.leading()? - result_bits, Rounding::TowardZero)))
-        };
         let needed = exact[at].leading().unwrap_or(0);
-        let rivals: Vec<_> = wrapped(needed - 1)
-            .map(|d| (format!("{} bits above the largest exponent: the sum wraps", needed - 1), d))
-            .into_iter()
-            .collect();
+        let modulus = Number::power(needed + 1);
+        let wrapped = (exact[at] - modulus)
+            .and_then(|value| subject.d_bits(value.rounded(value.leading()? - result_bits, Rounding::TowardZero)));
+        let rivals: Vec<_> =
+            wrapped.map(|d| (format!("{}: the sum wraps", in_words(needed - 1)), d)).into_iter().collect();
         let with_c = if structure.site_has_c() { " and c" } else { "" };
         subject.evidence(format!("{} of the largest products{with_c}", at + 1), &dots[at], answers[at], &rivals)
     };
     let last = exact.len() - 1;
     if right == exact.len() {
-        let bits = exact[last].leading().unwrap_or(0);
-        let words = format!("enough: the largest sum reaches {bits} bits above the largest exponent and is right");
-        return Ok(Finding::measured(name, serde_json::json!({ "enough": true, "reached": bits }), words)
-            .with(vec![show(last)]));
+        let top = exact[last].leading().unwrap_or(0);
+        let (bits, beyond) = above(top);
+        let words = format!("enough: the largest sum reaches {} and is right", in_words(top));
+        let value = serde_json::json!({ "enough": true, "reached": bits, "beyond_leading_bit": beyond });
+        return Ok(Finding::measured(name, value, words).with(vec![show(last)]));
     }
     let shown = vec![show(right)];
     if right == 0 {
         return Ok(Finding::inconclusive(name, "not even one of the largest products comes back right").with(shown));
     }
-    let bits = exact[right].leading().unwrap_or(0) - 1;
-    let words = format!("not enough: {bits} bits above the largest exponent, and a larger sum wraps");
-    Ok(Finding::measured(name, serde_json::json!({ "enough": false, "bits": bits }), words).with(shown))
-}
-
-/// A larger c with a smaller sum. Small terms that survive beside the value below a power of two are lost beside the power.
-fn monotone(subject: &Subject<'_>, facts: &Facts, structure: &Structure) -> Result<Finding, Error> {
-    let name = "monotone";
-    let products: Vec<usize> = structure.blocks.iter().find(|block| !block.is_empty()).cloned().unwrap_or_default();
-    let c_fraction = subject.id().c.fraction_bits().cast_signed();
-    let (low, high) = subject.exponents(Leaf::Product(0));
-    let reach = facts.kept.map_or(c_fraction, Kept::at_least);
-    let mut pairs: Vec<(Dot, Dot)> = Vec::new();
-    // Every depth of the small terms around what is kept, every count of them, both signs, around a power of two.
-    for depth in (reach - 14).max(1)..=reach + 4 {
-        let exponent = (low + depth).max(0);
-        if exponent - depth > high {
-            continue;
-        }
-        // Every count up to a wide block's, then powers of two.
-        let counts =
-            (1..=products.len()).filter(|count| *count <= 24 || count.is_power_of_two() || *count == products.len());
-        for count in counts {
-            for sign in [1, -1] {
-                let smaller = Number::power(exponent).plus(Number::power(exponent - 1 - c_fraction).negated());
-                let below = if sign == 1 { smaller } else { Some(Number::power(exponent).negated()) };
-                let above = if sign == 1 { Some(Number::power(exponent)) } else { smaller.map(Number::negated) };
-                let dot = |c: Option<Number>| {
-                    let mut terms = vec![(Leaf::C, c?)];
-                    let small = Number::power(exponent - depth).times(sign);
-                    terms.extend(products.iter().take(count).map(|k| (Leaf::Product(*k), small)));
-                    subject.dot(&terms)
-                };
-                pairs.extend(dot(below).zip(dot(above)));
-            }
-        }
-    }
-    let dots: Vec<Dot> = pairs.iter().flat_map(|(below, above)| [below.clone(), above.clone()]).collect();
-    let answers = subject.ask(&dots)?;
-    let value = |d: u64| subject.id().d.to_f64(d);
-    let witness = answers.chunks(2).position(|pair| value(pair[0]) > value(pair[1]));
-    let count = pairs.len();
-    Ok(match witness {
-        Some(at) => {
-            let (below, above) = (&pairs[at].0, &pairs[at].1);
-            let monotone = [("a monotone sum is at least".to_owned(), answers[2 * at])];
-            let shown = vec![
-                subject.evidence("the smaller c", below, answers[2 * at], &[]),
-                subject.evidence("the larger c, the same products", above, answers[2 * at + 1], &monotone),
-            ];
-            let words = "not monotone: with the same products a larger c gives a smaller result".to_owned();
-            Finding::measured(name, false.into(), words).with(shown)
-        }
-        None if count == 0 => Finding::inconclusive(name, "no pair of inputs could be made"),
-        None => {
-            let reason = format!("no witness against it among {count} pairs made for this unit; that is no proof");
-            Finding::inconclusive(name, reason)
-        }
-    })
+    let top = exact[right].leading().unwrap_or(0) - 1;
+    let (bits, beyond) = above(top);
+    let words = format!("not enough: {}, and a larger sum wraps", in_words(top));
+    let value = serde_json::json!({ "enough": false, "bits": bits, "beyond_leading_bit": beyond });
+    Ok(Finding::measured(name, value, words).with(shown))
 }

@@ -54,12 +54,15 @@ impl Rivals {
     }
 
     /// What each model makes of a dot.
+    ///
+    /// # Panics
+    /// If the dot is not one of the operation.
     #[must_use]
     pub fn values(&self, dot: &Dot) -> [u64; 2] {
-        self.evaluators.each_ref().map(|evaluator| evaluator.dot(as_input(dot)))
+        self.evaluators.each_ref().map(|evaluator| evaluator.dot(as_input(dot)).expect("a dot of the operation"))
     }
 
-    /// Whether the models differ on a dot.
+    /// Whether the models differ on a dot, which is one of the operation.
     #[must_use]
     pub fn differ(&self, dot: &Dot) -> bool {
         let [one, other] = self.values(dot);

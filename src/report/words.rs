@@ -62,7 +62,8 @@ pub(super) fn tally<'a>(findings: impl Iterator<Item = &'a Finding> + Clone) -> 
     let ways = [Outcome::Measured, Outcome::Unsupported, Outcome::Skipped, Outcome::Inconclusive, Outcome::Failed];
     let counts = ways.map(|way| (findings.clone().filter(|finding| finding.outcome == way).count(), outcome(way)));
     let counts = counts.iter().filter(|(count, _)| *count > 0).map(|(count, name)| format!("{count} {name}"));
-    counts.collect::<Vec<_>>().join(", ")
+    let counts = counts.collect::<Vec<_>>();
+    if counts.is_empty() { "no findings".to_owned() } else { counts.join(", ") }
 }
 
 /// `1 report`, `2 reports`.

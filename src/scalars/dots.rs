@@ -11,7 +11,7 @@ use crate::{dots::Random, report::Finding};
 
 const DOTS: usize = 2_000;
 
-pub(super) fn ask(subject: &Subject<'_>) -> Result<Vec<Finding>, Error> {
+pub(super) fn ask(subject: &Subject<'_>, findings: &mut Vec<Finding>) -> Result<(), Error> {
     const PROBE: &str = "dot4.error";
     let format = subject.format();
     let orders = [("serial", DotOrder::Serial), ("fma", DotOrder::Fma), ("pairwise", DotOrder::Pairwise)];
@@ -21,7 +21,8 @@ pub(super) fn ask(subject: &Subject<'_>) -> Result<Vec<Finding>, Error> {
         .filter(|(_, function)| subject.has(*function))
         .collect();
     if orders.is_empty() {
-        return Ok(vec![Finding::unsupported(PROBE, "there is no dot product in this mode")]);
+        findings.push(Finding::unsupported(PROBE, "there is no dot product in this mode"));
+        return Ok(());
     }
     let mut random = Random(0xd07);
     let bits = format.fraction_bits().cast_signed();
@@ -63,7 +64,8 @@ pub(super) fn ask(subject: &Subject<'_>) -> Result<Vec<Finding>, Error> {
         means.iter().map(|(name, mean)| ((*name).to_owned(), format!("{:.3}", mean / unit).into())).collect();
     let statement =
         format!("mean error of {DOTS} dots of elements in −1…2, in units of 2^-{}: {}", bits + 1, words.join(", "));
-    Ok(vec![Finding::measured(PROBE, value.into(), statement).with(shown)])
+    findings.push(Finding::measured(PROBE, value.into(), statement).with(shown));
+    Ok(())
 }
 
 /// |d − exact| of a dot, to many more bits than d has, and the exact sum rounded to nearest.

@@ -1,10 +1,12 @@
 //! What IEEE 754 says that a function gives, in each mode: what answers are held against.
 
-use mxprobe_api::{Decoded, DotOrder, FloatEncoding, Format, Overflow, Rounding, ScalarFunction, Subnormals};
+use mxprobe_api::{Decoded, FloatEncoding, Format, Overflow, Rounding, ScalarFunction, Subnormals};
 use rustc_apfloat::{
     Float, Round,
     ieee::{BFloat, Double, Half, Single},
 };
+
+use super::sum::{Arithmetic, Sum};
 
 /// The directions that IEEE 754-2019, 4.3, has for binary formats, and their names.
 pub(super) const ROUNDINGS: [(&str, Rounding); 4] =
@@ -34,7 +36,7 @@ pub(super) enum Other {
 pub(super) enum Steps {
     /// As its name says: one rounding, or each operation that the expression has on its own.
     AsNamed,
-    /// Each multiplication that is added is fused with its addition.
+    /// The multiplication is fused with its addition, although the name does not say so.
     Contracted,
     /// Each multiplication is rounded before it is added, although the name says that it is fused.
     Separate,
@@ -42,47 +44,8 @@ pub(super) enum Steps {
     ByWayOfF64,
     /// In f32, then rounded again.
     ByWayOfF32,
-    /// The four products of a dot product added in another order.
-    Reordered(Order),
-}
-
-/// How four products are added: one after another in some order, or in pairs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Order {
-    Chain([usize; 4]),
-    Pairs([usize; 4]),
-}
-
-impl Order {
-    /// Every order of four products that may give other bits.
-    fn all() -> Vec<Self> {
-        let mut found = Vec::new();
-        for first in 0..4 {
-            for second in first + 1..4 {
-                let rest: Vec<usize> = (0..4).filter(|at| *at != first && *at != second).collect();
-                found.push(Self::Chain([first, second, rest[0], rest[1]]));
-                found.push(Self::Chain([first, second, rest[1], rest[0]]));
-                if first == 0 {
-                    found.push(Self::Pairs([first, second, rest[0], rest[1]]));
-                }
-            }
-        }
-        found
-    }
-
-    /// Whether it is the order that a serial dot product is written in, but for the +0 that its sum begins with.
-    pub(super) fn is_as_written(self, function: ScalarFunction) -> bool {
-        let serial = ScalarFunction::Dot4 { order: DotOrder::Serial };
-        let chain = ScalarFunction::Dot4 { order: DotOrder::Fma };
-        self == Self::Chain([0, 1, 2, 3]) && [serial, chain].contains(&function)
-    }
-
-    pub(super) fn words(self) -> String {
-        match self {
-            Self::Chain([a, b, c, d]) => format!("((p{a} + p{b}) + p{c}) + p{d}"),
-            Self::Pairs([a, b, c, d]) => format!("(p{a} + p{b}) + (p{c} + p{d})"),
-        }
-    }
+    /// The four products of a dot product added otherwise than its name says: in another order, or contracted otherwise.
+    Summed(Sum),
 }
 
 impl Steps {
@@ -91,10 +54,12 @@ impl Steps {
         let narrow = format.bits() < 64;
         let mut found = vec![Self::AsNamed];
         match function {
-            ScalarFunction::MultiplyAdd | ScalarFunction::Dot4 { order: DotOrder::Serial | DotOrder::Pairwise } => {
-                found.push(Self::Contracted)
+            ScalarFunction::MultiplyAdd => found.push(Self::Contracted),
+            ScalarFunction::Fma => found.push(Self::Separate),
+            ScalarFunction::Dot4 { order } => {
+                let named = Sum::named(order);
+                found.extend(Sum::all().into_iter().filter(|sum| *sum != named).map(Self::Summed));
             }
-            ScalarFunction::Fma | ScalarFunction::Dot4 { order: DotOrder::Fma } => found.push(Self::Separate),
             ScalarFunction::Convert { to } => {
                 if format == Format::F64 && !to.is_integer() && to.bits() < 32 {
                     found.push(Self::ByWayOfF32);
@@ -106,24 +71,17 @@ impl Steps {
         if narrow {
             found.push(Self::ByWayOfF64);
         }
-        if let ScalarFunction::Dot4 { .. } = function {
-            found.extend(Order::all().into_iter().map(Self::Reordered));
-        }
         found
     }
 
-    /// Whether products are fused with the sums that they join; `None` for functions of one step.
+    /// Whether a product is fused with the sum that it joins; `None` for functions of one step, and for dot products.
     pub(super) fn fuses(function: ScalarFunction, steps: Self) -> Option<bool> {
         let named = match function {
-            ScalarFunction::Fma | ScalarFunction::Dot4 { order: DotOrder::Fma } => true,
-            ScalarFunction::MultiplyAdd | ScalarFunction::Dot4 { .. } => false,
+            ScalarFunction::Fma => true,
+            ScalarFunction::MultiplyAdd => false,
             _ => return None,
         };
-        Some(match steps {
-            Self::AsNamed => named,
-            Self::Reordered(_) => false,
-            _ => !named,
-        })
+        Some(if steps == Self::AsNamed { named } else { !named })
     }
 }
 
@@ -311,12 +269,13 @@ pub(super) fn result(
             let narrow = call(ScalarFunction::Convert { to: Format::F32 }, x)?;
             result(function, Format::F32, &[narrow], mode, Steps::AsNamed)
         }
-        (ScalarFunction::Dot4 { .. }, Steps::Reordered(order)) => {
-            let product = |at: usize| multiply(x[at], x[4 + at]);
-            match order {
-                Order::Chain([a, b, c, d]) => add(add(add(product(a)?, product(b)?)?, product(c)?)?, product(d)?),
-                Order::Pairs([a, b, c, d]) => add(add(product(a)?, product(b)?)?, add(product(c)?, product(d)?)?),
-            }
+        (ScalarFunction::Dot4 { order }, _) => {
+            let sum = if let Steps::Summed(sum) = steps { sum } else { Sum::named(order) };
+            sum.of(&Arithmetic {
+                product: &|at| multiply(x[at], x[4 + at]),
+                add: &add,
+                fma: &|at, other| fma(x[at], x[4 + at], other),
+            })
         }
         (ScalarFunction::Fma | ScalarFunction::MultiplyAdd, _) => {
             if fused {
@@ -324,20 +283,6 @@ pub(super) fn result(
             } else {
                 separate(x[0], x[1], x[2])
             }
-        }
-        (ScalarFunction::Dot4 { order: DotOrder::Serial | DotOrder::Fma }, _) => {
-            let mut sum = 0;
-            for at in 0..4 {
-                sum = if fused { fma(x[at], x[4 + at], sum)? } else { separate(x[at], x[4 + at], sum)? };
-            }
-            Ok(sum)
-        }
-        (ScalarFunction::Dot4 { order: DotOrder::Pairwise }, _) => {
-            let half = |at: usize| {
-                let first = multiply(x[at], x[4 + at])?;
-                if fused { fma(x[at + 1], x[5 + at], first) } else { separate(x[at + 1], x[5 + at], first) }
-            };
-            add(half(0)?, half(2)?)
         }
         _ => call(function, x),
     }

@@ -1,6 +1,6 @@
 //! Which direction does each function round in, is it correctly rounded, and are its steps those that its name says?
 
-use mxprobe_api::{Decoded, Error, Format, Rounding, ScalarFunction, Subnormals};
+use mxprobe_api::{Decoded, DotOrder, Error, Format, Rounding, ScalarFunction, Subnormals};
 
 use super::{
     cases,
@@ -48,13 +48,21 @@ impl Calls {
 
     /// The calls that a reading does not explain, up to so many.
     fn wrong(&self, reading: (Mode, Steps), at_most: usize) -> Vec<usize> {
+        (0..self.operands.len()).filter(|at| self.differs(*at, reading)).take(at_most).collect()
+    }
+
+    /// Whether a reading explains every call. The last ones are ordinary values, which most readings fail at once.
+    fn are_explained(&self, reading: (Mode, Steps)) -> bool {
+        !(0..self.operands.len()).rev().any(|at| self.differs(at, reading))
+    }
+
+    fn differs(&self, at: usize, reading: (Mode, Steps)) -> bool {
         let to = self.function.result(self.format);
-        let differs = |at: &usize| match self.expected(*at, reading) {
-            Ok(bits) => bits != self.results[*at],
-            Err(Other::Nan) => !matches!(to.decode(self.results[*at]), Decoded::Nan { .. }),
+        match self.expected(at, reading) {
+            Ok(bits) => bits != self.results[at],
+            Err(Other::Nan) => !matches!(to.decode(self.results[at]), Decoded::Nan { .. }),
             Err(Other::Open) => false,
-        };
-        (0..self.operands.len()).filter(differs).take(at_most).collect()
+        }
     }
 }
 
@@ -77,26 +85,42 @@ fn readings(function: ScalarFunction, format: Format) -> Vec<(Mode, Steps)> {
     found
 }
 
-/// Asks about every function.
-pub(super) fn ask(subject: &Subject<'_>) -> Result<(Vec<Finding>, Vec<Found>), Error> {
-    let mut findings = Vec::new();
-    let mut found = Vec::new();
-    for function in subject.scalar.functions.keys() {
-        let format = subject.format();
-        let mut operands = paper(*function, format);
-        operands.extend(cases::calls(*function, format, 0x5ca1_a5e5));
-        let results = subject.ask(*function, &operands)?;
-        let calls = Calls { function: *function, format, operands, results };
-        let explain: Vec<(Mode, Steps)> =
-            readings(*function, format).into_iter().filter(|reading| calls.wrong(*reading, 1).is_empty()).collect();
-        let (finding, nearest) = match explain.first() {
-            Some(first) => (explained(subject, &calls, *first, &explain), *first),
-            None => unexplained(subject, &calls),
-        };
-        findings.push(finding);
-        found.push(Found { function: *function, calls, readings: explain, nearest });
+/// Those that are shown as rivals, and sought for the nearest: no sum is both reordered and contracted.
+fn likely(function: ScalarFunction, format: Format) -> Vec<(Mode, Steps)> {
+    let mut found = readings(function, format);
+    if let ScalarFunction::Dot4 { order } = function {
+        found.retain(|(_, steps)| match steps {
+            Steps::Summed(sum) => sum.is_in_order(order) || sum.contracts_none(),
+            _ => true,
+        });
     }
-    Ok((findings, found))
+    found
+}
+
+/// The name of a function's probe.
+pub(super) fn probe(function: ScalarFunction) -> String {
+    format!("function.{function}")
+}
+
+/// Asks about a function.
+pub(super) fn ask(
+    subject: &Subject<'_>,
+    function: ScalarFunction,
+    findings: &mut Vec<Finding>,
+) -> Result<Found, Error> {
+    let format = subject.format();
+    let mut operands = paper(function, format);
+    operands.extend(cases::calls(function, format, 0x5ca1_a5e5));
+    let results = subject.ask(function, &operands)?;
+    let calls = Calls { function, format, operands, results };
+    let explain: Vec<(Mode, Steps)> =
+        readings(function, format).into_iter().filter(|reading| calls.are_explained(*reading)).collect();
+    let (finding, nearest) = match explain.first() {
+        Some(first) => (explained(subject, &calls, *first, &explain), *first),
+        None => unexplained(subject, &calls),
+    };
+    findings.push(finding);
+    Ok(Found { function, calls, readings: explain, nearest })
 }
 
 /// NVIDIA, Precision & Performance: the operands of Figure 1 and those of Figure 5.
@@ -130,27 +154,56 @@ fn name(function: ScalarFunction, reading: (Mode, Steps), explain: &[(Mode, Step
     let value = if exact { "exact" } else { &word };
     let words = if exact { "exact".to_owned() } else { format!("correctly rounded ({word})") };
     let fused = Steps::fuses(function, steps);
-    match (steps, fused) {
-        (Steps::ByWayOfF32, _) => {
+    match (function, steps, fused) {
+        (_, Steps::ByWayOfF32, _) => {
             (format!("{value}, by way of f32"), format!("rounded twice: to f32, then to the result, each {words}"))
         }
-        (Steps::Reordered(order), _) if order.is_as_written(function) => {
-            let named_as_fused = Steps::fuses(function, Steps::AsNamed) == Some(true);
-            let not = if named_as_fused { "not fused" } else { "not contracted" };
-            (
-                format!("{value}, separate, from p0"),
-                format!("{not}; the sum begins with p0, not with +0: each step {words}"),
-            )
+        (_, Steps::ByWayOfF64, _) => (format!("{value}, by way of f64"), format!("computed in f64, then {words}")),
+        (ScalarFunction::Dot4 { order }, _, _) => of_sum(order, steps, value, &words),
+        (_, _, None) => (value.to_owned(), words),
+        (_, Steps::AsNamed, Some(true)) => (format!("{value}, fused"), format!("fused: {words}")),
+        (_, _, Some(true)) => {
+            (format!("{value}, fused"), format!("contracted: products fused with sums, each {words}"))
         }
-        (Steps::Reordered(order), _) => {
-            (format!("{value}, reordered"), format!("reordered to {}: each step {words}", order.words()))
+        (_, Steps::AsNamed, Some(false)) => {
+            (format!("{value}, separate"), format!("not contracted: each step {words}"))
         }
-        (Steps::ByWayOfF64, _) => (format!("{value}, by way of f64"), format!("computed in f64, then {words}")),
-        (_, None) => (value.to_owned(), words),
-        (Steps::AsNamed, Some(true)) => (format!("{value}, fused"), format!("fused: {words}")),
-        (_, Some(true)) => (format!("{value}, fused"), format!("contracted: products fused with sums, each {words}")),
-        (Steps::AsNamed, Some(false)) => (format!("{value}, separate"), format!("not contracted: each step {words}")),
-        (_, Some(false)) => (format!("{value}, separate"), format!("not fused: products and sums each {words}")),
+        (_, _, Some(false)) => (format!("{value}, separate"), format!("not fused: products and sums each {words}")),
+    }
+}
+
+/// The value and the words for the way in which a dot product is added.
+fn of_sum(order: DotOrder, steps: Steps, value: &str, words: &str) -> (String, String) {
+    let named_as_fused = order == DotOrder::Fma;
+    let Steps::Summed(sum) = steps else {
+        let (word, not) = if named_as_fused { ("fused", "fused") } else { ("separate", "not contracted") };
+        return (format!("{value}, {word}"), format!("{not}: each step {words}"));
+    };
+    let expression = sum.words();
+    let not = if named_as_fused { "not fused" } else { "not contracted" };
+    match (sum.is_in_order(order), sum.is_without_zero(order), sum.contracts_none()) {
+        (true, _, true) => (format!("{value}, separate"), format!("{not}: products and sums each {words}")),
+        (true, ..) if sum.contracts_in_order() => {
+            (format!("{value}, fused"), format!("contracted to {expression}: each step {words}"))
+        }
+        (true, ..) => {
+            let partly = if sum.contracts_all() { "" } else { "partly " };
+            let expression = format!("{expression}: each step {words}");
+            (format!("{value}, {partly}fused: {}", sum.words()), format!("{partly}contracted to {expression}"))
+        }
+        (_, true, true) => (
+            format!("{value}, separate, from p0"),
+            format!("{not}; the sum begins with p0, not with +0: each step {words}"),
+        ),
+        (_, true, _) => (
+            format!("{value}, fused, from p0: {expression}"),
+            format!("contracted to {expression}; the sum begins with p0, not with +0: each step {words}"),
+        ),
+        (_, _, true) => (format!("{value}, reordered"), format!("reordered to {expression}: each step {words}")),
+        (..) => (
+            format!("{value}, reordered and fused"),
+            format!("reordered and contracted to {expression}: each step {words}"),
+        ),
     }
 }
 
@@ -161,32 +214,45 @@ fn explained(subject: &Subject<'_>, calls: &Calls, reading: (Mode, Steps), expla
     let instruction = subject.scalar.functions[&function].as_ref();
     let behind = instruction.map(|text| format!(" [{text}]")).unwrap_or_default();
     let statement = format!("{words}, in all of {count} calls{behind}");
-    Finding::measured(&format!("function.{function}"), value.into(), statement)
-        .with(evidence(subject, calls, reading, explain))
+    Finding::measured(&probe(function), value.into(), statement).with(evidence(subject, calls, reading, explain))
 }
 
 /// The paper's example, and a call on which the other readings give other bits.
 fn evidence(subject: &Subject<'_>, calls: &Calls, reading: (Mode, Steps), explain: &[(Mode, Steps)]) -> Vec<Evidence> {
+    let mut others = likely(calls.function, calls.format);
+    others.retain(|(mode, steps)| {
+        let same_flush = (mode.daz, mode.results) == (reading.0.daz, reading.0.results);
+        same_flush && !explain.contains(&(*mode, *steps))
+    });
+    // Of those with the same bits the likeliest is shown: the same direction, and the written order contracted throughout.
+    let far = |(mode, steps): &(Mode, Steps)| match (calls.function, steps) {
+        _ if mode.rounding != reading.0.rounding => 3,
+        (ScalarFunction::Dot4 { order }, Steps::Summed(sum)) if !sum.is_in_order(order) => 2,
+        (_, Steps::Summed(sum)) if !sum.contracts_all() => 1,
+        _ => 0,
+    };
+    others.sort_by_key(far);
+    let differing = |at: usize| {
+        let mut found: Vec<((Mode, Steps), u64)> = Vec::new();
+        for reading in &others {
+            let Ok(bits) = calls.expected(at, *reading) else { continue };
+            if bits != calls.results[at] && found.iter().all(|(_, other)| *other != bits) {
+                found.push((*reading, bits));
+            }
+        }
+        found
+    };
     let rivals = |at: usize| -> Vec<(String, u64)> {
-        let mut found: Vec<(String, u64)> = Vec::new();
-        for (mode, steps) in readings(calls.function, calls.format) {
-            let same_flush = (mode.daz, mode.results) == (reading.0.daz, reading.0.results);
-            if !same_flush || explain.contains(&(mode, steps)) {
-                continue;
-            }
-            let Ok(bits) = calls.expected(at, (mode, steps)) else { continue };
-            if bits == calls.results[at] || found.iter().any(|(_, other)| *other == bits) {
-                continue;
-            }
+        let named = |((mode, steps), bits): ((Mode, Steps), u64)| {
             let (value, _) = name(calls.function, (mode, steps), &[(mode, steps)]);
             // Several orders give several sums.
             let order = match steps {
-                Steps::Reordered(order) => format!(": {}", order.words()),
+                Steps::Summed(sum) if value.ends_with("reordered") => format!(": {}", sum.words()),
                 _ => String::new(),
             };
-            found.push((value + &order, bits));
-        }
-        found
+            (value + &order, bits)
+        };
+        differing(at).into_iter().map(named).collect()
     };
     let mut shown = Vec::new();
     if !paper(calls.function, calls.format).is_empty() {
@@ -195,7 +261,11 @@ fn evidence(subject: &Subject<'_>, calls: &Calls, reading: (Mode, Steps), explai
         shown.push(subject.evidence(about, calls.function, &calls.operands[0], calls.results[0], &rivals(0)));
     }
     let some = (0..calls.operands.len()).step_by(calls.operands.len() / 150 + 1);
-    let telling = some.max_by_key(|at| (rivals(*at).len(), usize::MAX - at));
+    let telling = some.max_by_key(|at| {
+        let found = differing(*at);
+        let near = found.iter().filter(|(reading, _)| far(reading) < 2).count();
+        (near, found.len(), usize::MAX - at)
+    });
     let first = usize::from(shown.is_empty());
     if let Some(at) = telling.filter(|at| *at + first > 0 && !rivals(*at).is_empty()) {
         let about = "other readings give other bits";
@@ -209,8 +279,15 @@ fn unexplained(subject: &Subject<'_>, calls: &Calls) -> (Finding, (Mode, Steps))
     let (function, format) = (calls.function, calls.format);
     let to = function.result(format);
     let all = calls.operands.len();
-    let nearest = readings(function, format).into_iter().map(|reading| (calls.wrong(reading, all), reading));
-    let (wrong, reading) = nearest.min_by_key(|(wrong, _)| wrong.len()).expect("there are readings");
+    let mut nearest: Option<(Vec<usize>, (Mode, Steps))> = None;
+    for reading in likely(function, format) {
+        let best = nearest.as_ref().map_or(all + 1, |(wrong, _)| wrong.len());
+        let wrong = calls.wrong(reading, best);
+        if wrong.len() < best {
+            nearest = Some((wrong, reading));
+        }
+    }
+    let (wrong, reading) = nearest.expect("there are readings");
     let (_, words) = name(function, reading, &[reading]);
     let mut worst: Option<u64> = None;
     let mut shown = Vec::new();
@@ -226,5 +303,5 @@ fn unexplained(subject: &Subject<'_>, calls: &Calls) -> (Finding, (Mode, Steps))
     let off = worst.map_or_else(String::new, |worst| format!(", by up to {worst} units in the last place"));
     let statement = format!("not correctly rounded: {} of {all} calls differ from {words}{off}", wrong.len());
     let value = worst.map_or_else(|| "wrong".to_owned(), |worst| format!("within {worst} ulp"));
-    (Finding::measured(&format!("function.{function}"), value.into(), statement).with(shown), reading)
+    (Finding::measured(&probe(function), value.into(), statement).with(shown), reading)
 }

@@ -12,6 +12,7 @@ mod mode;
 mod nan;
 mod subject;
 mod subnormals;
+mod sum;
 
 use std::time::Instant;
 
@@ -19,7 +20,10 @@ use mxprobe_api::{Device, Error, Operation, OperationId, Scalar, ScalarId};
 
 pub use beside::beside;
 
-use crate::report::{Finding, OperationReport, Outcome};
+use crate::{
+    probes::finding::settle,
+    report::{Finding, OperationReport, Outcome},
+};
 use subject::Subject;
 
 /// The family under which scalar arithmetic stands in reports.
@@ -57,9 +61,7 @@ pub fn probe(device: &dyn Device, scalar: &Scalar, wanted: Option<&dyn Fn(&str) 
     let started = Instant::now();
     let subject = Subject::new(device, scalar);
     let mut findings = Vec::new();
-    if let Err(error) = ask(&subject, &mut findings) {
-        findings.push(Finding::failed("function", error.to_string()));
-    }
+    ask(&subject, &mut findings);
     if let Some(wanted) = wanted {
         findings.retain(|finding| wanted(&finding.probe) || finding.outcome == Outcome::Failed);
     }
@@ -72,12 +74,28 @@ pub fn probe(device: &dyn Device, scalar: &Scalar, wanted: Option<&dyn Fn(&str) 
     }
 }
 
-fn ask(subject: &Subject<'_>, findings: &mut Vec<Finding>) -> Result<(), Error> {
-    let (of_functions, found) = functions::ask(subject)?;
-    findings.extend(of_functions);
-    findings.push(mode::ask(subject, &found));
-    findings.extend(subnormals::ask(subject, &found)?);
-    findings.extend(nan::ask(subject)?);
-    findings.extend(dots::ask(subject)?);
-    Ok(())
+/// Asks every question. What a failed one had found stays; its other probes fail with the same reason, and those of later
+/// questions are skipped if the device is gone.
+fn ask(subject: &Subject<'_>, findings: &mut Vec<Finding>) {
+    let mut stop = None;
+    let mut asked = |probes: &[&str], ask: &mut dyn FnMut(&mut Vec<Finding>) -> Result<(), Error>| {
+        if let Some(reason) = stop {
+            findings.extend(probes.iter().map(|probe| Finding::skipped(probe, reason)));
+        } else if let Err(error) = ask(findings) {
+            stop = settle(findings, probes, &error);
+        }
+    };
+    let mut found = Vec::new();
+    for function in subject.scalar.functions.keys() {
+        let probe = functions::probe(*function);
+        asked(&[&probe], &mut |findings| functions::ask(subject, *function, findings).map(|of| found.push(of)));
+    }
+    asked(&["mode"], &mut |findings| {
+        findings.push(mode::ask(subject, &found));
+        Ok(())
+    });
+    let of_subnormals = ["subnormals.inputs", "subnormals.results", "subnormals.tininess"];
+    asked(&of_subnormals, &mut |findings| subnormals::ask(subject, &found, findings));
+    asked(&["nan.invalid", "nan.operand"], &mut |findings| nan::ask(subject, findings));
+    asked(&["dot4.error"], &mut |findings| dots::ask(subject, findings));
 }

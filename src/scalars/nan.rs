@@ -5,14 +5,17 @@ use mxprobe_api::{Decoded, Error, Format, ScalarFunction};
 use super::subject::Subject;
 use crate::report::Finding;
 
-pub(super) fn ask(subject: &Subject<'_>) -> Result<Vec<Finding>, Error> {
+pub(super) fn ask(subject: &Subject<'_>, findings: &mut Vec<Finding>) -> Result<(), Error> {
     let functions = [ScalarFunction::Add, ScalarFunction::Multiply, ScalarFunction::Divide, ScalarFunction::Fma];
     let Some(function) = functions.into_iter().find(|function| subject.has(*function)) else {
         let reason = "there is no addition, multiplication or division in this mode";
-        return Ok(vec![Finding::unsupported("nan.invalid", reason), Finding::unsupported("nan.operand", reason)]);
+        findings.extend(["nan.invalid", "nan.operand"].map(|probe| Finding::unsupported(probe, reason)));
+        return Ok(());
     };
     let format = subject.format();
-    Ok(vec![invalid(subject, format)?, operand(subject, function, format)?])
+    findings.push(invalid(subject, format)?);
+    findings.push(operand(subject, function, format)?);
+    Ok(())
 }
 
 /// Inf − Inf, 0 · Inf, 0 / 0, the root of −1.

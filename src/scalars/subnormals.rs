@@ -5,25 +5,25 @@ use mxprobe_api::{Error, Rounding, ScalarFunction, Subnormals};
 use super::{cases::number, functions::Found, subject::Subject};
 use crate::report::Finding;
 
-pub(super) fn ask(subject: &Subject<'_>, found: &[Found]) -> Result<Vec<Finding>, Error> {
-    let inputs = agree(subject, found, "subnormals.inputs", ["read", "zero"], |found| {
+pub(super) fn ask(subject: &Subject<'_>, found: &[Found], findings: &mut Vec<Finding>) -> Result<(), Error> {
+    findings.push(agree(subject, found, "subnormals.inputs", ["read", "zero"], |found| {
         let mut daz = found.readings.iter().map(|(mode, _)| mode.daz);
         let first = daz.next()?;
         daz.all(|other| other == first).then_some(first)
-    })?;
+    })?);
     let results = agree(subject, found, "subnormals.results", ["kept", "zero"], |found| {
         let mut flushes = found.readings.iter().map(|(mode, _)| mode.results != Subnormals::Keep);
         let first = flushes.next()?;
         flushes.all(|other| other == first).then_some(first)
     })?;
     let flushed = results.is("zero") || results.is("differs");
-    let mut findings = vec![inputs, results];
+    findings.push(results);
     findings.push(if flushed {
         tininess(subject, found)?
     } else {
         Finding::unsupported("subnormals.tininess", "subnormal results are kept")
     });
-    Ok(findings)
+    Ok(())
 }
 
 /// What every function that tells says, or which of them say what.

@@ -35,6 +35,17 @@ fn every_view_of_a_report_is_as_it_was() {
 }
 
 #[test]
+fn a_report_without_findings_says_so() {
+    // No operation of floating point answers a question about integers.
+    let run = ["run", "--device", "sim:v100", "--op", "mma.m8n8k4.f32.f16.f16.f32", "--probe", "integers.exact"];
+    for more in [&[][..], &["--format", "markdown"], &["--format", "html"]] {
+        let said = say(&[&run[..], more].concat()).ended(0).out;
+        assert!(said.contains("no findings; "), "{said}");
+        assert!(!said.contains("1 operation: \n") && !said.lines().any(|line| line.trim().starts_with(';')), "{said}");
+    }
+}
+
+#[test]
 fn every_view_of_a_comparison_is_as_it_was() {
     let several = ["compare", "a100.json", "rdna4.json", "llvmpipe.json"];
     let view = |more: &[&'static str]| [&several[..], more].concat();

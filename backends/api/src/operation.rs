@@ -171,7 +171,8 @@ pub struct Operation {
     pub id: OperationId,
     /// Who computes one tile together: `thread`, `warp`, `warpgroup`, `subgroup`, `workgroup`, …
     pub scope: String,
-    /// The instruction or the call behind it, as far as it is known without running it.
+    /// The mnemonic of the one instruction behind it, with operands where an assembler takes them; `None` where there is no
+    /// such instruction, or it is not known without running it. Remarks belong elsewhere.
     pub instruction: Option<String>,
     /// Other names people know it by.
     pub aliases: Vec<String>,

@@ -6,10 +6,12 @@ use std::sync::{
 };
 
 use mxprobe_api::{
-    Backend, Decoded, Device, DeviceInfo, Discovery, Elements, Error, Format, Operation, OperationSet, Rounding,
-    Subnormals, TileBatch,
+    Backend, Decoded, Device, DeviceInfo, Discovery, Elements, Error, Format, Issued, Library, Operation, OperationSet,
+    Product, Refusal, Scalar, ScalarFunction, TileBatch, Timing,
 };
-use mxprobe_sim::{Below, Exponent, Model, ModelDevice, Output, Term};
+use mxprobe_sim::{Model, ModelDevice};
+
+use super::arithmetic;
 
 /// One way of being wrong.
 pub struct Fault {
@@ -69,24 +71,28 @@ pub const FAULTS: &[Fault] = &[
     arithmetic(
         "one-fraction-bit-fewer",
         "one bit less survives alignment, or rounding where nothing is lost before",
-        fewer,
+        arithmetic::fewer,
     ),
-    arithmetic("one-fraction-bit-more", "one bit more survives alignment", more),
-    arithmetic("floor-for-truncation", "bits below the grid are rounded down, not dropped from the magnitude", floor),
-    arithmetic("rne-for-rz", "results are rounded to nearest even, not toward zero", nearest),
-    arithmetic("c-outside-the-sum", "c is added to the rounded sum of the products", c_outside),
-    arithmetic("half-the-block", "half as many products are added at once", half_block),
+    arithmetic("one-fraction-bit-more", "one bit more survives alignment", arithmetic::more),
+    arithmetic(
+        "floor-for-truncation",
+        "bits below the grid are rounded down, not dropped from the magnitude",
+        arithmetic::floor,
+    ),
+    arithmetic("rne-for-rz", "results are rounded to nearest even, not toward zero", arithmetic::nearest),
+    arithmetic("c-outside-the-sum", "c is added to the rounded sum of the products", arithmetic::c_outside),
+    arithmetic("half-the-block", "half as many products are added at once", arithmetic::half_block),
     arithmetic(
         "product-rounded",
         "each product is rounded to the fraction bits of A before it is added",
-        product_rounded,
+        arithmetic::product_rounded,
     ),
     arithmetic(
         "carry-short",
         "the sum has one bit fewer above the largest exponent than it can need, and wraps",
-        carry_short,
+        arithmetic::carry_short,
     ),
-    arithmetic("nan-payload-kept", "a NaN result has the payload of the NaN that made it", payload_kept),
+    arithmetic("nan-payload-kept", "a NaN result has the payload of the NaN that made it", arithmetic::payload_kept),
     behaviour("subnormals-flushed", "subnormals of A, B, C and D are zero of their sign", Behaviour::SubnormalsFlushed),
     behaviour("a-transposed", "A is read column by column", Behaviour::ATransposed),
     behaviour("b-transposed", "B is read column by column", Behaviour::BTransposed),
@@ -281,6 +287,39 @@ impl Device for WrongDevice {
             Behaviour::Lost => Err(Error::device_lost("the device was lost")),
         }
     }
+
+    fn refusals(&self) -> &[Refusal] {
+        self.right.refusals()
+    }
+
+    fn scalars(&self) -> &[Scalar] {
+        self.right.scalars()
+    }
+
+    fn compute(&self, scalar: &Scalar, function: ScalarFunction, operands: &Elements) -> Result<Elements, Error> {
+        self.right.compute(scalar, function, operands)
+    }
+
+    /// `None` where tiles are wrong by behaviour: the right device's own way would give right results.
+    fn multiply(&self, operation: &Operation, product: &Product<'_>) -> Result<Option<Elements>, Error> {
+        if self.behaviour.is_some() { Ok(None) } else { self.right.multiply(operation, product) }
+    }
+
+    fn library(&self) -> Result<Box<dyn Library>, Error> {
+        self.right.library()
+    }
+
+    fn timing(&self) -> Option<&dyn Timing> {
+        self.right.timing()
+    }
+
+    fn issued(&self, operation: &Operation) -> Result<Option<Issued>, Error> {
+        self.right.issued(operation)
+    }
+
+    fn kernel_hash(&self, operation: &Operation) -> Option<String> {
+        self.right.kernel_hash(operation)
+    }
 }
 
 /// What reads the memory of each `rows × columns` tile column by column sees in its rows.
@@ -309,167 +348,4 @@ fn zero_of(format: Format, bits: u64) -> u64 {
     // A format without −0 has NaN there.
     let is_nan = matches!(format.decode(1 << (format.bits() - 1)), Decoded::Nan { .. });
     if is_nan { 0 } else { bits & 1 << (format.bits() - 1) }
-}
-
-fn fewer(model: &mut Model) -> bool {
-    let mut changed = false;
-    for adder in &mut model.adders {
-        for rule in &mut adder.grid {
-            rule.fraction_bits -= 1;
-            changed = true;
-        }
-        if let (true, Output::Float { fraction_bits, .. }) = (adder.grid.is_empty(), &mut adder.output) {
-            *fraction_bits -= 1;
-            changed = true;
-        }
-    }
-    changed
-}
-
-fn more(model: &mut Model) -> bool {
-    let mut changed = false;
-    for rule in model.adders.iter_mut().flat_map(|adder| &mut adder.grid) {
-        rule.fraction_bits += 1;
-        changed = true;
-    }
-    changed
-}
-
-fn floor(model: &mut Model) -> bool {
-    let mut changed = false;
-    for adder in &mut model.adders {
-        if !adder.grid.is_empty() && adder.below == Below::Truncate {
-            adder.below = Below::Floor;
-            changed = true;
-        }
-    }
-    changed
-}
-
-fn nearest(model: &mut Model) -> bool {
-    let mut changed = false;
-    for adder in &mut model.adders {
-        if let Output::Float { rounding: rounding @ Rounding::TowardZero, .. } = &mut adder.output {
-            *rounding = Rounding::NearestEven;
-            changed = true;
-        }
-    }
-    changed
-}
-
-fn payload_kept(model: &mut Model) -> bool {
-    let mut changed = false;
-    for adder in &mut model.adders {
-        if adder.output_format().is_some_and(|format| format.infinity(false).is_some()) {
-            changed |= adder.nan.operand.take().is_some() | adder.nan.value.take().is_some();
-        }
-    }
-    changed
-}
-
-/// Rewrites the trees of all units; those for which `rewrite` has no answer stay as they are.
-fn retree(model: &mut Model, rewrite: impl Fn(&str) -> Option<String>) -> bool {
-    let mut changed = false;
-    for unit in 0..model.units.len() {
-        let Some(tree) = rewrite(&model.units[unit].tree) else { continue };
-        changed |= model.set_tree(unit, &tree).is_ok();
-    }
-    changed
-}
-
-/// `fold(c, all/N, X(…, acc))` and `X(all, c)`: the sums from +0, then X of that and c.
-fn c_outside(model: &mut Model) -> bool {
-    retree(model, |tree| {
-        if let Some(rest) = tree.strip_prefix("fold(c,") {
-            // The body stands behind `/N, `.
-            let (_, body) = rest.split_once('/')?.1.split_once(',')?;
-            let adder = body.split_once('(')?.0.trim();
-            return Some(format!("{adder}(fold(+0,{rest}, c)"));
-        }
-        let adder = tree.strip_suffix("(all, c)")?;
-        Some(format!("{adder}({adder}(all), c)"))
-    })
-}
-
-/// `…/N` with N of 2 or more: N/2; `X(all, c)`: a chain of pairs.
-fn half_block(model: &mut Model) -> bool {
-    retree(model, |tree| {
-        if let Some(adder) = tree.strip_suffix("(all, c)") {
-            return Some(format!("fold(c, all/2, {adder}(all, acc))"));
-        }
-        let (head, rest) = tree.split_once("all/")?;
-        let digits = rest.find(|c: char| !c.is_ascii_digit())?;
-        let group: usize = rest[..digits].parse().ok().filter(|group| *group >= 2)?;
-        Some(format!("{head}all/{}{}", group / 2, &rest[digits..]))
-    })
-}
-
-/// `fold(c, all/N, X(all, acc))`: every product goes through an adder of its own first, which rounds it.
-fn product_rounded(model: &mut Model) -> bool {
-    let mut changed = false;
-    for unit in 0..model.units.len() {
-        let of_unit = &model.units[unit];
-        let Some(id) = of_unit.operations.first().cloned() else { continue };
-        let Some(node) = of_unit.plan(id.shape.sizes().2).and_then(|plan| plan.nodes.last().cloned()) else { continue };
-        let tree = of_unit.tree.clone();
-        let mut rounder = model.adders[node.adder].clone();
-        let Output::Float { format, overflow, .. } = rounder.output else { continue };
-        rounder.name = format!("product-{unit}");
-        rounder.grid.clear();
-        (rounder.carry_bits, rounder.ignored_values, rounder.normalised_fraction_bits) = (None, None, None);
-        rounder.output = Output::Float {
-            format,
-            fraction_bits: id.a.fraction_bits().clamp(1, format.fraction_bits()),
-            rounding: Rounding::NearestEven,
-            overflow,
-            subnormals: Subnormals::Keep,
-        };
-        let group = tree
-            .split_once("all/")
-            .and_then(|(_, rest)| rest.split_once(','))
-            .and_then(|(group, _)| group.parse().ok());
-        let Some((group, head)) = group.zip(tree.split_once("(all, acc)").map(|(head, _)| head.to_owned())) else {
-            continue;
-        };
-        let group: usize = group;
-        let products: Vec<String> = (0..group).map(|index| format!("{}({index})", rounder.name)).collect();
-        model.adders.push(rounder);
-        changed |= model.set_tree(unit, &format!("{head}({}, acc))", products.join(", "))).is_ok();
-    }
-    changed
-}
-
-/// The largest sum of each adder that aligns products by their operands' exponents has its leading bit at
-/// log2(Σ largest significands); one bit fewer than that. Adders of unrounded sums stay as they are: those have no
-/// largest significand.
-fn carry_short(model: &mut Model) -> bool {
-    let mut shortest: Vec<Option<u32>> = vec![None; model.adders.len()];
-    for unit in &model.units {
-        for id in &unit.operations {
-            let Some(plan) = unit.plan(id.shape.sizes().2) else { continue };
-            let longest = |bits: u32| 2.0 - (-f64::from(bits)).exp2();
-            let product = longest(id.a.fraction_bits()) * longest(id.b.fraction_bits());
-            for node in &plan.nodes {
-                let by_operands = model.adders[node.adder].grid.iter().any(|rule| rule.exponent == Exponent::Operands);
-                let of = |term: &Term| match term {
-                    Term::Product(_) => product,
-                    Term::PositiveZero => 0.0,
-                    _ => longest(id.c.fraction_bits().min(30)),
-                };
-                let is_wide = |term: &Term| matches!(term, Term::Node(at) if model.adders[plan.nodes[*at].adder].output == Output::Wide);
-                let leading = node.terms.iter().map(of).sum::<f64>().log2().floor();
-                if !by_operands || leading < 1.0 || node.terms.iter().any(is_wide) {
-                    continue;
-                }
-                #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 1 to some tens")]
-                let short = leading as u32 - 1;
-                let slot = &mut shortest[node.adder];
-                *slot = Some(slot.map_or(short, |other| other.max(short)));
-            }
-        }
-    }
-    for (adder, short) in model.adders.iter_mut().zip(&shortest) {
-        adder.carry_bits = short.or(adder.carry_bits);
-    }
-    shortest.iter().any(Option::is_some)
 }

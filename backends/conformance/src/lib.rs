@@ -19,16 +19,20 @@
 //! ```
 //!
 //! A backend that has a runner of its own, such as one that goes through every driver of a machine, calls [`check`] for
-//! each operation of each device that it opens, and [`against`] where a model of the driver is there.
+//! each operation of each device that it opens, and [`against`] where a model of the driver is there. A device that wraps
+//! another is held against [`dropped`], so that it hands on every ability.
 #![forbid(unsafe_code)]
 
+mod abilities;
 mod against;
+mod arithmetic;
 mod faults;
 mod suite;
 mod violation;
 
 pub use mxprobe_dots::{CLASSES, Dot, Maker, Random, pack};
 
+pub use abilities::{ABILITIES, Ability, able, dropped};
 pub use against::{against, against_dots};
 pub use faults::{FAULTS, Fault, FaultBackend, Right, wrong};
 pub use suite::{BACKEND_CHECKS, CHECKS, check, check_backend};

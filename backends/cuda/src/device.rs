@@ -131,6 +131,10 @@ impl CudaDevice {
             device.operations.insert(instruction.id.clone(), operation);
             device.instructions.insert(instruction.id.clone(), (instruction, target));
         }
+        if device.operations.keys().any(|id| id.family == "tcgen05") {
+            let words = "tcgen05: its kernels were assembled and run on a test double, and never on a device";
+            device.info.properties.insert("untried".to_owned(), words.to_owned());
+        }
         device.add_scalars(driver);
         Ok(device)
     }
@@ -215,14 +219,14 @@ fn made(instruction: &Instruction, target: Target, steps: Steps) -> (Layouts, Ke
 }
 
 fn operation(instruction: &Instruction) -> Operation {
-    let (scope, note) = match instruction.kind {
-        Kind::Warp | Kind::Opaque => ("warp", ""),
-        Kind::Quarter => ("quarter-warp", ""),
-        Kind::Warpgroup => ("warpgroup", ""),
-        Kind::Tensor => ("block", " (a kernel that was assembled and has never run)"),
+    let scope = match instruction.kind {
+        Kind::Warp | Kind::Opaque => "warp",
+        Kind::Quarter => "quarter-warp",
+        Kind::Warpgroup => "warpgroup",
+        Kind::Tensor => "block",
     };
     let mut operation = Operation::new(instruction.id.clone(), scope);
-    operation.instruction = Some(format!("{}{note}", instruction.text));
+    operation.instruction = Some(instruction.text.clone());
     operation
 }
 

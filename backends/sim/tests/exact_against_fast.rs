@@ -605,7 +605,7 @@ fn one_dot_is_what_a_matrix_holds() {
         let scales = case.scales.as_ref().map(|(a, b)| (bits(a), bits(b)));
         let scales = scales.as_ref().map(|(a, b)| (&a[..], &b[..]));
         let dot = Dot { a: &bits(&case.a), b: &bits(&case.b), c: case.c.get(0), scales };
-        assert_eq!(fast.dot(dot), fast.multiply(&case.matrices(), 1).unwrap().get(0), "{}:{id}", model.name);
+        assert_eq!(fast.dot(dot).unwrap(), fast.multiply(&case.matrices(), 1).unwrap().get(0), "{}:{id}", model.name);
     }
 }
 

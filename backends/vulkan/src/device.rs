@@ -46,7 +46,7 @@ impl VulkanDevice {
     pub(crate) fn new(found: Found, timeout: Duration) -> Self {
         let Found { physical, info, operations, kernels, scalars, modes, refusals } = found;
         let mut yardstick = Operation::new(timed::FMA.parse().expect("an operation id"), "invocation");
-        yardstick.instruction = Some("Fma of GLSL.std.450".to_owned());
+        yardstick.instruction = Some("Fma".to_owned());
         Self {
             info,
             operations,

@@ -159,10 +159,29 @@ impl Evaluator {
 
     /// d of one dot of the operation's k products.
     ///
-    /// # Panics
-    /// If the dot has fewer products than that.
-    #[must_use]
-    pub fn dot(&self, dot: Dot<'_>) -> u64 {
+    /// # Errors
+    /// [`Error::is_invalid`] if the dot has more or fewer elements of A or B than k, or scales than blocks of k.
+    pub fn dot(&self, dot: Dot<'_>) -> Result<u64, Error> {
+        self.validate(dot)?;
+        Ok(self.value(dot))
+    }
+
+    fn validate(&self, dot: Dot<'_>) -> Result<(), Error> {
+        let k = self.id.shape.sizes().2;
+        let fits = |what: &str, found: usize, wanted: usize| {
+            if found == wanted {
+                return Ok(());
+            }
+            Err(Error::invalid(format!("{}: a dot takes {wanted} {what}, and has {found}", self.id)))
+        };
+        fits("elements of A", dot.a.len(), k)?;
+        fits("elements of B", dot.b.len(), k)?;
+        let (Some(scale), Some((a, b))) = (self.id.block_scale(), dot.scales) else { return Ok(()) };
+        fits("scales of A", a.len(), k.div_ceil(scale.block))?;
+        fits("scales of B", b.len(), k.div_ceil(scale.block))
+    }
+
+    fn value(&self, dot: Dot<'_>) -> u64 {
         let compiled = &self.compiled;
         if self.path == Path::Exact || dot.scales.is_some() != compiled.scale.is_some() {
             return self.exact(dot);
@@ -382,5 +401,39 @@ impl Room {
 
     fn row_of_a(&mut self, row: usize, k: usize, scales: usize) -> (&mut [Unpacked], &mut [Unpacked]) {
         (&mut self.a[row * k..][..k], &mut self.scale_a[row * scales..][..scales])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dot_of_another_length_than_the_operations_is_an_error() {
+        let dot = |name: &str, id: &str, a: usize, b: usize, scales: Option<(usize, usize)>| {
+            let model = crate::load(name).expect("a shipped model");
+            let (a, b) = (vec![0; a], vec![0; b]);
+            let scales = scales.map(|(of_a, of_b)| (vec![0; of_a], vec![0; of_b]));
+            let scales = scales.as_ref().map(|(a, b)| (&a[..], &b[..]));
+            let id: OperationId = id.parse().expect("an id");
+            Path::available()
+                .into_iter()
+                .map(|path| Evaluator::with_path(&model, &id, path).expect("an operation"))
+                .map(|evaluator| evaluator.dot(Dot { a: &a, b: &b, c: 0, scales }).map_err(|error| error.to_string()))
+                .reduce(|one, other| if one == other { one } else { panic!("{one:?} and {other:?}") })
+                .expect("a path")
+        };
+        let plain = "mma.m16n8k16.f32.f16.f16.f32";
+        assert_eq!(dot("h100", plain, 16, 16, None), Ok(0));
+        for (a, b, words) in
+            [(15, 16, "16 elements of A, and has 15"), (16, 17, "16 elements of B, and has 17"), (0, 0, "has 0")]
+        {
+            let error = dot("h100", plain, a, b, None).unwrap_err();
+            assert!(error.contains(words) && error.contains(plain), "{error}");
+        }
+        let scaled = "mma.m16n8k64.f32.e2m1.e2m1.f32.block16.ue4m3";
+        assert_eq!(dot("rtx5090", scaled, 64, 64, Some((4, 4))), Ok(0));
+        let error = dot("rtx5090", scaled, 64, 64, Some((4, 3))).unwrap_err();
+        assert!(error.contains("4 scales of B, and has 3"), "{error}");
     }
 }

@@ -2,185 +2,17 @@
 //! changed.
 #![allow(missing_docs)]
 
-use std::collections::BTreeMap;
+mod unit;
 
-use mxprobe::{report::Outcome, scalars};
-use mxprobe_api::{
-    Device, DeviceInfo, DeviceKind, DotOrder, Elements, Error, Format, Operation, OperationSet, Scalar, ScalarFunction,
-    ScalarId, TileBatch,
+use std::{
+    collections::BTreeMap,
+    sync::atomic::{AtomicUsize, Ordering},
 };
 
-/// What differs from IEEE 754 with rounding to nearest.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Change {
-    Nothing,
-    TowardZero,
-    FlushResults,
-    FlushInputs,
-    DivisionOff,
-    FmaNotFused,
-    Contracted,
-    FmaInF64,
-    CanonicalNan,
-    PairwiseReordered,
-    SignallingFirst,
-    TowardZeroFlushed,
-}
+use mxprobe::{report::Outcome, scalars};
+use mxprobe_api::{Device, DeviceInfo, Elements, Error, Operation, OperationSet, Scalar, ScalarFunction, TileBatch};
 
-struct Unit {
-    info: DeviceInfo,
-    operations: OperationSet,
-    scalars: Vec<Scalar>,
-    change: Change,
-}
-
-impl Unit {
-    fn new(change: Change, mode: &[&str]) -> Self {
-        let functions = ScalarFunction::of_shaders(Format::F32, &[Format::F64, Format::S32]);
-        let functions: BTreeMap<_, _> = functions.map(|function| (function, None)).collect();
-        let id = mode.iter().fold(ScalarId::new(Format::F32), |id, word| id.with(word));
-        let info = DeviceInfo {
-            backend: "test".into(),
-            selector: "test:0".into(),
-            name: "a unit for a test".into(),
-            fingerprint: "test".into(),
-            kind: DeviceKind::Software,
-            emulated: false,
-            aliases: Vec::new(),
-            driver: None,
-            properties: BTreeMap::new(),
-        };
-        Self { info, operations: OperationSet::new(), scalars: vec![Scalar { id, functions }], change }
-    }
-
-    /// A result as this unit writes it.
-    fn written(&self, value: f32) -> f32 {
-        match self.change {
-            Change::FlushResults | Change::TowardZeroFlushed if value.is_subnormal() => 0f32.copysign(value),
-            Change::CanonicalNan if value.is_nan() => f32::from_bits(0x7fff_ffff),
-            _ => value,
-        }
-    }
-
-    fn is_toward_zero(&self) -> bool {
-        matches!(self.change, Change::TowardZero | Change::TowardZeroFlushed)
-    }
-
-    /// Toward zero, from a value of f64: exact enough for products, quotients and roots.
-    fn rounded(&self, wide: f64) -> f32 {
-        #[allow(clippy::cast_possible_truncation, reason = "the conversion rounds to nearest")]
-        let near = wide as f32;
-        if self.is_toward_zero() && f64::from(near).abs() > wide.abs() {
-            return f32::from_bits(near.to_bits() - 1);
-        }
-        near
-    }
-
-    fn binary(&self, x: f32, y: f32, near: fn(f32, f32) -> f32, wide: fn(f64, f64) -> f64) -> f32 {
-        if self.change == Change::FlushResults && x.is_finite() && y.is_finite() {
-            // Tiny is what is below the normal range once it is rounded as if there were no smallest exponent.
-            let shift = 2f64.powi(64);
-            #[allow(clippy::cast_possible_truncation, reason = "the conversion rounds to nearest")]
-            let unbounded = f64::from((wide(x.into(), y.into()) * shift) as f32) / shift;
-            if unbounded != 0.0 && unbounded.abs() < f64::from(f32::MIN_POSITIVE) {
-                return 0f32.copysign(near(x, y));
-            }
-        }
-        if !(self.is_toward_zero() && x.is_finite() && y.is_finite()) {
-            return self.written(near(x, y));
-        }
-        let sum = wide(x.into(), y.into());
-        self.written(if sum == 0.0 || !sum.is_finite() { near(x, y) } else { self.rounded(sum) })
-    }
-
-    fn multiply(&self, x: f32, y: f32) -> f32 {
-        self.binary(x, y, |x, y| x * y, |x, y| x * y)
-    }
-
-    fn add(&self, x: f32, y: f32) -> f32 {
-        let is_signalling = |x: f32| x.is_nan() && x.to_bits() & 1 << 22 == 0;
-        if self.change == Change::SignallingFirst && is_signalling(y) && !is_signalling(x) {
-            return f32::from_bits(y.to_bits() | 1 << 22);
-        }
-        self.binary(x, y, |x, y| x + y, |x, y| x + y)
-    }
-
-    fn fma(&self, x: f32, y: f32, z: f32) -> f32 {
-        match self.change {
-            Change::FmaNotFused => self.add(self.multiply(x, y), z),
-            #[allow(clippy::cast_possible_truncation, reason = "rounded twice: that is the change")]
-            Change::FmaInF64 => (f64::from(x) * f64::from(y) + f64::from(z)) as f32,
-            _ => self.written(x.mul_add(y, z)),
-        }
-    }
-
-    fn multiply_add(&self, x: f32, y: f32, z: f32) -> f32 {
-        if self.change == Change::Contracted { self.fma(x, y, z) } else { self.add(self.multiply(x, y), z) }
-    }
-
-    fn call(&self, function: ScalarFunction, x: &[f32]) -> u64 {
-        let products = |at: usize| self.multiply(x[at], x[4 + at]);
-        let value = match function {
-            ScalarFunction::Add => self.add(x[0], x[1]),
-            ScalarFunction::Subtract => self.binary(x[0], x[1], |x, y| x - y, |x, y| x - y),
-            ScalarFunction::Multiply => self.multiply(x[0], x[1]),
-            ScalarFunction::Divide => {
-                let quotient = self.binary(x[0], x[1], |x, y| x / y, |x, y| x / y);
-                let off = self.change == Change::DivisionOff && quotient.is_normal() && x[1].to_bits() & 7 == 5;
-                if off { f32::from_bits(quotient.to_bits() ^ 1) } else { quotient }
-            }
-            ScalarFunction::SquareRoot => self.binary(x[0], x[0], |x, _| x.sqrt(), |x, _| x.sqrt()),
-            ScalarFunction::Fma => self.fma(x[0], x[1], x[2]),
-            ScalarFunction::MultiplyAdd => self.multiply_add(x[0], x[1], x[2]),
-            ScalarFunction::Convert { to: Format::F64 } => return f64::from(x[0]).to_bits(),
-            #[allow(clippy::cast_possible_truncation, reason = "as the language converts")]
-            ScalarFunction::Convert { .. } => return u64::from((x[0] as i32).cast_unsigned()),
-            ScalarFunction::Dot4 { order: DotOrder::Serial } => {
-                (0..4).fold(0.0, |sum, at| self.multiply_add(x[at], x[4 + at], sum))
-            }
-            ScalarFunction::Dot4 { order: DotOrder::Fma } => {
-                (0..4).fold(0.0, |sum, at| self.fma(x[at], x[4 + at], sum))
-            }
-            ScalarFunction::Dot4 { order: DotOrder::Pairwise } if self.change == Change::PairwiseReordered => {
-                self.add(self.add(self.add(products(2), products(3)), products(0)), products(1))
-            }
-            ScalarFunction::Dot4 { order: DotOrder::Pairwise } => {
-                let half = |at: usize| self.multiply_add(x[at + 1], x[5 + at], products(at));
-                self.add(half(0), half(2))
-            }
-        };
-        u64::from(value.to_bits())
-    }
-}
-
-impl Device for Unit {
-    fn info(&self) -> &DeviceInfo {
-        &self.info
-    }
-
-    fn operations(&self) -> &OperationSet {
-        &self.operations
-    }
-
-    fn execute(&self, operation: &Operation, _: &TileBatch) -> Result<Elements, Error> {
-        Err(Error::unsupported(format!("there is no matrix unit here, and no {}", operation.id)))
-    }
-
-    fn scalars(&self) -> &[Scalar] {
-        &self.scalars
-    }
-
-    fn compute(&self, _: &Scalar, function: ScalarFunction, operands: &Elements) -> Result<Elements, Error> {
-        #[allow(clippy::cast_possible_truncation, reason = "32 bits")]
-        let read = |bits: u64| {
-            let value = f32::from_bits(bits as u32);
-            if self.change == Change::FlushInputs && value.is_subnormal() { 0f32.copysign(value) } else { value }
-        };
-        let values: Vec<f32> = (0..operands.len()).map(|at| read(operands.get(at))).collect();
-        let results = values.chunks(function.arity()).map(|x| self.call(function, x));
-        Ok(Elements::from_bits(function.result(Format::F32), results))
-    }
-}
+use unit::{Change, Unit};
 
 /// The answer to every question, as text.
 fn answers(change: Change, mode: &[&str]) -> BTreeMap<String, String> {
@@ -252,6 +84,105 @@ fn each_change_is_named_and_nothing_else_is_blamed() {
 }
 
 #[test]
+fn each_way_of_contracting_a_dot_product_is_recognised_and_named() {
+    let pairwise = "function.dot4.pairwise";
+    let serial = "function.dot4.serial";
+    assert_eq!(
+        differences(Change::ContractedFirst),
+        told(&[
+            (pairwise, "RNE, fused: fma(a0, b0, p1) + fma(a2, b2, p3)"),
+            (serial, "RNE, fused, from p0: fma(a3, b3, fma(a2, b2, fma(a0, b0, p1)))"),
+        ])
+    );
+    assert_eq!(
+        differences(Change::ContractedMixed),
+        told(&[(pairwise, "RNE, fused: fma(a0, b0, p1) + fma(a3, b3, p2)")])
+    );
+    assert_eq!(
+        differences(Change::ContractedPartly),
+        told(&[
+            (pairwise, "RNE, partly fused: fma(a1, b1, p0) + (p2 + p3)"),
+            (serial, "RNE, partly fused: fma(a3, b3, ((0 + p0) + p1) + p2)"),
+        ])
+    );
+    // Each is a rival of the others.
+    let unit = Unit::new(Change::ContractedFirst, &[]);
+    let report = scalars::probe(&unit, &unit.scalars()[0], None);
+    let finding = report.finding(pairwise).unwrap();
+    assert!(finding.statement.contains("contracted to fma(a0, b0, p1) + fma(a2, b2, p3)"), "{}", finding.statement);
+    let rivals: Vec<&str> =
+        finding.evidence.iter().flat_map(|dot| &dot.rivals).map(|rival| rival.answer.as_str()).collect();
+    assert!(rivals.contains(&"RNE, separate"), "{rivals:?}");
+    // Contracted otherwise; of those that give the same bits one is named.
+    assert!(rivals.iter().any(|rival| rival.starts_with("RNE, fused")), "{rivals:?}");
+}
+
+/// A unit that fails at one call, or from that call on.
+struct Failing {
+    unit: Unit,
+    calls: AtomicUsize,
+    at: usize,
+    error: fn() -> Error,
+}
+
+impl Device for Failing {
+    fn info(&self) -> &DeviceInfo {
+        self.unit.info()
+    }
+
+    fn operations(&self) -> &OperationSet {
+        self.unit.operations()
+    }
+
+    fn execute(&self, operation: &Operation, batch: &TileBatch) -> Result<Elements, Error> {
+        self.unit.execute(operation, batch)
+    }
+
+    fn scalars(&self) -> &[Scalar] {
+        self.unit.scalars()
+    }
+
+    fn compute(&self, scalar: &Scalar, function: ScalarFunction, operands: &Elements) -> Result<Elements, Error> {
+        let call = self.calls.fetch_add(1, Ordering::Relaxed);
+        let error = (self.error)();
+        if call == self.at || error.is_device_lost() && call > self.at {
+            return Err(error);
+        }
+        self.unit.compute(scalar, function, operands)
+    }
+}
+
+#[test]
+fn a_failed_call_leaves_what_the_other_functions_had_shown() {
+    let failing = |at: usize, error: fn() -> Error| {
+        let unit = Unit::new(Change::FlushResults, &["preserve"]);
+        Failing { unit, calls: AtomicUsize::new(0), at, error }
+    };
+    let right = failing(usize::MAX, || Error::driver("no"));
+    let whole = scalars::probe(&right, &right.scalars()[0], None);
+    let calls = right.calls.load(Ordering::Relaxed);
+    let names: Vec<&String> = whole.findings.iter().map(|finding| &finding.probe).collect();
+    let errors: [fn() -> Error; 2] = [|| Error::driver("a launch failed"), || Error::device_lost("the bus is gone")];
+    for error in errors {
+        for at in 0..calls {
+            let device = failing(at, error);
+            let report = scalars::probe(&device, &device.scalars()[0], None);
+            let about = format!("call {at}, {}", error());
+            let found: Vec<&String> = report.findings.iter().map(|finding| &finding.probe).collect();
+            assert_eq!(found, names, "{about}");
+            let failed = report.findings.iter().position(|finding| finding.outcome == Outcome::Failed);
+            let failed = failed.unwrap_or_else(|| panic!("{about}: nothing failed"));
+            assert_eq!(report.findings[..failed], whole.findings[..failed], "{about}");
+            let rest = report.findings.iter().skip(failed);
+            let lost = rest.clone().all(|finding| matches!(finding.outcome, Outcome::Failed | Outcome::Skipped));
+            assert!(lost || !error().is_device_lost(), "{about}");
+            let reasons = rest.filter(|finding| finding.outcome == Outcome::Failed);
+            reasons.for_each(|finding| assert_eq!(finding.reason, Some(error().to_string()), "{about}"));
+        }
+    }
+}
+
+#[test]
 fn flushed_subnormals_are_told_apart_by_where_they_are_flushed() {
     let results = differences(Change::FlushResults);
     let of = |found: &[(String, String)], probe: &str| {
@@ -285,7 +216,7 @@ fn this_cpu_sees_tininess_after_rounding_in_each_direction_that_shows_it() {
     let devices = mxprobe_cpu::CpuBackend::new().discover().devices;
     let mut asked = 0;
     for scalar in devices.iter().flat_map(|device| device.scalars()) {
-        if scalar.id.format != Format::F32 || !scalar.id.has("ftz") || scalar.id.has("daz") {
+        if scalar.id.format != mxprobe_api::Format::F32 || !scalar.id.has("ftz") || scalar.id.has("daz") {
             continue;
         }
         let report = scalars::probe(devices[0].as_ref(), scalar, Some(&|probe| probe.starts_with("subnormals")));

@@ -1,0 +1,41 @@
+//! The list of a device's abilities is whole, and wrong devices drop none that their fault leaves.
+#![allow(missing_docs)]
+
+use std::{fs, path::Path};
+
+use mxprobe_conformance::{ABILITIES, FAULTS, Right, able, dropped, wrong};
+
+/// The methods of a trait, read from the file that declares it.
+fn methods(file: &str, name: &str) -> Vec<String> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../api/src").join(file);
+    let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let (_, body) = text.split_once(&format!("pub trait {name}: Send + Sync {{\n")).expect("the trait");
+    let (body, _) = body.split_once("\n}\n").expect("the trait's end");
+    let lines = body.lines().filter_map(|line| line.strip_prefix("    fn "));
+    lines.map(|line| line.split_once('(').expect("a method").0.to_owned()).collect()
+}
+
+#[test]
+fn a_new_ability_of_a_device_is_in_the_list_that_wrappers_are_held_against() {
+    let mut declared = methods("device.rs", "Device");
+    declared.extend(methods("timing.rs", "Timing").into_iter().map(|name| format!("Timing::{name}")));
+    assert!(declared.len() > 10, "{declared:?}");
+    let listed: Vec<&str> = ABILITIES.iter().map(|ability| ability.name).collect();
+    assert_eq!(declared, listed);
+    assert!(dropped(able().as_ref()).is_empty());
+}
+
+#[test]
+fn wrong_devices_hand_on_every_ability_but_those_that_would_give_right_results() {
+    for fault in FAULTS {
+        // Faults of the arithmetic are changed models, and these never return.
+        let Ok(device) = wrong(fault.name, Right::Device(able())) else { continue };
+        if fault.never_returns() || fault.name == "panic" {
+            continue;
+        }
+        let mut dropped = dropped(device.as_ref());
+        // Their own results are wrong, or not there; whole matrices go tile by tile through those.
+        dropped.retain(|name| *name != "execute");
+        assert_eq!(dropped, ["multiply"], "{}", fault.name);
+    }
+}

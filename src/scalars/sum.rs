@@ -1,0 +1,216 @@
+//! The ways in which four products can be added: in which order, and which of them are fused with an addition.
+//!
+//! A compiler that contracts `p + q` may take either product unrounded into a fused multiply-add: fma(a0, b0, a1·b1) and
+//! fma(a1, b1, a0·b0) differ in the product that is rounded, and so in their bits. Each is a hypothesis of its own.
+
+use mxprobe_api::DotOrder;
+
+use super::exact::Other;
+
+/// How four products are added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Sum {
+    order: Order,
+    fused: Fused,
+}
+
+/// In which order: one after another, or in pairs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Order {
+    /// From +0, k ascending.
+    FromZero,
+    Chain([usize; 4]),
+    Pairs([usize; 4]),
+}
+
+/// The products that join an addition unrounded, a bit each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Fused(u8);
+
+impl Fused {
+    const NONE: Self = Self(0);
+
+    fn of(products: &[usize]) -> Self {
+        Self(products.iter().fold(0, |bits, at| bits | 1 << at))
+    }
+
+    fn has(self, at: usize) -> bool {
+        self.0 >> at & 1 == 1
+    }
+}
+
+/// The operations that a sum is made of.
+pub(super) struct Arithmetic<'a> {
+    /// The rounded product of this number.
+    pub(super) product: &'a dyn Fn(usize) -> Result<u64, Other>,
+    /// A rounded sum.
+    pub(super) add: &'a dyn Fn(u64, u64) -> Result<u64, Other>,
+    /// The product of this number and a sum, rounded once.
+    pub(super) fma: &'a dyn Fn(usize, u64) -> Result<u64, Other>,
+}
+
+impl Arithmetic<'_> {
+    fn joined(&self, sum: u64, at: usize, fused: Fused) -> Result<u64, Other> {
+        if fused.has(at) { (self.fma)(at, sum) } else { (self.add)(sum, (self.product)(at)?) }
+    }
+
+    /// Of two products at most one is fused.
+    fn pair(&self, first: usize, second: usize, fused: Fused) -> Result<u64, Other> {
+        if fused.has(first) {
+            (self.fma)(first, (self.product)(second)?)
+        } else {
+            self.joined((self.product)(first)?, second, fused)
+        }
+    }
+}
+
+impl Sum {
+    /// What a source writes.
+    pub(super) fn named(order: DotOrder) -> Self {
+        match order {
+            DotOrder::Serial => Self { order: Order::FromZero, fused: Fused::NONE },
+            DotOrder::Fma => Self { order: Order::FromZero, fused: Fused(0b1111) },
+            DotOrder::Pairwise => Self { order: Order::Pairs([0, 1, 2, 3]), fused: Fused::NONE },
+        }
+    }
+
+    /// Every sum that may give other bits, those that contract nothing first, then those that contract every addition.
+    pub(super) fn all() -> Vec<Self> {
+        let mut found: Vec<Self> = Order::all().into_iter().flat_map(Self::of_order).collect();
+        found.sort_by_key(|sum| (sum.fused != Fused::NONE, !sum.contracts_all()));
+        found
+    }
+
+    /// Every contraction of an order.
+    fn of_order(order: Order) -> Vec<Self> {
+        // Fused with +0, the first product is rounded as it is by itself.
+        let is_apart = |fused: Fused| match order {
+            Order::FromZero => !fused.has(0) || fused == Fused(0b1111),
+            Order::Chain([a, b, ..]) => !(fused.has(a) && fused.has(b)),
+            Order::Pairs([a, b, c, d]) => !(fused.has(a) && fused.has(b)) && !(fused.has(c) && fused.has(d)),
+        };
+        let is_same_as_all = |fused: Fused| order == Order::FromZero && fused == Fused(0b1110);
+        (0..16)
+            .map(Fused)
+            .filter(|fused| is_apart(*fused) && !is_same_as_all(*fused))
+            .map(|fused| Self { order, fused })
+            .collect()
+    }
+
+    /// Whether every addition takes a product unrounded that could.
+    pub(super) fn contracts_all(self) -> bool {
+        let one_of = |first: usize, second: usize| self.fused.has(first) != self.fused.has(second);
+        match self.order {
+            Order::FromZero => self.fused == Fused(0b1111),
+            Order::Chain([a, b, c, d]) => one_of(a, b) && self.fused.has(c) && self.fused.has(d),
+            Order::Pairs([a, b, c, d]) => one_of(a, b) && one_of(c, d),
+        }
+    }
+
+    /// Whether no addition takes a product unrounded.
+    pub(super) fn contracts_none(self) -> bool {
+        self.fused == Fused::NONE
+    }
+
+    /// Whether each product is fused with the sum of those before it, where any is.
+    pub(super) fn contracts_in_order(self) -> bool {
+        self.fused
+            == match self.order {
+                Order::FromZero => Fused(0b1111),
+                Order::Chain([_, rest @ ..]) => Fused::of(&rest),
+                Order::Pairs([_, b, _, d]) => Fused::of(&[b, d]),
+            }
+    }
+
+    /// Whether the products are added in the order that a source writes.
+    pub(super) fn is_in_order(self, order: DotOrder) -> bool {
+        self.order == Self::named(order).order
+    }
+
+    /// Whether it is the order that a serial dot product is written in, but for the +0 that its sum begins with.
+    pub(super) fn is_without_zero(self, order: DotOrder) -> bool {
+        self.order == Order::Chain([0, 1, 2, 3]) && order != DotOrder::Pairwise
+    }
+
+    /// What it gives.
+    pub(super) fn of(self, by: &Arithmetic<'_>) -> Result<u64, Other> {
+        let fused = self.fused;
+        match self.order {
+            Order::FromZero => (0..4).try_fold(0, |sum, at| by.joined(sum, at, fused)),
+            Order::Chain([a, b, c, d]) => by.joined(by.joined(by.pair(a, b, fused)?, c, fused)?, d, fused),
+            Order::Pairs([a, b, c, d]) => (by.add)(by.pair(a, b, fused)?, by.pair(c, d, fused)?),
+        }
+    }
+
+    /// As an expression: p0 is the rounded product of a0 and b0.
+    pub(super) fn words(self) -> String {
+        let joined = |sum: &str, at: usize| {
+            if self.fused.has(at) { format!("fma(a{at}, b{at}, {sum})") } else { format!("{sum} + p{at}") }
+        };
+        let bracketed = |text: String| if text.starts_with("fma(") { text } else { format!("({text})") };
+        let pair = |first: usize, second: usize| {
+            if self.fused.has(first) {
+                joined(&format!("p{second}"), first)
+            } else {
+                joined(&format!("p{first}"), second)
+            }
+        };
+        let next = |sum: String, at: usize| {
+            if self.fused.has(at) { joined(&sum, at) } else { joined(&bracketed(sum), at) }
+        };
+        match self.order {
+            Order::FromZero => (1..4).fold(joined("0", 0), next),
+            Order::Chain([a, b, c, d]) => next(next(pair(a, b), c), d),
+            Order::Pairs([a, b, c, d]) => format!("{} + {}", bracketed(pair(a, b)), bracketed(pair(c, d))),
+        }
+    }
+}
+
+impl Order {
+    /// Every order of four products that may give other bits.
+    fn all() -> Vec<Self> {
+        let mut found = vec![Self::FromZero];
+        for first in 0..4 {
+            for second in first + 1..4 {
+                let rest: Vec<usize> = (0..4).filter(|at| *at != first && *at != second).collect();
+                found.push(Self::Chain([first, second, rest[0], rest[1]]));
+                found.push(Self::Chain([first, second, rest[1], rest[0]]));
+                if first == 0 {
+                    found.push(Self::Pairs([first, second, rest[0], rest[1]]));
+                }
+            }
+        }
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn each_order_has_every_contraction_of_its_additions_once() {
+        let count = |order: Order| Sum::of_order(order).len();
+        // An addition of two products takes either one unrounded, or none; one of a sum and a product takes it, or not.
+        assert_eq!(count(Order::Pairs([0, 1, 2, 3])), 3 * 3);
+        assert_eq!(count(Order::Chain([0, 1, 2, 3])), 3 * 2 * 2);
+        // The first product is the same with +0 and without.
+        assert_eq!(count(Order::FromZero), 2 * 2 * 2);
+        let all = Sum::all();
+        let words: BTreeSet<String> = all.iter().map(|sum| sum.words()).collect();
+        assert_eq!(words.len(), all.len());
+        assert_eq!(all.len(), 8 + 12 * 12 + 3 * 9);
+    }
+
+    #[test]
+    fn a_sum_is_written_as_the_operations_that_it_takes() {
+        let words = |order, fused: &[usize]| Sum { order, fused: Fused::of(fused) }.words();
+        assert_eq!(words(Order::Pairs([0, 1, 2, 3]), &[]), "(p0 + p1) + (p2 + p3)");
+        assert_eq!(words(Order::Pairs([0, 1, 2, 3]), &[0, 3]), "fma(a0, b0, p1) + fma(a3, b3, p2)");
+        assert_eq!(words(Order::Chain([1, 2, 3, 0]), &[]), "((p1 + p2) + p3) + p0");
+        assert_eq!(words(Order::Chain([0, 1, 2, 3]), &[1, 3]), "fma(a3, b3, fma(a1, b1, p0) + p2)");
+        assert_eq!(words(Order::FromZero, &[2]), "fma(a2, b2, (0 + p0) + p1) + p3");
+    }
+}

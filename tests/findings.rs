@@ -1,0 +1,438 @@
+//! Findings of units whose truth is known, where that truth is easily missed.
+#![allow(missing_docs)]
+
+mod units;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use mxprobe::{
+    glossary,
+    probes::{Number, PROBES, probe},
+    report::{Finding, OperationReport, Outcome},
+};
+use mxprobe_api::{
+    Backend, Device, DeviceInfo, Elements, Error, Format, Operation, OperationId, OperationSet, Rounding, Scalar,
+    ScalarFunction, TileBatch,
+};
+use mxprobe_sim::{Dot, Evaluator, Model, ModelDevice, SimBackend};
+
+use units::{invented, operations};
+
+fn report_of(model: Model) -> OperationReport {
+    let device = ModelDevice::new(model);
+    let operation = device.operations().values().next().expect("an operation");
+    probe(&device, operation, None)
+}
+
+fn report(name: &str, id: &str) -> OperationReport {
+    let device = SimBackend.open(name).unwrap_or_else(|error| panic!("{error}"));
+    let id: OperationId = id.parse().expect("an operation id");
+    probe(device.as_ref(), &device.operations()[&id], None)
+}
+
+fn found<'r>(report: &'r OperationReport, probe: &str) -> &'r Finding {
+    report.finding(probe).unwrap_or_else(|| panic!("no {probe}"))
+}
+
+/// What a finding says, or why it says nothing.
+fn words(finding: &Finding) -> &str {
+    finding.reason.as_deref().unwrap_or(&finding.statement)
+}
+
+/// An adder `s` that hands its sum to an adder `t`, which rounds it into `output`.
+fn two_adders(s: &str, output: &str) -> String {
+    format!(
+        r#"{s}
+nan = "0x7fffffff"
+basis = "assumed"
+source = "here"
+[adder.t]
+output = "{output}"
+rounding = "nearest-even"
+nan = "0x7fff""#
+    )
+}
+
+fn one_adder(fraction_bits: u32, output: &str, more: &str) -> String {
+    format!(
+        "fraction_bits = {fraction_bits}\nbelow = \"truncate\"\noutput = \"{output}\"\nrounding = \"nearest-even\"\n\
+         nan = \"0x7fff\"\n{more}"
+    )
+}
+
+#[test]
+fn a_narrow_result_rounded_by_way_of_f32_is_told_from_one_rounded_once() {
+    let operation = |format: &str| format!("dot.m4n4k4.{format}.{format}.{format}.{format}");
+    // The grid of 23 bits ends where f32 does: it is the carries of the sum that push a bit below f32.
+    for format in ["f16", "bf16"] {
+        for fraction_bits in [23, 24, 25, 31] {
+            let once = invented("once", &one_adder(fraction_bits, format, ""), "s(all, c)", &operation(format));
+            let of_once = report_of(once);
+            let finding = found(&of_once, "rounding.once");
+            assert!(finding.is(true), "{format}, {fraction_bits} bits, once: {}", words(finding));
+            for rounding in ["nearest-even", "toward-zero", "down"] {
+                let first = format!(
+                    "fraction_bits = {fraction_bits}\nbelow = \"truncate\"\noutput = \"f32\"\nrounding = \"{rounding}\""
+                );
+                let twice = invented("twice", &two_adders(&first, format), "t(s(all, c))", &operation(format));
+                let of_twice = report_of(twice);
+                let finding = found(&of_twice, "rounding.once");
+                let about = format!("{format}, {fraction_bits} bits, {rounding} to f32: {}", words(finding));
+                assert!(finding.is(false), "{about}");
+                assert!(finding.statement.contains(" 23 fraction bits"), "{about}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_sum_cut_to_any_width_before_it_is_rounded_is_not_rounded_once() {
+    for (format, width) in [("f16", 13), ("f16", 18), ("bf16", 13), ("bf16", 20), ("f16", 24)] {
+        let more = format!("normalised_fraction_bits = {width}");
+        let operation = format!("dot.m4n4k8.{format}.{format}.{format}.{format}");
+        let cut = report_of(invented("cut", &one_adder(25, format, &more), "s(all, c)", &operation));
+        let finding = found(&cut, "rounding.once");
+        assert!(finding.is(false), "{format}, {width}: {}", words(finding));
+        let told = finding.statement.contains(&format!("cut to {width} fraction bits first"));
+        assert!(told, "{format}, {width}: {}", words(finding));
+    }
+}
+
+#[test]
+fn a_unit_of_one_product_shows_whether_it_rounds_once_by_a_product_of_two_significands() {
+    // No sum of two terms carries far: one product has the tie and the bit below f32.
+    let exact = "output = \"f16\"\nrounding = \"nearest-even\"\nnan = \"0x7fff\"";
+    let once = report_of(invented("fma", exact, "s(all, c)", "dot.m4n4k1.f16.f16.f16.f16"));
+    assert!(found(&once, "rounding.once").is(true), "{}", words(found(&once, "rounding.once")));
+    let first = "output = \"f32\"\nrounding = \"nearest-even\"";
+    let model = invented("fma-f32", &two_adders(first, "f16"), "t(s(all, c))", "dot.m4n4k1.f16.f16.f16.f16");
+    let twice = report_of(model);
+    assert!(found(&twice, "rounding.once").is(false), "{}", words(found(&twice, "rounding.once")));
+}
+
+#[test]
+fn tf32_sums_of_tensor_cores_are_not_monotone() {
+    for (name, id, small) in [
+        ("a100", "mma.m16n8k4.f32.tf32.tf32.f32", 4),
+        ("a100", "mma.m16n8k8.f32.tf32.tf32.f32", 4),
+        ("h100", "mma.m16n8k8.f32.tf32.tf32.f32", 8),
+    ] {
+        let report = report(name, id);
+        let finding = found(&report, "monotone");
+        assert!(finding.is(false), "{name} {id}: {}", words(finding));
+        // The witness: the same products, a larger c, and a smaller d, which the model gives again.
+        let [below, above] = &finding.evidence[..] else { panic!("two dots: {:?}", finding.evidence) };
+        assert_eq!((&below.a, &below.b), (&above.a, &above.b));
+        let bits = |text: &str| u64::from_str_radix(text.trim_start_matches("0x"), 16).unwrap();
+        let value = |text: &str| Format::F32.to_f64(bits(text));
+        assert!(value(&below.c) < value(&above.c) && value(&below.d) > value(&above.d), "{finding:?}");
+        let model = mxprobe_sim::load(name).unwrap();
+        let evaluator = Evaluator::new(&model, &id.parse().unwrap()).unwrap();
+        for dot in [below, above] {
+            let (a, b): (Vec<u64>, Vec<u64>) = dot.a.iter().zip(&dot.b).map(|(a, b)| (bits(a), bits(b))).unzip();
+            let d = evaluator.dot(Dot { a: &a, b: &b, c: bits(&dot.c), scales: None }).unwrap();
+            assert_eq!(d, bits(&dot.d));
+        }
+        let used = below.a.iter().filter(|text| bits(text) != 0).count();
+        assert!(used <= small, "{used} products");
+        assert!(found(&report, "normalisation").is("once"), "{}", words(found(&report, "normalisation")));
+    }
+}
+
+#[test]
+fn a_monotone_sum_has_no_witness_against_it() {
+    let adder =
+        |grid: &str, rounding: &str| format!("{grid}output = \"f32\"\nrounding = \"{rounding}\"\nnan = \"0x7fffffff\"");
+    for (name, adder) in [
+        ("exact", adder("", "toward-zero")),
+        ("exact-nearest", adder("", "nearest-even")),
+        // So wide a grid that what is lost beside the larger c is less than c gains.
+        ("wide", adder("fraction_bits = 60\nbelow = \"truncate\"\n", "toward-zero")),
+        // A grid that does not follow the terms.
+        ("fixed", adder("fraction_bits = 150\nexponent_floor = 127\nbelow = \"truncate\"\n", "toward-zero")),
+    ] {
+        for formats in ["tf32.tf32", "f16.f16"] {
+            let operation = format!("dot.m4n4k8.f32.{formats}.f32");
+            let report = report_of(invented(name, &adder, "s(all, c)", &operation));
+            let finding = found(&report, "monotone");
+            assert_eq!(finding.outcome, Outcome::Inconclusive, "{name} {formats}: {}", finding.statement);
+        }
+    }
+}
+
+#[test]
+fn carry_bits_are_counted_from_the_exponent_that_the_unit_aligns_by_and_beyond_the_leading_bit() {
+    let adder = |exponent: &str, carry: &str| {
+        format!(
+            "fraction_bits = 24\nexponent = \"{exponent}\"\nbelow = \"truncate\"\noutput = \"f32\"\n\
+             rounding = \"toward-zero\"\nnan = \"0x7fffffff\"\n{carry}"
+        )
+    };
+    let carry = |exponent: &str, bits: Option<u32>| {
+        let carry = bits.map_or_else(String::new, |bits| format!("carry_bits = {bits}"));
+        let model = invented("carry", &adder(exponent, &carry), "s(all, c)", "dot.m4n4k4.f32.f16.f16.f32");
+        let report = report_of(model);
+        let finding = found(&report, "carry");
+        (finding.value.clone().unwrap_or_default(), words(finding).to_owned())
+    };
+    // Four products below 4 and c below 2: the sum's leading bit is that of 2^4, the largest term's that of 2^1. Of
+    // renormalised products, the largest exponent is 1, and five terms need three bits, as N terms need log2 N, rounded up.
+    for enough in [None, Some(3)] {
+        let (value, words) = carry("leading", enough);
+        assert_eq!(value, serde_json::json!({ "enough": true, "reached": 3, "beyond_leading_bit": 3 }), "{words}");
+    }
+    let (value, words) = carry("leading", Some(2));
+    assert_eq!(value, serde_json::json!({ "enough": false, "bits": 2, "beyond_leading_bit": 2 }), "{words}");
+    // Of others it is 0: the same sum needs four bits above it.
+    for enough in [None, Some(4)] {
+        let (value, words) = carry("operands", enough);
+        assert_eq!(value, serde_json::json!({ "enough": true, "reached": 4, "beyond_leading_bit": 3 }), "{words}");
+        assert!(
+            words.contains("4 bits above the largest exponent (3 beyond the largest term's leading bit)"),
+            "{words}"
+        );
+    }
+    let (value, words) = carry("operands", Some(3));
+    assert_eq!(value, serde_json::json!({ "enough": false, "bits": 3, "beyond_leading_bit": 2 }), "{words}");
+}
+
+#[test]
+fn the_widest_addition_and_the_steps_of_c_are_not_said_to_be_the_same() {
+    // Two instructions of eight products each, and c outside of both.
+    let emulated = report("h100", "mma.m16n8k16.f32.e4m3.e4m3.f32");
+    let (at_once, blocks) = (found(&emulated, "order.products_at_once"), found(&emulated, "order.blocks"));
+    assert!(at_once.is(8), "{at_once:?}");
+    assert_eq!(blocks.value, Some(serde_json::json!([(0..16).collect::<Vec<u32>>()])));
+    assert_eq!(blocks.statement, "one step of 16 products: p0…p15, which were added before, at most 8 at once");
+    assert_eq!(at_once.statement, "the widest addition takes 8 products");
+
+    let serial = report("avx512", "dot.m1n1k2.f32.bf16.bf16.f32");
+    assert_eq!(found(&serial, "order.blocks").statement, "2 steps of one product each: p1, then p0");
+    assert!(found(&serial, "order.products_at_once").is(1));
+
+    let blocked = report("a100", "mma.m16n8k16.f32.f16.f16.f32");
+    let statement = &found(&blocked, "order.blocks").statement;
+    assert_eq!(statement, "2 steps of 8 products each: p0…p7, then p8…p15");
+    assert!(found(&blocked, "order.products_at_once").is(8));
+
+    // What a reader is told of the two.
+    let entry = |name: &str| glossary::explain(name).into_iter().next().expect(name);
+    assert!(!entry("order.products_at_once").how.contains("longest list of order.blocks"));
+    let blocks = entry("order.blocks");
+    let of_one = blocks.answers.iter().find(|(value, _)| value == "one list").expect("an answer");
+    assert!(!of_one.1.contains("at once: no rounding between them"), "{}", of_one.1);
+}
+
+#[test]
+fn the_widest_addition_is_the_one_with_most_products_in_the_tree() {
+    fn widest(tree: &serde_json::Value) -> u64 {
+        let Some(list) = tree.as_array() else { return 0 };
+        let products = if list.len() > 2 { list.iter().filter(|term| term.is_u64()).count() as u64 } else { 0 };
+        list.iter().map(widest).max().unwrap_or(0).max(products)
+    }
+    let mut checked = 0;
+    for name in ["v100", "rdna4", "avx512"] {
+        let model = mxprobe_sim::load(name).unwrap();
+        let device = ModelDevice::new(model.clone());
+        for id in operations(&model) {
+            let report = probe(&device, &device.operations()[&id], Some(&|probe| probe.starts_with("order")));
+            let Some(tree) = report.finding("order.tree").and_then(|finding| finding.value.as_ref()) else { continue };
+            let at_once = found(&report, "order.products_at_once").value.as_ref().and_then(serde_json::Value::as_u64);
+            assert_eq!(at_once, Some(widest(tree).max(1)), "{name} {id}: {tree}");
+            checked += 1;
+        }
+    }
+    assert!(checked > 5, "{checked}");
+}
+
+/// A unit that normalises after each addition: c first, then the products in the order of k, on a grid of 25 bits that
+/// follows the running sum upward.
+struct Normalising {
+    info: DeviceInfo,
+    operations: OperationSet,
+}
+
+impl Normalising {
+    const FRACTION_BITS: i32 = 25;
+
+    fn new() -> Self {
+        let id = "dot.m1n1k8.f32.tf32.tf32.f32".parse().expect("an id");
+        let info = ModelDevice::new(mxprobe_sim::load("a100").unwrap()).info().clone();
+        Self {
+            info,
+            operations: OperationSet::from([(
+                id,
+                Operation::new("dot.m1n1k8.f32.tf32.tf32.f32".parse().expect("an id"), "thread"),
+            )]),
+        }
+    }
+
+    fn dot(terms: &[Number]) -> u64 {
+        let Some(mut largest) = terms.iter().filter_map(|term| term.leading()).max() else { return 0 };
+        let mut sum = Number::ZERO;
+        for term in terms {
+            let unit = largest - Self::FRACTION_BITS;
+            sum = sum.plus(term.rounded(unit, Rounding::TowardZero)).expect("120 bits are enough");
+            // The sum moves the grid, and loses what falls below it.
+            largest = largest.max(sum.leading().unwrap_or(largest));
+            sum = sum.rounded(largest - Self::FRACTION_BITS, Rounding::TowardZero);
+        }
+        sum.encode(Format::F32, Rounding::TowardZero)
+    }
+}
+
+impl Device for Normalising {
+    fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    fn operations(&self) -> &OperationSet {
+        &self.operations
+    }
+
+    fn execute(&self, operation: &Operation, batch: &TileBatch) -> Result<Elements, Error> {
+        let k = operation.id.shape.sizes().2;
+        let value = |elements: &Elements, at: usize| Number::decode(elements.format(), elements.get(at));
+        let dots = (0..batch.tiles).map(|tile| {
+            let product = |at: usize| {
+                let (a, b) = (value(&batch.a, tile * k + at)?, value(&batch.b, tile * k + at)?);
+                let ((minus_a, a, of_a), (minus_b, b, of_b)) = (a.parts(), b.parts());
+                let magnitude = (a * b).cast_signed();
+                Some(Number::new(if minus_a == minus_b { magnitude } else { -magnitude }, of_a + of_b))
+            };
+            let terms: Option<Vec<Number>> = [value(&batch.c, tile)].into_iter().chain((0..k).map(product)).collect();
+            terms.map_or(0x7fff_ffff, |terms| Self::dot(&terms))
+        });
+        Ok(Elements::from_bits(operation.id.d, dots))
+    }
+}
+
+#[test]
+fn normalisation_after_each_addition_is_found_with_fewer_terms_than_a_last_place_has_units() {
+    let device = Normalising::new();
+    let operation = device.operations().values().next().unwrap();
+    let report = probe(&device, operation, None);
+    assert!(found(&report, "alignment.fraction_bits").is(25), "{:?}", found(&report, "alignment.fraction_bits"));
+    let finding = found(&report, "normalisation");
+    assert!(finding.is("each"), "{}", words(finding));
+    assert!(finding.evidence[0].about.contains("7 terms"), "{}", finding.evidence[0].about);
+}
+
+/// A device that fails at one call, or from that call on.
+struct Failing {
+    inner: Box<dyn Device>,
+    calls: AtomicU64,
+    at: u64,
+    error: fn() -> Error,
+}
+
+impl Failing {
+    fn check(&self) -> Result<(), Error> {
+        let call = self.calls.fetch_add(1, Ordering::Relaxed);
+        let lasts = (self.error)().is_device_lost();
+        if call == self.at || lasts && call > self.at { Err((self.error)()) } else { Ok(()) }
+    }
+}
+
+impl Device for Failing {
+    fn info(&self) -> &DeviceInfo {
+        self.inner.info()
+    }
+
+    fn operations(&self) -> &OperationSet {
+        self.inner.operations()
+    }
+
+    fn execute(&self, operation: &Operation, batch: &TileBatch) -> Result<Elements, Error> {
+        self.check()?;
+        self.inner.execute(operation, batch)
+    }
+
+    fn scalars(&self) -> &[Scalar] {
+        self.inner.scalars()
+    }
+
+    fn compute(&self, scalar: &Scalar, function: ScalarFunction, operands: &Elements) -> Result<Elements, Error> {
+        self.check()?;
+        self.inner.compute(scalar, function, operands)
+    }
+}
+
+#[test]
+fn a_failed_question_reports_under_its_own_probes_names_and_keeps_what_it_had_found() {
+    let names: Vec<&str> = PROBES.iter().map(|(name, _)| *name).collect();
+    for (model, id) in [
+        ("v100", "mma.m8n8k4.f32.f16.f16.f32"),
+        ("a100", "mma.m8n8k16.s32.s8.s8.s32"),
+        ("rtx5090", "mma.m16n8k64.f32.e2m1.e2m1.f32.block16.ue4m3"),
+    ] {
+        let open = || SimBackend.open(model).unwrap();
+        let id: OperationId = id.parse().unwrap();
+        let counted = Failing { inner: open(), calls: AtomicU64::new(0), at: u64::MAX, error: || Error::driver("no") };
+        let right = probe(&counted, &counted.operations()[&id], None);
+        let calls = counted.calls.load(Ordering::Relaxed);
+        assert!(calls > 5, "{calls}");
+        for error in [|| Error::driver("a launch failed"), || Error::device_lost("the bus is gone")] {
+            for at in (0..calls).step_by(1 + usize::try_from(calls).unwrap() / 60) {
+                let device = Failing { inner: open(), calls: AtomicU64::new(0), at, error };
+                let report = probe(&device, &device.operations()[&id], None);
+                let about = format!("{model} {id}, call {at}, {}", error());
+                let mut seen = Vec::new();
+                for finding in &report.findings {
+                    assert!(names.contains(&finding.probe.as_str()), "{about}: no probe is called {}", finding.probe);
+                    assert!(!seen.contains(&&finding.probe), "{about}: {} twice", finding.probe);
+                    seen.push(&finding.probe);
+                    let failed = finding.outcome == Outcome::Failed;
+                    assert!(!failed || finding.reason == Some(error().to_string()), "{about}: {finding:?}");
+                }
+                let is_open = |outcome| matches!(outcome, Outcome::Failed | Outcome::Skipped);
+                assert!(report.findings.iter().any(|finding| finding.outcome == Outcome::Failed), "{about}");
+                // What was found before the failure stands as it does in a report without one.
+                let before = report.findings.iter().take_while(|finding| finding.outcome != Outcome::Failed);
+                for (finding, other) in before.zip(&right.findings) {
+                    assert_eq!(finding, other, "{about}");
+                }
+                // And every answer of that report is given, or said to be missing.
+                let self_test = report.findings[0].outcome == Outcome::Failed;
+                for other in right.findings.iter().filter(|_| !self_test) {
+                    // Where an earlier question failed, a later one may have less to ask.
+                    let Some(finding) = report.finding(&other.probe) else {
+                        assert!(!error().is_device_lost(), "{about}: no {}", other.probe);
+                        continue;
+                    };
+                    assert!(
+                        is_open(finding.outcome) || !error().is_device_lost() || finding == other,
+                        "{about}: {finding:?}, and {other:?} of the right device"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_instruction_of_an_operation_is_a_mnemonic() {
+    // A mnemonic, and operands as an assembler writes them.
+    let is_word = |word: &str| {
+        word.chars().all(|letter| letter.is_ascii_alphanumeric() || "._:".contains(letter))
+            && word.starts_with(|first: char| first.is_ascii_alphabetic())
+    };
+    let is_mnemonic = |text: &str| {
+        let (mnemonic, operands) = text.split_once(' ').unwrap_or((text, ""));
+        let registers = ["zmm", "ymm", "xmm", "tmm"];
+        is_word(mnemonic) && operands.split(", ").all(|operand| operand.is_empty() || registers.contains(&operand))
+    };
+    assert!(is_mnemonic("VDPBF16PS zmm, zmm, zmm") && is_mnemonic("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"));
+    for prose in ["2 HMMA.F32, 4 FADD", "V_WMMA_F32_16X16X16_F16, wave32", "X (a kernel that has never run)"] {
+        assert!(!is_mnemonic(prose));
+    }
+    let mut checked = 0;
+    for model in mxprobe_sim::shipped() {
+        for operation in model.operations.values() {
+            let Some(instruction) = &operation.instruction else { continue };
+            assert!(is_mnemonic(instruction), "{} {}: {instruction}", model.name, operation.id);
+            checked += 1;
+        }
+    }
+    assert!(checked > 100, "{checked}");
+}
