@@ -158,6 +158,10 @@ impl Device for FaultDevice {
         self.behind().library()
     }
 
+    fn kernel_ns(&self) -> Option<u64> {
+        self.behind().kernel_ns()
+    }
+
     fn timing(&self) -> Option<&dyn Timing> {
         self.behind().timing()
     }

@@ -92,6 +92,10 @@ impl Device for OneNan<'_> {
         self.0.library()
     }
 
+    fn kernel_ns(&self) -> Option<u64> {
+        self.0.kernel_ns()
+    }
+
     fn timing(&self) -> Option<&dyn Timing> {
         self.0.timing()
     }

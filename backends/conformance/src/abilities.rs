@@ -58,6 +58,7 @@ pub const ABILITIES: &[Ability] = &[
         },
     },
     Ability { name: "library", answers: |device| device.library().is_ok_and(|library| library.name() == "able") },
+    Ability { name: "kernel_ns", answers: |device| device.kernel_ns() == Some(ANSWER) },
     Ability { name: "timing", answers: |device| device.timing().is_some() },
     Ability {
         name: "issued",
@@ -157,6 +158,10 @@ impl Device for Able {
 
     fn library(&self) -> Result<Box<dyn Library>, Error> {
         Ok(Box::new(AbleLibrary))
+    }
+
+    fn kernel_ns(&self) -> Option<u64> {
+        Some(ANSWER)
     }
 
     fn timing(&self) -> Option<&dyn Timing> {

@@ -309,6 +309,10 @@ impl Device for WrongDevice {
         self.right.library()
     }
 
+    fn kernel_ns(&self) -> Option<u64> {
+        self.right.kernel_ns()
+    }
+
     fn timing(&self) -> Option<&dyn Timing> {
         self.right.timing()
     }
