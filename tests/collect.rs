@@ -2,32 +2,23 @@
 #![allow(missing_docs)]
 #![cfg(all(feature = "cuda", target_os = "linux"))]
 
+mod double;
+
 use std::{
     collections::BTreeMap,
     fs,
     os::unix::process::CommandExt,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
-    sync::OnceLock,
     thread::sleep,
     time::{Duration, Instant},
 };
 
+use double::double;
 use mxprobe::report::{BenchReport, IdentificationReport, OperationReport, Outcome, Report, VerificationReport};
 
 /// For what would else wait for ever: far longer than anything here takes on a loaded machine.
 const LIMIT: Duration = Duration::from_secs(1800);
-
-/// A folder that holds the double as `libcuda.so.1`.
-fn double() -> &'static Path {
-    static FOLDER: OnceLock<tempfile::TempDir> = OnceLock::new();
-    let folder = FOLDER.get_or_init(|| {
-        let folder = tempfile::tempdir().unwrap();
-        mxprobe_cuda_double::install(folder.path()).unwrap();
-        folder
-    });
-    folder.path()
-}
 
 /// Where the script leaves its results.
 struct Collected {

@@ -6,12 +6,11 @@ use mxprobe_api::OperationId;
 
 use crate::{
     cubin::{self, Code},
+    issued::multiplies,
     lowering::{FFMA, Lowering, UTCMMA, lowering},
     machine::{self, Launch, Plans, Unit},
     memory::Memory,
-    ptx::{
-        self, Alu, Fault as PtxFault, Instruction, Kernel, Module, Reach, Source, Target, TensorMultiply, TensorStep,
-    },
+    ptx::{self, Fault as PtxFault, Kernel, Module, Reach, Target},
     settings::{Fault, Jit, Settings},
     status::Status,
 };
@@ -428,31 +427,6 @@ impl Driver {
         #[expect(clippy::cast_precision_loss, reason = "the driver's own type")]
         Ok((cycles as f64 / CYCLES_PER_MS) as f32)
     }
-}
-
-/// The operations of a kernel's matrix instructions, in their order; `None` for one that its text does not tell.
-fn multiplies(kernel: &Kernel) -> impl Iterator<Item = Option<OperationId>> {
-    kernel.steps.iter().filter_map(|step| match &step.instruction {
-        Instruction::Multiply(multiply) => Some(Some(multiply.id.clone())),
-        Instruction::GroupMultiply(multiply) => Some(Some(multiply.id.clone())),
-        Instruction::Tensor(tensor) => match &**tensor {
-            TensorStep::Multiply(multiply) => Some(described(kernel, multiply)),
-            _ => None,
-        },
-        _ => None,
-    })
-}
-
-/// The operation of a `tcgen05.mma` whose instruction descriptor is a constant in the text.
-fn described(kernel: &Kernel, multiply: &TensorMultiply) -> Option<OperationId> {
-    let Source::Register(register) = multiply.descriptor else { return None };
-    let moved = kernel.steps.iter().find_map(|step| match step.instruction {
-        Instruction::Compute { alu: Alu::Move, into, from: [Source::Constant(bits), ..], .. } if into == register => {
-            Some(bits as u32)
-        }
-        _ => None,
-    });
-    machine::describe(multiply, moved?).ok().map(|described| described.id)
 }
 
 /// What no result code can tell goes to standard error: a driver has no other way to a person.

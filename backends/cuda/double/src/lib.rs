@@ -33,6 +33,7 @@
 mod cubin;
 mod driver;
 mod entry;
+mod issued;
 #[cfg(test)]
 mod kernels;
 mod lowering;

@@ -82,17 +82,15 @@ pub(crate) fn run(launch: &Launch<'_>, memory: &mut Memory) -> Result<u64, Trap>
     Ok(cycles)
 }
 
-/// Cycles of a matrix instruction, so that a loop of them takes nearly twice as long if it turns twice as often; any other
-/// instruction takes one.
-const CYCLES_OF_MULTIPLY: u64 = 32;
-
+/// Cycles of an instruction, those that are timed taking so many that a loop of a few of them takes nearly twice as long if it
+/// turns twice as often.
 fn cycles(instruction: &Instruction) -> u64 {
-    let multiplies = match instruction {
-        Instruction::Multiply(_) | Instruction::GroupMultiply(_) => true,
-        Instruction::Tensor(step) => matches!(**step, TensorStep::Multiply(_)),
-        _ => false,
-    };
-    if multiplies { CYCLES_OF_MULTIPLY } else { 1 }
+    match instruction {
+        Instruction::Multiply(_) | Instruction::GroupMultiply(_) => 256,
+        Instruction::Tensor(step) if matches!(**step, TensorStep::Multiply(_)) => 256,
+        Instruction::Compute { alu: Alu::FusedMultiplyAdd(_), .. } => 32,
+        _ => 1,
+    }
 }
 
 /// Lanes that stand at the same instruction, in order.

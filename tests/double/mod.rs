@@ -1,0 +1,52 @@
+//! The double of the CUDA driver in the place of the driver's library.
+#![allow(dead_code, reason = "each test takes what it needs")]
+
+use std::{
+    path::Path,
+    process::{Command, Stdio},
+    sync::OnceLock,
+};
+
+/// A folder that holds the double as `libcuda.so.1`.
+pub(crate) fn double() -> &'static Path {
+    static FOLDER: OnceLock<tempfile::TempDir> = OnceLock::new();
+    let folder = FOLDER.get_or_init(|| {
+        let folder = tempfile::tempdir().unwrap();
+        mxprobe_cuda_double::install(folder.path()).unwrap();
+        folder
+    });
+    folder.path()
+}
+
+/// What the command said.
+pub(crate) struct Said {
+    /// Its exit code.
+    pub(crate) code: Option<i32>,
+    /// Standard output.
+    pub(crate) out: String,
+    /// Standard error.
+    pub(crate) err: String,
+}
+
+/// The command with the double in the place of the driver's library, and with this environment.
+pub(crate) fn on_double(environment: &[(&str, &str)], arguments: &[&str]) -> Said {
+    in_folder(double(), environment, arguments)
+}
+
+/// The same with the library of this folder.
+pub(crate) fn in_folder(folder: &Path, environment: &[(&str, &str)], arguments: &[&str]) -> Said {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mxprobe"));
+    command.args(arguments).stdin(Stdio::null()).env("LD_LIBRARY_PATH", folder);
+    for name in ["MXPROBE_DEVICE", "CLICOLOR_FORCE", "MXPROBE_DOUBLE_MODEL", "MXPROBE_DOUBLE_FAULT"] {
+        command.env_remove(name);
+    }
+    command.envs(environment.iter().copied());
+    let output = command.output().expect("mxprobe starts");
+    let said = Said {
+        code: output.status.code(),
+        out: String::from_utf8(output.stdout).unwrap(),
+        err: String::from_utf8(output.stderr).unwrap(),
+    };
+    assert!(!said.err.contains("panicked"), "{}", said.err);
+    said
+}
