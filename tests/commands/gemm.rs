@@ -125,7 +125,7 @@ fn curves_of_blocked_sums_are_named_so() {
     assert_eq!(f32_blocks, ["double-f16, blocks of 64 added in f32", "f16, blocks of 64 added in f32"]);
     let all = names(&["--accumulate", "fabsum-f64", "--block", "128"]);
     assert!(all.contains(&"double-bf16, blocks of 128 added in f64".to_owned()), "{all:?}");
-    assert!(all.contains(&"double-bf16".to_owned()) && !all.iter().any(|name| name.ends_with("f32")), "{all:?}");
+    assert!(all.contains(&"double-bf16".to_owned()) && !all.iter().any(|name| name.ends_with("in f32")), "{all:?}");
 }
 
 #[test]
@@ -288,7 +288,9 @@ fn the_yardstick_says_what_it_looked_for_where_there_is_no_library() {
 #[test]
 fn the_library_that_the_environment_names_is_the_yardstick_or_an_answer_why_not() {
     let listed = say(&["list", "--backend", "cpu"]).out;
-    if !listed.contains("dot.m1n1k2.f32.bf16") && !listed.contains("amx.m16n16k32.f32.bf16") {
+    // Operations that this CPU lacks are listed too, as not used.
+    let has = |id: &str| listed.lines().any(|line| line.trim_start().starts_with(id));
+    if !has("dot.m1n1k2.f32.bf16") && !has("amx.m16n16k32.f32.bf16") {
         return eprintln!("SKIPPED: this CPU multiplies no bf16");
     }
     let arguments = ["gemm", "--experiment", "yardstick", "--size", "96", "--rounds", "2", "--device", "cpu:0"];
