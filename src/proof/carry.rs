@@ -73,16 +73,15 @@ pub fn sufficient_carry_bits(
 }
 
 /// What an unrounded sum is at most, as a multiple of 2 to its exponent by operands, and how many bits of that are fraction
-/// bits. Each term is at most its largest significand there, since none has a greater exponent.
+/// bits. Each term is at most its largest significand there, since none has a greater exponent, rounded to the sum's grid.
 fn unrounded(node: usize, id: &OperationId, adders: &[Adder], nodes: &[PlanNode]) -> Option<(u128, u32)> {
     let adder = &adders[nodes[node].adder];
-    let by_operands = match adder.grid[..] {
-        [] => adder.below == Below::Truncate,
-        // Truncated terms are no larger, and the exponent is at least that of each.
-        [rule] => rule.terms == Class::All && rule.exponent == Exponent::Operands && adder.below == Below::Truncate,
-        _ => false,
+    let rule = match adder.grid[..] {
+        [] if adder.below == Below::Truncate => None,
+        [rule] if rule.terms == Class::All && rule.exponent == Exponent::Operands => Some(rule),
+        _ => return None,
     };
-    if !by_operands || adder.normalised_fraction_bits.is_some() || adder.value_cut_bits != 0 || id.block_scale().is_some() {
+    if adder.normalised_fraction_bits.is_some() || adder.value_cut_bits != 0 || id.block_scale().is_some() {
         return None;
     }
     let float = |format: Format| format.as_float().map(|float| ((2 << float.fraction_bits) - 1, float.fraction_bits));
@@ -99,6 +98,14 @@ fn unrounded(node: usize, id: &OperationId, adders: &[Adder], nodes: &[PlanNode]
                 None => unrounded(*below, id, adders, nodes)?,
             },
             Term::PositiveZero => (0, 0),
+        };
+        let (largest, bits) = match rule {
+            Some(rule) => {
+                let drop = bits.cast_signed() - rule.fraction_bits;
+                let complement = u128::from(adder.below == Below::OnesComplement);
+                (on_grid(largest, drop, adder.below)? + complement, rule.fraction_bits.unsigned_abs())
+            }
+            None => (largest, bits),
         };
         let most = bits.max(sum.1);
         let raised = |(value, bits): (u128, u32)| value.checked_mul(1_u128.checked_shl(most - bits)?);

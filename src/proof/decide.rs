@@ -19,7 +19,7 @@ use super::{
     parts::{Cut, Part, Query},
     rup::Proof,
     search::{Rivals, Witness, is_finite},
-    solver::{Answer, solve},
+    solver::{Answer, Refutation, solve},
 };
 use crate::dots::Dot;
 
@@ -143,6 +143,8 @@ pub struct Undecided {
 struct Taken {
     carry: Vec<SufficientCarry>,
     rewritten: BTreeSet<&'static str>,
+    /// Products may be anything at first: what is refuted need not be the formula that is written.
+    any_products: bool,
 }
 
 /// Two models of one operation.
@@ -247,7 +249,8 @@ impl<'a> Comparison<'a> {
     /// What comes after the short search; or why nothing is decided.
     fn prove_or_search(&self, effort: &Effort, tried: &mut u64) -> Result<Verdict, String> {
         let (forms, carry) = self.forms(!effort.closed_form);
-        let taken = Taken { carry, rewritten: forms.iter().flat_map(|form| form.steps.iter().copied()).collect() };
+        let rewritten = forms.iter().flat_map(|form| form.steps.iter().copied()).collect();
+        let taken = Taken { carry, rewritten, any_products: effort.closed_form };
         let arithmetic = self.arithmetic(&forms);
         let query = Query::new(arithmetic, effort.finite);
         if let Ok(query) = &query
@@ -372,17 +375,27 @@ impl<'a> Comparison<'a> {
             return certificate(None);
         }
         let start = Instant::now();
-        let encoded = Encoded::of(&query.circuit, query.differs);
-        match solve(&encoded.cnf, effort.end, conflicts) {
-            Answer::Unknown => Attempt::OutOfTime,
-            Answer::Refuted(refutation) => certificate(Some(Refuted {
-                variables: encoded.cnf.variables,
-                clauses: encoded.cnf.len(),
+        let refuted = |formula: Cnf, refutation: Refutation| {
+            certificate(Some(Refuted {
+                variables: formula.variables,
+                clauses: formula.len(),
                 conflicts: refutation.conflicts,
                 time: start.elapsed(),
                 proof: refutation.proof,
-                formula: encoded.cnf,
-            })),
+                formula,
+            }))
+        };
+        // Products that may be anything are a far smaller question. Equality then holds of products too.
+        if let Some(Encoded { cnf, .. }) = Encoded::with_any_products(&query.circuit, query.differs).filter(|_| taken.any_products) {
+            let left = effort.end.saturating_duration_since(start);
+            if let Answer::Refuted(refutation) = solve(&cnf, start + left / 3, conflicts) {
+                return refuted(cnf, refutation);
+            }
+        }
+        let encoded = Encoded::of(&query.circuit, query.differs);
+        match solve(&encoded.cnf, effort.end, conflicts) {
+            Answer::Unknown => Attempt::OutOfTime,
+            Answer::Refuted(refutation) => refuted(encoded.cnf, refutation),
             Answer::Satisfied(values) => {
                 let time = start.elapsed();
                 for part in 0..query.parts.len() {

@@ -24,6 +24,7 @@ impl Form<'_> {
         let facts = self.facts();
         let observed = self.observed(&facts);
         let mut changed = self.simplify_flush(&facts, &observed);
+        let lowest = self.lowest(&facts);
         for node in 0..self.nodes.len() {
             let terms = self.terms(node, &facts);
             let sum = self.sum(node, &terms);
@@ -36,7 +37,7 @@ impl Form<'_> {
                 adder.product_overflow = false;
             }
             values(&mut adder, &terms);
-            grid(&mut adder, &terms, observed[node]);
+            grid(&mut adder, &terms, observed[node], lowest);
             self.carry(node, &mut adder);
             lossless(&mut adder, &terms, observed[node]);
             normalisation(&mut adder, &sum);
@@ -162,7 +163,7 @@ fn values(adder: &mut Adder, terms: &[Facts]) {
 
 /// The rules of the grid: those that say nothing or the same as another, classes where there is only one, exponents of
 /// leading bits that are those of the operands.
-fn grid(adder: &mut Adder, terms: &[Facts], observed: Observed) {
+fn grid(adder: &mut Adder, terms: &[Facts], observed: Observed, lowest: i32) {
     let present: Vec<Class> = {
         let all = [Class::Products, Class::Values, Class::Sums];
         all.into_iter().filter(|class| terms.iter().any(|term| !term.zero && term.class == *class)).collect()
@@ -207,7 +208,7 @@ fn grid(adder: &mut Adder, terms: &[Facts], observed: Observed) {
             [Class::All, Class::Products, Class::Values, Class::Sums].iter().position(|class| *class == rule.terms);
         (class, rule.exponent == Exponent::Leading, rule.fraction_bits, rule.exponent_floor)
     });
-    floors(adder, terms, observed);
+    floors(adder, terms, observed, lowest);
 }
 
 /// Two rules with their exponents taken in one way, if they are, or if one may take them in either.
@@ -246,11 +247,12 @@ fn merged(
 }
 
 /// Exponent floors that no exponent is below.
-fn floors(adder: &mut Adder, terms: &[Facts], observed: Observed) {
+fn floors(adder: &mut Adder, terms: &[Facts], observed: Observed, lowest: i32) {
     let [rule] = adder.grid.as_mut_slice() else { return };
     let Some(floor) = rule.exponent_floor else { return };
-    if rule.terms != Class::All || adder.output == Output::Wide && observed.exponent {
-        // The exponent of an unrounded zero is that of the floor.
+    // The exponent of an unrounded zero is that of the floor, which shows only above the exponent of another term.
+    let shows = adder.output == Output::Wide && observed.exponent;
+    if rule.terms != Class::All || shows && floor > lowest {
         return;
     }
     // Where every term is zero, so is the sum, on whatever grid.
@@ -265,7 +267,7 @@ fn floors(adder: &mut Adder, terms: &[Facts], observed: Observed) {
         && adder.below != Below::OnesComplement
         && adder.ignored_values.is_none()
         && some().all(|term| floor - rule.fraction_bits + cut(term) <= term.low);
-    if below_all || keeps_all {
+    if below_all || keeps_all && !shows {
         rule.exponent_floor = None;
     }
 }
@@ -397,7 +399,7 @@ fn output(adder: &mut Adder, terms: &[Facts], sum: &Sum, observed: Observed) {
             if exact {
                 *fraction_bits = format.fraction_bits();
                 if *rounding != Rounding::Down || adder.zero == ZeroSign::Positive || alone {
-                    *rounding = Rounding::NearestEven;
+                    *rounding = Rounding::TowardZero;
                 }
             }
             if sum.top <= most {

@@ -232,6 +232,15 @@ impl Form<'_> {
         node.terms.iter().map(|term| self.term(&node.adder, *term, results)).collect()
     }
 
+    /// The lowest bit that a product or c can have; no exponent of either is below it.
+    pub(super) fn lowest(&self, results: &[Facts]) -> i32 {
+        let leaves = self.nodes.iter().flat_map(|node| {
+            let leaves = node.terms.iter().filter(|term| matches!(term, Term::Product(_) | Term::C));
+            leaves.map(|term| self.term(&node.adder, *term, results).low)
+        });
+        leaves.min().unwrap_or(0)
+    }
+
     /// What every result can be.
     pub(super) fn facts(&self) -> Vec<Facts> {
         let mut results = Vec::with_capacity(self.nodes.len());
