@@ -12,9 +12,9 @@ use mxprobe_sim::{Adder, Below, Class, Exponent, PlanNode, Scale, Term};
 const NARROW_BITS: u32 = 12;
 
 /// The least number of carry bits with which no sum of a node wraps; for exponents of leading bits and operands of more
-/// than 12 fraction bits, or for scaled ones, a number with which none does.
+/// than 12 fraction bits, for scaled ones and for terms that are unrounded sums, a number with which none does.
 ///
-/// None where the closed form does not speak: there are several grids, terms are unrounded sums, c is cut further, or
+/// None where the closed form does not speak: there are several grids, c is cut further, unrounded sums are not exact, or
 /// operands are integers or sums are scaled.
 #[must_use]
 pub fn sufficient_carry_bits(
@@ -55,7 +55,11 @@ pub fn sufficient_carry_bits(
                 }
             }
             Term::C => significand(id.c)?,
-            Term::Node(below) => significand(adders[nodes[*below].adder].output_format()?)?,
+            Term::Node(below) => match adders[nodes[*below].adder].output_format() {
+                Some(format) => significand(format)?,
+                None if rule.exponent == Exponent::Leading => (2, 0),
+                None => unrounded(*below, id, adders, nodes)?,
+            },
             Term::PositiveZero => (0, 0),
         };
         let drop = fraction_bits.cast_signed() - rule.fraction_bits;
@@ -66,6 +70,48 @@ pub fn sufficient_carry_bits(
     }
     let length = u128::BITS - sum.leading_zeros();
     Some(length.saturating_sub(rule.fraction_bits.unsigned_abs() + 1))
+}
+
+/// What an unrounded sum is at most, as a multiple of 2 to its exponent by operands, and how many bits of that are fraction
+/// bits. Each term is at most its largest significand there, since none has a greater exponent, rounded to the sum's grid.
+fn unrounded(node: usize, id: &OperationId, adders: &[Adder], nodes: &[PlanNode]) -> Option<(u128, u32)> {
+    let adder = &adders[nodes[node].adder];
+    let rule = match adder.grid[..] {
+        [] if adder.below == Below::Truncate => None,
+        [rule] if rule.terms == Class::All && rule.exponent == Exponent::Operands => Some(rule),
+        _ => return None,
+    };
+    if adder.normalised_fraction_bits.is_some() || adder.value_cut_bits != 0 || id.block_scale().is_some() {
+        return None;
+    }
+    let float = |format: Format| format.as_float().map(|float| ((2 << float.fraction_bits) - 1, float.fraction_bits));
+    let mut sum: (u128, u32) = (0, 0);
+    for term in &nodes[node].terms {
+        let (largest, bits) = match term {
+            Term::Product(_) => {
+                let ((a, a_bits), (b, b_bits)): ((u128, u32), (u128, u32)) = (float(id.a)?, float(id.b)?);
+                (a.checked_mul(b)?, a_bits + b_bits)
+            }
+            Term::C => float(id.c)?,
+            Term::Node(below) => match adders[nodes[*below].adder].output_format() {
+                Some(format) => float(format)?,
+                None => unrounded(*below, id, adders, nodes)?,
+            },
+            Term::PositiveZero => (0, 0),
+        };
+        let (largest, bits) = match rule {
+            Some(rule) => {
+                let drop = bits.cast_signed() - rule.fraction_bits;
+                let complement = u128::from(adder.below == Below::OnesComplement);
+                (on_grid(largest, drop, adder.below)? + complement, rule.fraction_bits.unsigned_abs())
+            }
+            None => (largest, bits),
+        };
+        let most = bits.max(sum.1);
+        let raised = |(value, bits): (u128, u32)| value.checked_mul(1_u128.checked_shl(most - bits)?);
+        sum = (raised(sum)?.checked_add(raised((largest, bits))?)?, most);
+    }
+    Some(sum)
 }
 
 /// The largest significand, in [1, 2), that a product of two significands has once normalised, with one more fraction bit

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::logic::Logic;
+use super::{logic::Logic, words::Words};
 
 /// A wire of a circuit, or its negation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -70,11 +70,22 @@ pub enum Gate {
 pub struct Circuit {
     gates: Vec<Gate>,
     known: HashMap<Gate, Signal>,
+    products: Vec<Product>,
+}
+
+/// A word that is the product of two others.
+#[derive(Clone, Debug)]
+pub struct Product {
+    /// Its bits, lowest first.
+    pub bits: Vec<Signal>,
+    /// What holds of the bits of every product: it is zero just if a factor is; of factors whose top bits are set, one of its
+    /// two top bits is; and as many of its top bits as the longer factor has are not all set.
+    pub facts: Vec<Signal>,
 }
 
 impl Default for Circuit {
     fn default() -> Self {
-        Self { gates: vec![Gate::False], known: HashMap::new() }
+        Self { gates: vec![Gate::False], known: HashMap::new(), products: Vec::new() }
     }
 }
 
@@ -89,6 +100,12 @@ impl Circuit {
     #[must_use]
     pub fn gates(&self) -> &[Gate] {
         &self.gates
+    }
+
+    /// The products.
+    #[must_use]
+    pub fn products(&self) -> &[Product] {
+        &self.products
     }
 
     /// A new input.
@@ -112,13 +129,13 @@ impl Circuit {
         signal
     }
 
-    /// Which gates a signal depends on, itself included.
+    /// Which gates signals depend on, themselves included; not what those depend on that are cut off.
     #[must_use]
-    pub fn cone(&self, of: Signal) -> Vec<bool> {
+    pub fn cone(&self, of: &[Signal], is_cut: &dyn Fn(usize) -> bool) -> Vec<bool> {
         let mut needed = vec![false; self.gates.len()];
-        needed[of.gate()] = true;
-        for index in (0..self.gates.len()).rev().filter(|index| *index <= of.gate()) {
-            if !needed[index] {
+        of.iter().for_each(|signal| needed[signal.gate()] = true);
+        for index in (0..self.gates.len()).rev() {
+            if !needed[index] || is_cut(index) {
                 continue;
             }
             let (signals, count) = self.gates[index].reads();
@@ -144,6 +161,25 @@ impl Gate {
 
 impl Logic for Circuit {
     type Bit = Signal;
+
+    fn note_product(&mut self, factors: [&[Signal]; 2], product: &[Signal]) {
+        if self.products.iter().any(|known| known.bits == product) {
+            return;
+        }
+        let [one, other] = factors;
+        let (any_one, any_other, any) = (self.any(one), self.any(other), self.any(product));
+        let both = self.and(any_one, any_other);
+        let zero = !self.xor(any, both);
+        let mut facts = vec![zero];
+        if let (Some(one), Some(other), [.., below, top]) = (one.last(), other.last(), product) {
+            let (normal, high) = (self.and(*one, *other), self.or(*top, *below));
+            facts.push(self.or(!normal, high));
+        }
+        let longer = one.len().max(other.len());
+        let full = self.all(&product[product.len() - longer..]);
+        facts.push(!full);
+        self.products.push(Product { bits: product.to_vec(), facts });
+    }
 
     fn constant(&mut self, value: bool) -> Signal {
         Signal::FALSE.negated_if(value)

@@ -76,15 +76,38 @@ impl Encoded {
     /// The formula that says that a signal holds.
     #[must_use]
     pub fn of(circuit: &Circuit, holds: Signal) -> Self {
-        let needed = circuit.cone(holds);
+        Self::cut(circuit, &[holds], &|_| false)
+    }
+
+    /// The formula that says that a signal holds where products may be anything of which hold those facts that hold of all
+    /// products; `None` if there is no product. Where nothing satisfies it, nothing satisfies the signal.
+    #[must_use]
+    pub fn with_any_products(circuit: &Circuit, holds: Signal) -> Option<Self> {
+        let mut is_cut = vec![false; circuit.gates().len()];
+        let mut asserted = vec![holds];
+        for product in circuit.products() {
+            // The lowest bit is one gate.
+            for signal in product.bits.iter().skip(1) {
+                is_cut[signal.gate()] = !matches!(circuit.gates()[signal.gate()], Gate::False | Gate::Input);
+            }
+            asserted.extend(&product.facts);
+        }
+        is_cut.contains(&true).then(|| Self::cut(circuit, &asserted, &|gate| is_cut[gate]))
+    }
+
+    /// The formula that signals hold, of which gates that are cut off may have any value.
+    fn cut(circuit: &Circuit, hold: &[Signal], is_cut: &dyn Fn(usize) -> bool) -> Self {
+        let needed = circuit.cone(hold, is_cut);
         let mut encoded = Self { cnf: Cnf::default(), variables: vec![0; circuit.gates().len()] };
         for (index, gate) in circuit.gates().iter().enumerate().filter(|(index, _)| needed[*index]) {
             encoded.cnf.variables += 1;
             encoded.variables[index] = encoded.cnf.variables;
-            encoded.gate(encoded.cnf.variables, *gate);
+            encoded.gate(encoded.cnf.variables, if is_cut(index) { Gate::Input } else { *gate });
         }
-        let literal = encoded.literal(holds);
-        encoded.cnf.add(&[literal]);
+        for signal in hold {
+            let literal = encoded.literal(*signal);
+            encoded.cnf.add(&[literal]);
+        }
         encoded
     }
 

@@ -19,8 +19,9 @@ use super::{
     parts::{Cut, Part, Query},
     rup::Proof,
     search::{Rivals, Witness, is_finite},
-    solver::{Answer, solve},
+    solver::{Answer, Refutation, solve},
 };
+use crate::dots::Dot;
 
 /// How two models are compared.
 #[derive(Clone, Copy, Debug)]
@@ -142,6 +143,8 @@ pub struct Undecided {
 struct Taken {
     carry: Vec<SufficientCarry>,
     rewritten: BTreeSet<&'static str>,
+    /// Products may be anything at first: what is refuted need not be the formula that is written.
+    any_products: bool,
 }
 
 /// Two models of one operation.
@@ -159,7 +162,7 @@ const SPARE_BITS: usize = 3;
 const TRIES_AT_FIRST: u64 = 50_000;
 
 /// Conflicts after which the solver waits for a longer search.
-const CONFLICTS_AT_FIRST: u64 = 2_000;
+const CONFLICTS_AT_FIRST: u64 = 4_000;
 
 /// Products of the small questions that the solver is asked first, and which part of the time left each may take.
 const FEW: usize = 3;
@@ -246,7 +249,8 @@ impl<'a> Comparison<'a> {
     /// What comes after the short search; or why nothing is decided.
     fn prove_or_search(&self, effort: &Effort, tried: &mut u64) -> Result<Verdict, String> {
         let (forms, carry) = self.forms(!effort.closed_form);
-        let taken = Taken { carry, rewritten: forms.iter().flat_map(|form| form.steps.iter().copied()).collect() };
+        let rewritten = forms.iter().flat_map(|form| form.steps.iter().copied()).collect();
+        let taken = Taken { carry, rewritten, any_products: effort.closed_form };
         let arithmetic = self.arithmetic(&forms);
         let query = Query::new(arithmetic, effort.finite);
         if let Ok(query) = &query
@@ -257,9 +261,9 @@ impl<'a> Comparison<'a> {
         // Most of what is equal is refuted soon, and what differs and was not found so far is seldom found by chance.
         if let Ok(query) = &query
             && query.circuit.gates().len() < GATES
-            && let Attempt::Decided(verdict) = self.prove(query, effort, *tried, &taken, CONFLICTS_AT_FIRST)
+            && let Ok(verdict) = self.ask(query, arithmetic, effort, *tried, &taken, CONFLICTS_AT_FIRST)
         {
-            return Ok(*verdict);
+            return Ok(verdict);
         }
         let left = effort.tries.saturating_sub(*tried);
         if let Some(verdict) = self.search(effort.seed.wrapping_add(1), left, effort, tried) {
@@ -269,22 +273,34 @@ impl<'a> Comparison<'a> {
         if let Some(verdict) = self.differ_in_few(arithmetic, effort, *tried) {
             return Ok(verdict);
         }
+        self.ask(&query, arithmetic, effort, *tried, &taken, u64::MAX)
+    }
+
+    /// Asks the solver about the parts, and if a part differs on a result that perhaps never reaches it, about the parts
+    /// where results are as far as they are known, then with the products that are rounded on their way into them, then
+    /// about the whole dot. Each question may take so many conflicts.
+    fn ask(
+        &self,
+        query: &Query,
+        arithmetic: [Arithmetic<'_>; 2],
+        effort: &Effort,
+        tried: u64,
+        taken: &Taken,
+        conflicts: u64,
+    ) -> Result<Verdict, String> {
         let too_late = "time was up before the solver came to an end";
-        match self.prove(&query, effort, *tried, &taken, u64::MAX) {
+        let plan = arithmetic[0].plan;
+        match self.prove(query, plan, effort, tried, taken, conflicts) {
             Attempt::Decided(verdict) => return Ok(*verdict),
             Attempt::OutOfTime => return Err(too_late.into()),
-            Attempt::PartsAlone if query.whole => {
-                return Err("what the solver found does not hold of whole dots".into());
-            }
+            Attempt::PartsAlone if query.whole => return Err("what the solver found does not hold of whole dots".into()),
             Attempt::PartsAlone => {}
         }
-        // A part differs, perhaps on a result that never reaches it: it is asked again of results as far as they are known,
-        // then with the products that are rounded on their way into it.
         let parts = "a part of the dot differs, on a result that may never reach it";
         for with_products in [false, true] {
             let cut = Cut { finite: effort.finite, bounded: true, with_products };
             let Some(query) = Query::cut(arithmetic, cut) else { break };
-            match self.prove(&query?, effort, *tried, &taken, u64::MAX) {
+            match self.prove(&query?, plan, effort, tried, taken, conflicts) {
                 Attempt::Decided(verdict) => return Ok(*verdict),
                 Attempt::OutOfTime => return Err(format!("{parts}, and {too_late}")),
                 Attempt::PartsAlone => {}
@@ -294,7 +310,7 @@ impl<'a> Comparison<'a> {
         if query.circuit.gates().len() > GATES {
             return Err(format!("{parts}; of the whole dot, the formula is too large"));
         }
-        match self.prove(&query, effort, *tried, &taken, u64::MAX) {
+        match self.prove(&query, plan, effort, tried, taken, conflicts) {
             Attempt::Decided(verdict) => Ok(*verdict),
             Attempt::OutOfTime | Attempt::PartsAlone => Err(format!("{parts}; of the whole dot, {too_late}")),
         }
@@ -306,7 +322,7 @@ impl<'a> Comparison<'a> {
             let left = effort.end.saturating_duration_since(Instant::now());
             let effort = Effort { end: Instant::now() + left / SHARE, ..*effort };
             let query = Query::of_few(arithmetic, effort.finite, products).ok()?;
-            if let Attempt::Decided(verdict) = self.prove(&query, &effort, tried, &Taken::default(), u64::MAX)
+            if let Attempt::Decided(verdict) = self.prove(&query, arithmetic[0].plan, &effort, tried, &Taken::default(), u64::MAX)
                 && matches!(*verdict, Verdict::Differ(..))
             {
                 return Some(*verdict);
@@ -343,7 +359,15 @@ impl<'a> Comparison<'a> {
         (adders, freed)
     }
 
-    fn prove(&self, query: &Query, effort: &Effort, tried: u64, taken: &Taken, conflicts: u64) -> Attempt {
+    fn prove(
+        &self,
+        query: &Query,
+        plan: &Plan,
+        effort: &Effort,
+        tried: u64,
+        taken: &Taken,
+        conflicts: u64,
+    ) -> Attempt {
         let certificate = |refuted: Option<Refuted>| {
             Attempt::Decided(Box::new(Verdict::Equal(Certificate::of(query, taken, refuted, tried))))
         };
@@ -351,22 +375,33 @@ impl<'a> Comparison<'a> {
             return certificate(None);
         }
         let start = Instant::now();
-        let encoded = Encoded::of(&query.circuit, query.differs);
-        match solve(&encoded.cnf, effort.end, conflicts) {
-            Answer::Unknown => Attempt::OutOfTime,
-            Answer::Refuted(refutation) => certificate(Some(Refuted {
-                variables: encoded.cnf.variables,
-                clauses: encoded.cnf.len(),
+        let refuted = |formula: Cnf, refutation: Refutation| {
+            certificate(Some(Refuted {
+                variables: formula.variables,
+                clauses: formula.len(),
                 conflicts: refutation.conflicts,
                 time: start.elapsed(),
                 proof: refutation.proof,
-                formula: encoded.cnf,
-            })),
+                formula,
+            }))
+        };
+        // Products that may be anything are a far smaller question. Equality then holds of products too.
+        if let Some(Encoded { cnf, .. }) = Encoded::with_any_products(&query.circuit, query.differs).filter(|_| taken.any_products) {
+            let left = effort.end.saturating_duration_since(start);
+            if let Answer::Refuted(refutation) = solve(&cnf, start + left / 3, conflicts) {
+                return refuted(cnf, refutation);
+            }
+        }
+        let encoded = Encoded::of(&query.circuit, query.differs);
+        match solve(&encoded.cnf, effort.end, conflicts) {
+            Answer::Unknown => Attempt::OutOfTime,
+            Answer::Refuted(refutation) => refuted(encoded.cnf, refutation),
             Answer::Satisfied(values) => {
                 let time = start.elapsed();
                 for part in 0..query.parts.len() {
-                    let dot = lifted(query, &encoded, &values, part, &self.units[0].1);
-                    if self.rivals.differ(&dot) && (!effort.finite || is_finite(self.id, &dot)) {
+                    let dots = lifted(query, &encoded, &values, part, plan);
+                    let shows = |dot: &Dot| self.rivals.differ(dot) && (!effort.finite || is_finite(self.id, dot));
+                    if let Some(dot) = dots.into_iter().find(shows) {
                         let dot = self.rivals.simplest(&dot);
                         let witness = Witness { values: self.rivals.values(&dot), dot };
                         return Attempt::Decided(Box::new(Verdict::Differ(witness, FoundBy::Solver { tried, time })));

@@ -10,9 +10,9 @@ use super::{
 };
 use crate::dots::Dot;
 
-/// A dot on which a part has the inputs that the solver found, if earlier results can be made so simply: one is given as c
-/// or as products that add up to it, and everything else is zero. It has to be tried whether the models differ on it.
-pub(super) fn lifted(query: &Query, encoded: &Encoded, values: &[bool], part: usize, plan: &Plan) -> Dot {
+/// Dots on which a part has the inputs that the solver found, if earlier results can be made so simply: one is given as c or
+/// as products that add up to it, and everything else is +0, or −0. It has to be tried whether the models differ on them.
+pub(super) fn lifted(query: &Query, encoded: &Encoded, values: &[bool], part: usize, plan: &Plan) -> Vec<Dot> {
     let id = &query.id;
     let bit = |signal: &Signal| {
         let literal = encoded.literal(*signal);
@@ -48,7 +48,16 @@ pub(super) fn lifted(query: &Query, encoded: &Encoded, values: &[bool], part: us
             (dot.a[*k], dot.b[*k], free[*k]) = (a, b, false);
         }
     }
-    dot
+    let mut negative = dot.clone();
+    if let (Some(a), Some(c)) = (id.a.negative_zero(), id.c.negative_zero()) {
+        for k in (0..free.len()).filter(|k| free[*k]) {
+            (negative.a[k], negative.b[k]) = (a, id.b.one());
+        }
+        if c_is_free {
+            negative.c = c;
+        }
+    }
+    vec![dot, negative]
 }
 
 fn set_scale(dot: &mut Dot, of_a: bool, block: usize, bits: u64) {

@@ -29,6 +29,9 @@ pub trait Logic {
     /// Whether at least two of three hold: the carry of a full adder.
     fn majority(&mut self, a: Self::Bit, b: Self::Bit, c: Self::Bit) -> Self::Bit;
 
+    /// Takes note that a word is the product of two others.
+    fn note_product(&mut self, _factors: [&[Self::Bit]; 2], _product: &[Self::Bit]) {}
+
     /// a ∨ b.
     fn or(&mut self, a: Self::Bit, b: Self::Bit) -> Self::Bit {
         let (not_a, not_b) = (self.not(a), self.not(b));

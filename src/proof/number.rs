@@ -243,7 +243,11 @@ pub(super) fn product<L: Logic>(logic: &mut L, factors: &[&Number<L::Bit>]) -> (
         finite.negative = logic.xor(finite.negative, factor.finite.negative);
         finite.magnitude = match finite.magnitude.as_slice() {
             [one] if logic.known(*one) == Some(true) => factor.finite.magnitude.clone(),
-            magnitude => logic.times(magnitude, &factor.finite.magnitude),
+            magnitude => {
+                let product = logic.times(magnitude, &factor.finite.magnitude);
+                logic.note_product([magnitude, &factor.finite.magnitude], &product);
+                product
+            }
         };
         finite.lsb = finite.lsb.plus(logic, &factor.finite.lsb);
         finite.exponent = finite.exponent.plus(logic, &factor.finite.exponent);

@@ -16,7 +16,7 @@ pub fn smt2(query: &Query, comments: &[String]) -> String {
         let _ = writeln!(text, "; {comment}");
     }
     text += "(set-logic QF_BV)\n(set-option :produce-models true)\n";
-    let needed = query.circuit.cone(query.differs);
+    let needed = query.circuit.cone(&[query.differs], &|_| false);
     let mut names = vec![String::new(); query.circuit.gates().len()];
     for variable in &query.variables {
         let name = variable.name();

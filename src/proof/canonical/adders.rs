@@ -12,7 +12,7 @@ use super::{
     super::carry::sufficient_carry_bits,
     Form,
     observed::Observed,
-    ranges::{Facts, NanBits, Sum, may_be_negative_zero, units},
+    ranges::{Facts, NanBits, Sum, in_one_block, may_be_negative_zero, units},
 };
 
 /// The causes in the order that files have by default.
@@ -24,6 +24,7 @@ impl Form<'_> {
         let facts = self.facts();
         let observed = self.observed(&facts);
         let mut changed = self.simplify_flush(&facts, &observed);
+        let lowest = self.lowest(&facts);
         for node in 0..self.nodes.len() {
             let terms = self.terms(node, &facts);
             let sum = self.sum(node, &terms);
@@ -36,7 +37,7 @@ impl Form<'_> {
                 adder.product_overflow = false;
             }
             values(&mut adder, &terms);
-            grid(&mut adder, &terms);
+            grid(&mut adder, &terms, observed[node], lowest);
             self.carry(node, &mut adder);
             lossless(&mut adder, &terms, observed[node]);
             normalisation(&mut adder, &sum);
@@ -162,7 +163,7 @@ fn values(adder: &mut Adder, terms: &[Facts]) {
 
 /// The rules of the grid: those that say nothing or the same as another, classes where there is only one, exponents of
 /// leading bits that are those of the operands.
-fn grid(adder: &mut Adder, terms: &[Facts]) {
+fn grid(adder: &mut Adder, terms: &[Facts], observed: Observed, lowest: i32) {
     let present: Vec<Class> = {
         let all = [Class::Products, Class::Values, Class::Sums];
         all.into_iter().filter(|class| terms.iter().any(|term| !term.zero && term.class == *class)).collect()
@@ -207,7 +208,7 @@ fn grid(adder: &mut Adder, terms: &[Facts]) {
             [Class::All, Class::Products, Class::Values, Class::Sums].iter().position(|class| *class == rule.terms);
         (class, rule.exponent == Exponent::Leading, rule.fraction_bits, rule.exponent_floor)
     });
-    floors(adder, terms);
+    floors(adder, terms, observed, lowest);
 }
 
 /// Two rules with their exponents taken in one way, if they are, or if one may take them in either.
@@ -246,11 +247,12 @@ fn merged(
 }
 
 /// Exponent floors that no exponent is below.
-fn floors(adder: &mut Adder, terms: &[Facts]) {
+fn floors(adder: &mut Adder, terms: &[Facts], observed: Observed, lowest: i32) {
     let [rule] = adder.grid.as_mut_slice() else { return };
     let Some(floor) = rule.exponent_floor else { return };
-    if rule.terms != Class::All || adder.output == Output::Wide {
-        // The exponent of an unrounded zero is that of the floor.
+    // The exponent of an unrounded zero is that of the floor, which shows only above the exponent of another term.
+    let shows = adder.output == Output::Wide && observed.exponent;
+    if rule.terms != Class::All || shows && floor > lowest {
         return;
     }
     // Where every term is zero, so is the sum, on whatever grid.
@@ -265,7 +267,7 @@ fn floors(adder: &mut Adder, terms: &[Facts]) {
         && adder.below != Below::OnesComplement
         && adder.ignored_values.is_none()
         && some().all(|term| floor - rule.fraction_bits + cut(term) <= term.low);
-    if below_all || keeps_all {
+    if below_all || keeps_all && !shows {
         rule.exponent_floor = None;
     }
 }
@@ -311,7 +313,7 @@ pub(super) fn loses_nothing(adder: &Adder, terms: &[Facts]) -> bool {
     let Some((_, highest)) = units(adder, terms) else { return true };
     let cut = |term: &Facts| if term.class == Class::Values { adder.value_cut_bits.cast_signed() } else { 0 };
     let mut some = terms.iter().filter(|term| !term.zero);
-    if some.clone().all(|term| highest + cut(term) <= term.low) {
+    if some.clone().all(|term| highest + cut(term) <= term.low) || within_block(adder, terms) {
         return true;
     }
     // One term alone lies on its own grid.
@@ -324,6 +326,19 @@ pub(super) fn loses_nothing(adder: &Adder, terms: &[Facts]) -> bool {
                 Exponent::Leading => term.length() + cut(term) <= rule.fraction_bits,
             };
         floor && own
+    })
+}
+
+/// Whether every term is a product of one scale block, and the grid keeps every bit of them whatever the scales are, which
+/// move all terms and the grid alike.
+fn within_block(adder: &Adder, terms: &[Facts]) -> bool {
+    let Some((low, top, exponent)) = in_one_block(terms) else { return false };
+    adder.grid.iter().all(|rule| {
+        let highest = match rule.exponent {
+            Exponent::Operands => exponent,
+            Exponent::Leading => top,
+        };
+        rule.exponent_floor.is_none() && highest - rule.fraction_bits <= low
     })
 }
 
@@ -384,7 +399,7 @@ fn output(adder: &mut Adder, terms: &[Facts], sum: &Sum, observed: Observed) {
             if exact {
                 *fraction_bits = format.fraction_bits();
                 if *rounding != Rounding::Down || adder.zero == ZeroSign::Positive || alone {
-                    *rounding = Rounding::NearestEven;
+                    *rounding = Rounding::TowardZero;
                 }
             }
             if sum.top <= most {

@@ -32,6 +32,8 @@ pub(super) struct Facts {
     pub nan: Causes,
     /// The bits of every NaN that it may be, where it is a value.
     pub nan_bits: NanBits,
+    /// A product of this scale block, and `low`, `top` and the greatest exponent as if its scales were in [1, 2).
+    pub block: Option<(usize, (i32, i32, i32))>,
 }
 
 /// Why something may be NaN.
@@ -123,6 +125,7 @@ impl Facts {
             infinite: false,
             nan: Causes::default(),
             nan_bits: NanBits::Never,
+            block: None,
         }
     }
 
@@ -146,6 +149,7 @@ impl Facts {
                     infinite: float.specials == Specials::Ieee,
                     nan: Causes { value: nan, ..Causes::default() },
                     nan_bits: if nan { NanBits::Any } else { NanBits::Never },
+                    block: None,
                 }
             }
             Encoding::Integer { bits, signed } => {
@@ -173,6 +177,7 @@ impl Facts {
             infinite: factors.iter().any(|factor| factor.infinite),
             nan: Causes::default(),
             nan_bits: NanBits::Never,
+            block: None,
         };
         for factor in factors {
             product.low += factor.low;
@@ -202,12 +207,21 @@ impl Form<'_> {
             Term::PositiveZero => Facts::zero(),
             Term::C => Facts::of(self.id.c, c),
             Term::Node(node) => results[node].clone(),
-            Term::Product(_) => {
+            Term::Product(k) => {
                 let mut factors = vec![Facts::of(self.id.a, a), Facts::of(self.id.b, b)];
-                if let Some(scale) = self.id.block_scale().filter(|_| adder.scale == Scale::Products) {
-                    factors.extend([Facts::of(scale.format, false), Facts::of(scale.format, false)]);
-                }
-                Facts::product(&factors, adder.product_overflow)
+                let Some(rule) = self.id.block_scale().filter(|_| adder.scale == Scale::Products) else {
+                    return Facts::product(&factors, adder.product_overflow);
+                };
+                let unscaled = Facts::product(&factors, false);
+                let scale = Facts::of(rule.format, false);
+                let bits = scale.significand_bits;
+                factors.extend([scale.clone(), scale]);
+                let mut product = Facts::product(&factors, adder.product_overflow);
+                // A significand in [1, 2) raises the top by one place, and has so many bits below its exponent.
+                let raised = if bits > 0 { 2 } else { 0 };
+                let relative = (unscaled.low - 2 * bits, unscaled.top + raised, unscaled.exponents.1);
+                product.block = Some((k / rule.block, relative));
+                product
             }
         }
     }
@@ -216,6 +230,15 @@ impl Form<'_> {
     pub(super) fn terms(&self, node: usize, results: &[Facts]) -> Vec<Facts> {
         let node = &self.nodes[node];
         node.terms.iter().map(|term| self.term(&node.adder, *term, results)).collect()
+    }
+
+    /// The lowest bit that a product or c can have; no exponent of either is below it.
+    pub(super) fn lowest(&self, results: &[Facts]) -> i32 {
+        let leaves = self.nodes.iter().flat_map(|node| {
+            let leaves = node.terms.iter().filter(|term| matches!(term, Term::Product(_) | Term::C));
+            leaves.map(|term| self.term(&node.adder, *term, results).low)
+        });
+        leaves.min().unwrap_or(0)
     }
 
     /// What every result can be.
@@ -264,7 +287,16 @@ impl Form<'_> {
         });
         // One term alone: whatever is dropped of it or rounded leaves no more bits than it had. Wrapping may.
         let kept = adder.below != Below::OnesComplement && adder.carry_bits.is_none() && adder.scale == Scale::Products;
-        let within = top - low - 1;
+        let mut within = top - low - 1;
+        if let Some((low, top, _)) = in_one_block(terms)
+            && kept
+            && adder.grid.iter().all(|rule| rule.exponent_floor.is_none())
+        {
+            // As above, with scales in [1, 2), which move all terms and the grid alike.
+            let units = adder.grid.iter().map(|rule| top - rule.fraction_bits);
+            let top = units.max().unwrap_or(top).max(top);
+            within = within.min(top + i32::try_from(usize::BITS - terms.len().leading_zeros()).unwrap_or(64) - low - 1);
+        }
         let length = match some().collect::<Vec<_>>()[..] {
             [term] if kept => term.length().min(within),
             _ => within,
@@ -309,6 +341,7 @@ impl Form<'_> {
                     infinite,
                     nan,
                     nan_bits: NanBits::Any,
+                    block: None,
                 }
             }
             Output::Integer { format, .. } => {
@@ -452,6 +485,14 @@ pub(super) fn may_be_negative_zero(adder: &Adder, sum: &Sum, terms: &[Facts]) ->
     let least = Facts::of(format, false).exponents.0;
     let underflows = sum.low < least - fraction_bits.cast_signed() || sum.low < least && subnormals != Subnormals::Keep;
     underflows || rounding == mxprobe_api::Rounding::Down || terms.iter().all(|term| term.negative_zero)
+}
+
+/// `low`, `top` and the greatest exponent of products of one scale block as if its scales were in [1, 2); `None` where some
+/// term is another.
+pub(super) fn in_one_block(terms: &[Facts]) -> Option<(i32, i32, i32)> {
+    let mut some = terms.iter().filter(|term| !term.zero);
+    let (block, relative) = some.next()?.block?;
+    some.all(|term| term.block.is_some_and(|(other, _)| other == block)).then_some(relative)
 }
 
 /// An exponent that the lowest bit kept is never below, unless every term is zero. Whatever is added is a whole number of it.
