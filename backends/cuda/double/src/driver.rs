@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, sync::Arc, thread, time::Duration};
 use mxprobe_api::OperationId;
 
 use crate::{
+    attributes::SHARED_BYTES,
     cubin::{self, Code},
     issued::multiplies,
     lowering::{FFMA, Lowering, UTCMMA, lowering},
@@ -19,8 +20,6 @@ use crate::{
 const MEMORY_BYTES: usize = 4 << 30;
 /// Cycles in a millisecond of the device's clock.
 const CYCLES_PER_MS: f64 = 500.0;
-/// Shared memory of a block, static and dynamic.
-const SHARED_BYTES: usize = 227 << 10;
 /// `CU_COMPUTE_ACCELERATED_TARGET_BASE` of cuda.h: with 90 on top, `sm_90a`.
 const ACCELERATED_TARGET_BASE: usize = 0x10000;
 
@@ -108,37 +107,6 @@ impl Driver {
     /// Name of the device.
     pub(crate) fn name(&self) -> String {
         format!("mxprobe test double of {} (PTX interpreter, no GPU)", self.settings.model_name)
-    }
-
-    /// The value of a `CUdevice_attribute`; 0 for those that nothing here depends on.
-    pub(crate) fn attribute(&self, attribute: i32) -> i32 {
-        let capability = self.settings.capability.cast_signed();
-        match attribute {
-            // Threads of a block, and its extents.
-            1..=3 => 1024,
-            4 => 64,
-            5 => i32::MAX,
-            6 | 7 => 65535,
-            // Shared memory of a block; of a multiprocessor; of a block that asks for more.
-            8 => 48 << 10,
-            81 => 228 << 10,
-            97 => SHARED_BYTES as i32,
-            9 => 64 << 10,
-            10 => 32,
-            12 | 82 => 65536,
-            // Clocks, kHz; bus width, bits.
-            13 | 36 => 1_000_000,
-            37 => 512,
-            16 => self.settings.multiprocessors,
-            // Maps host memory, runs kernels side by side, unified addressing, memory pools.
-            19 | 31 | 41 | 115 => 1,
-            38 => 4 << 20,
-            39 => 2048,
-            75 => capability / 10,
-            76 => capability % 10,
-            106 => 32,
-            _ => 0,
-        }
     }
 
     /// Whether the context still works, as far as a call knows that does not wait for what was launched.

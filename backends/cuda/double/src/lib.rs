@@ -30,6 +30,7 @@
 // Registers, fields and handles are cut to their width on purpose everywhere here.
 #![allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)]
 
+mod attributes;
 mod cubin;
 mod driver;
 mod entry;
