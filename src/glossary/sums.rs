@@ -166,8 +166,8 @@ pub(super) const TEXTS: &[Text] = &[
             (
                 "reached, bits",
                 "bits of the largest sum, or of the adder, above the largest exponent as the unit aligns: the sum of a \
-                 product's operands' exponents, or, if products are renormalised, its leading bit (products.exponent); \
-                 `carry_bits` of a model counts so",
+                 product's operands' exponents, or, if products are renormalised, its leading bit; not given if \
+                 products.exponent does not tell which; `carry_bits` of a model counts so",
             ),
             (
                 "beyond_leading_bit",

@@ -20,8 +20,9 @@ pub(super) struct Facts {
     pub(super) rounding: Option<Rounding>,
     /// Whether subnormal results are flushed.
     pub(super) flushes_results: bool,
-    /// Whether a product is aligned by its leading bit, not by the sum of its operands' exponents.
-    pub(super) renormalises_products: bool,
+    /// Whether a product is aligned by its leading bit, not by the sum of its operands' exponents; `None` if it does not
+    /// show.
+    pub(super) renormalises_products: Option<bool>,
 }
 
 /// How many bits are kept at alignment.

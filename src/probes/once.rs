@@ -30,6 +30,7 @@ struct Site {
 struct Case {
     site: usize,
     depth: i32,
+    above: bool,
     dot: Dot,
     once: u64,
     twice: u64,
@@ -59,14 +60,30 @@ pub(super) fn ask(subject: &Subject<'_>, facts: &Facts, fraction_bits: i32) -> R
         ];
         subject.evidence(case.about.clone(), &case.dot, answers[at], &rivals)
     };
-    if let Some(odd) = (0..cases.len()).find(|at| ![cases[*at].once, cases[*at].twice].contains(&answers[*at])) {
+    let is_odd = |at: &usize| {
+        let case = &cases[*at];
+        !sites[case.site].is_passed_on && ![case.once, case.twice].contains(&answers[*at])
+    };
+    if let Some(odd) = (0..cases.len()).find(is_odd) {
         return Ok(Finding::inconclusive(NAME, "the result is neither of the two").with(vec![show(odd)]));
     }
-    let lost = (0..cases.len()).filter(|at| answers[*at] == cases[*at].twice).min_by_key(|at| cases[*at].depth);
+    // Where a later node takes the sum, this one may round otherwise than to nearest, which is another question: of a
+    // second rounding that is to nearest, some depth at least shows nothing.
+    let is_to_nearest = |at: &usize| {
+        let case = &cases[*at];
+        let of_kind =
+            cases.iter().zip(&answers).filter(|(other, _)| (other.site, other.above) == (case.site, case.above));
+        !sites[case.site].is_passed_on || of_kind.into_iter().any(|(other, d)| *d == other.once)
+    };
+    let asked: Vec<usize> = (0..cases.len()).filter(is_to_nearest).collect();
+    let lost = asked.iter().copied().filter(|at| answers[*at] == cases[*at].twice).min_by_key(|at| cases[*at].depth);
     if let Some(lost) = lost {
         let (site, depth) = (cases[lost].site, cases[lost].depth);
         let kept = (0..cases.len())
-            .filter(|at| cases[*at].site == site && cases[*at].depth < depth && answers[*at] == cases[*at].once)
+            .filter(|at| {
+                let case = &cases[*at];
+                case.site == site && case.above == cases[lost].above && case.depth < depth && answers[*at] == case.once
+            })
             .max_by_key(|at| cases[*at].depth);
         let through = match kept {
             Some(kept) if cases[kept].depth == depth - 1 => format!("to {} fraction bits", depth - 1),
@@ -76,7 +93,8 @@ pub(super) fn ask(subject: &Subject<'_>, facts: &Facts, fraction_bits: i32) -> R
         let shown = kept.into_iter().chain([lost]).map(show).collect();
         return Ok(Finding::measured(NAME, false.into(), words).with(shown));
     }
-    let deepest = (0..cases.len()).max_by_key(|at| cases[*at].depth);
+    let once = asked.iter().copied().filter(|at| answers[*at] == cases[*at].once);
+    let deepest = once.max_by_key(|at| cases[*at].depth);
     let shown = deepest.map(show).into_iter().collect();
     let seen = deepest.map_or(0, |at| cases[at].depth);
     Ok(if seen > wide {
@@ -166,7 +184,7 @@ impl Sum<'_> {
             let (once, twice) = (subject.d_bits(once)?, subject.d_bits(twice)?);
             let dot = placed(subject, self.leaves, copies, Number::power(exponent), &rest)?;
             let about = format!("a sum just {side} a tie, by a bit {} places down", self.depth);
-            Some(Case { site, depth: self.depth, dot, once, twice, about })
+            Some(Case { site, depth: self.depth, above: self.above, dot, once, twice, about })
         })
     }
 }

@@ -14,7 +14,7 @@ pub(super) fn ask(subject: &Subject<'_>, facts: &mut Facts, found: &mut Vec<Find
     found.push(operand_bits(subject, "products.bits_read_b", false)?);
     found.push(exact(subject, facts)?);
     let exponent = exponent(subject, facts)?;
-    facts.renormalises_products = exponent.is("leading");
+    facts.renormalises_products = exponent.value.as_ref().map(|value| value == "leading");
     found.push(exponent);
     found.push(overflow(subject, facts)?);
     Ok(())

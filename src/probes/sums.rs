@@ -127,9 +127,9 @@ fn carry(subject: &Subject<'_>, facts: &Facts, structure: &Structure) -> Result<
     // The leading bit of the largest term, c's is 0, and the exponent that the unit aligns it by: a product's significand
     // lies in [0, 4) unless it is renormalised.
     let leading = product.leading().unwrap_or(0);
-    let exponent = if facts.renormalises_products { leading } else { 0 };
+    let exponent = facts.renormalises_products.map(|renormalises| if renormalises { leading } else { 0 });
     let grid = match facts.kept {
-        Some(Kept::Bits(bits)) => exponent - bits,
+        Some(Kept::Bits(bits)) => exponent.unwrap_or(0) - bits,
         _ => -100,
     };
     for terms in 1..=products.len() {
@@ -159,13 +159,22 @@ fn carry(subject: &Subject<'_>, facts: &Facts, structure: &Structure) -> Result<
         })
     };
     let right = exact.iter().zip(&answers).take_while(|(sum, d)| is_right(**sum, **d)).count();
-    // A sum whose leading bit is at `top` takes so many bits above the exponent, and beyond the largest term's leading bit.
-    let above = |top: i32| (top - exponent, top - leading);
-    let in_words = |top: i32| match above(top) {
-        (bits, beyond) if bits == beyond => format!("{bits} bits above the largest term's leading bit"),
-        (bits, beyond) => {
-            format!("{bits} bits above the largest exponent ({beyond} beyond the largest term's leading bit)")
+    // A sum whose leading bit is at `top` takes so many bits beyond the largest term's leading bit, and above the exponent.
+    let in_words = |top: i32| {
+        let beyond = top - leading;
+        match exponent.map(|exponent| top - exponent) {
+            Some(bits) if bits != beyond => {
+                format!("{bits} bits above the largest exponent ({beyond} beyond the largest term's leading bit)")
+            }
+            _ => format!("{beyond} bits above the largest term's leading bit"),
         }
+    };
+    let value = |enough: bool, top: i32| {
+        let mut value = serde_json::json!({ "enough": enough, "beyond_leading_bit": top - leading });
+        if let Some(exponent) = exponent {
+            value[if enough { "reached" } else { "bits" }] = (top - exponent).into();
+        }
+        value
     };
     let show = |at: usize| {
         let needed = exact[at].leading().unwrap_or(0);
@@ -180,18 +189,14 @@ fn carry(subject: &Subject<'_>, facts: &Facts, structure: &Structure) -> Result<
     let last = exact.len() - 1;
     if right == exact.len() {
         let top = exact[last].leading().unwrap_or(0);
-        let (bits, beyond) = above(top);
         let words = format!("enough: the largest sum reaches {} and is right", in_words(top));
-        let value = serde_json::json!({ "enough": true, "reached": bits, "beyond_leading_bit": beyond });
-        return Ok(Finding::measured(name, value, words).with(vec![show(last)]));
+        return Ok(Finding::measured(name, value(true, top), words).with(vec![show(last)]));
     }
     let shown = vec![show(right)];
     if right == 0 {
         return Ok(Finding::inconclusive(name, "not even one of the largest products comes back right").with(shown));
     }
     let top = exact[right].leading().unwrap_or(0) - 1;
-    let (bits, beyond) = above(top);
     let words = format!("not enough: {}, and a larger sum wraps", in_words(top));
-    let value = serde_json::json!({ "enough": false, "bits": bits, "beyond_leading_bit": beyond });
-    Ok(Finding::measured(name, value, words).with(shown))
+    Ok(Finding::measured(name, value(false, top), words).with(shown))
 }

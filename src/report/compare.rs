@@ -180,8 +180,8 @@ fn key(probe: &str, value: &Value) -> String {
     let part = |name: &str| value.get(name).map(Value::to_string);
     match probe {
         "carry" if part("enough").as_deref() == Some("true") => "enough".into(),
-        // The other convention follows from it, and older reports do not have it.
-        "carry" => part("bits").unwrap_or_default(),
+        // Older reports have one of the two counts.
+        "carry" => part("bits").or_else(|| part("beyond_leading_bit")).unwrap_or_default(),
         "alignment.fraction_bits" if value.is_object() => {
             format!("exact, then {}", part("rounded_to_bits").unwrap_or_default())
         }

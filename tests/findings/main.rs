@@ -1,21 +1,21 @@
 //! Findings of units whose truth is known, where that truth is easily missed.
 #![allow(missing_docs)]
 
+mod devices;
+#[path = "../units/mod.rs"]
 mod units;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use mxprobe::{
     glossary,
-    probes::{Number, PROBES, probe},
+    probes::{PROBES, probe},
     report::{Finding, OperationReport, Outcome},
 };
-use mxprobe_api::{
-    Backend, Device, DeviceInfo, Elements, Error, Format, Operation, OperationId, OperationSet, Rounding, Scalar,
-    ScalarFunction, TileBatch,
-};
+use mxprobe_api::{Backend, Device, Error, Format, OperationId};
 use mxprobe_sim::{Dot, Evaluator, Model, ModelDevice, SimBackend};
 
+use devices::{Failing, Normalising};
 use units::{invented, operations};
 
 fn report_of(model: Model) -> OperationReport {
@@ -95,6 +95,17 @@ fn a_sum_cut_to_any_width_before_it_is_rounded_is_not_rounded_once() {
         assert!(finding.is(false), "{format}, {width}: {}", words(finding));
         let told = finding.statement.contains(&format!("cut to {width} fraction bits first"));
         assert!(told, "{format}, {width}: {}", words(finding));
+    }
+}
+
+#[test]
+fn blocks_cut_toward_zero_before_a_rounded_sum_are_not_a_second_rounding_of_the_result() {
+    // Two instructions whose sums are cut to f32, and c added to nearest: no wider format is in between.
+    for id in ["mma.m16n8k16.f32.e4m3.e4m3.f32", "mma.m16n8k32.f32.e5m2.e4m3.f32"] {
+        let report = report("h100", id);
+        assert!(found(&report, "rounding.result").is("RNE"));
+        let finding = found(&report, "rounding.once");
+        assert!(!finding.is(false), "{id}: {}", words(finding));
     }
 }
 
@@ -194,6 +205,17 @@ fn carry_bits_are_counted_from_the_exponent_that_the_unit_aligns_by_and_beyond_t
     }
     let (value, words) = carry("operands", Some(3));
     assert_eq!(value, serde_json::json!({ "enough": false, "bits": 3, "beyond_leading_bit": 2 }), "{words}");
+    // Where no bit is lost at alignment, it does not show by which exponent a product is aligned.
+    let exact = "output = \"f32\"\nrounding = \"toward-zero\"\nnan = \"0x7fffffff\"";
+    let report = report_of(invented("exact", exact, "s(all, c)", "dot.m4n4k4.f32.f16.f16.f32"));
+    let finding = found(&report, "carry");
+    assert_eq!(
+        finding.value,
+        Some(serde_json::json!({ "enough": true, "beyond_leading_bit": 3 })),
+        "{}",
+        words(finding)
+    );
+    assert!(finding.statement.contains("3 bits above the largest term's leading bit"), "{}", finding.statement);
 }
 
 #[test]
@@ -245,68 +267,6 @@ fn the_widest_addition_is_the_one_with_most_products_in_the_tree() {
     assert!(checked > 5, "{checked}");
 }
 
-/// A unit that normalises after each addition: c first, then the products in the order of k, on a grid of 25 bits that
-/// follows the running sum upward.
-struct Normalising {
-    info: DeviceInfo,
-    operations: OperationSet,
-}
-
-impl Normalising {
-    const FRACTION_BITS: i32 = 25;
-
-    fn new() -> Self {
-        let id = "dot.m1n1k8.f32.tf32.tf32.f32".parse().expect("an id");
-        let info = ModelDevice::new(mxprobe_sim::load("a100").unwrap()).info().clone();
-        Self {
-            info,
-            operations: OperationSet::from([(
-                id,
-                Operation::new("dot.m1n1k8.f32.tf32.tf32.f32".parse().expect("an id"), "thread"),
-            )]),
-        }
-    }
-
-    fn dot(terms: &[Number]) -> u64 {
-        let Some(mut largest) = terms.iter().filter_map(|term| term.leading()).max() else { return 0 };
-        let mut sum = Number::ZERO;
-        for term in terms {
-            let unit = largest - Self::FRACTION_BITS;
-            sum = sum.plus(term.rounded(unit, Rounding::TowardZero)).expect("120 bits are enough");
-            // The sum moves the grid, and loses what falls below it.
-            largest = largest.max(sum.leading().unwrap_or(largest));
-            sum = sum.rounded(largest - Self::FRACTION_BITS, Rounding::TowardZero);
-        }
-        sum.encode(Format::F32, Rounding::TowardZero)
-    }
-}
-
-impl Device for Normalising {
-    fn info(&self) -> &DeviceInfo {
-        &self.info
-    }
-
-    fn operations(&self) -> &OperationSet {
-        &self.operations
-    }
-
-    fn execute(&self, operation: &Operation, batch: &TileBatch) -> Result<Elements, Error> {
-        let k = operation.id.shape.sizes().2;
-        let value = |elements: &Elements, at: usize| Number::decode(elements.format(), elements.get(at));
-        let dots = (0..batch.tiles).map(|tile| {
-            let product = |at: usize| {
-                let (a, b) = (value(&batch.a, tile * k + at)?, value(&batch.b, tile * k + at)?);
-                let ((minus_a, a, of_a), (minus_b, b, of_b)) = (a.parts(), b.parts());
-                let magnitude = (a * b).cast_signed();
-                Some(Number::new(if minus_a == minus_b { magnitude } else { -magnitude }, of_a + of_b))
-            };
-            let terms: Option<Vec<Number>> = [value(&batch.c, tile)].into_iter().chain((0..k).map(product)).collect();
-            terms.map_or(0x7fff_ffff, |terms| Self::dot(&terms))
-        });
-        Ok(Elements::from_bits(operation.id.d, dots))
-    }
-}
-
 #[test]
 fn normalisation_after_each_addition_is_found_with_fewer_terms_than_a_last_place_has_units() {
     let device = Normalising::new();
@@ -316,46 +276,6 @@ fn normalisation_after_each_addition_is_found_with_fewer_terms_than_a_last_place
     let finding = found(&report, "normalisation");
     assert!(finding.is("each"), "{}", words(finding));
     assert!(finding.evidence[0].about.contains("7 terms"), "{}", finding.evidence[0].about);
-}
-
-/// A device that fails at one call, or from that call on.
-struct Failing {
-    inner: Box<dyn Device>,
-    calls: AtomicU64,
-    at: u64,
-    error: fn() -> Error,
-}
-
-impl Failing {
-    fn check(&self) -> Result<(), Error> {
-        let call = self.calls.fetch_add(1, Ordering::Relaxed);
-        let lasts = (self.error)().is_device_lost();
-        if call == self.at || lasts && call > self.at { Err((self.error)()) } else { Ok(()) }
-    }
-}
-
-impl Device for Failing {
-    fn info(&self) -> &DeviceInfo {
-        self.inner.info()
-    }
-
-    fn operations(&self) -> &OperationSet {
-        self.inner.operations()
-    }
-
-    fn execute(&self, operation: &Operation, batch: &TileBatch) -> Result<Elements, Error> {
-        self.check()?;
-        self.inner.execute(operation, batch)
-    }
-
-    fn scalars(&self) -> &[Scalar] {
-        self.inner.scalars()
-    }
-
-    fn compute(&self, scalar: &Scalar, function: ScalarFunction, operands: &Elements) -> Result<Elements, Error> {
-        self.check()?;
-        self.inner.compute(scalar, function, operands)
-    }
 }
 
 #[test]
