@@ -8,13 +8,16 @@
 mod units;
 
 use std::{
-    sync::atomic::{AtomicU64, Ordering},
+    sync::{
+        LazyLock,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Instant,
 };
 
 use mxprobe::identify::{Comparison, Effort, Identification, NanBits, Outcome, identify, model_of, verify};
 use mxprobe_api::{Device, DeviceInfo, Elements, Error, Operation, OperationId, OperationSet, TileBatch};
-use mxprobe_sim::{Basis, Model, ModelDevice, load, shipped};
+use mxprobe_sim::{Basis, Evaluator, Model, ModelDevice, load, shipped};
 
 use units::{invented, operations};
 
@@ -248,10 +251,12 @@ impl Device for Strange {
     }
 }
 
+const STRANGE: &str = "mma.m16n8k8.f32.f16.f16.f32";
+
 fn strange(change: fn(u64, &TileBatch, usize, u64) -> u64) -> Identification {
     let inner = ModelDevice::new(load("a100").unwrap());
     let device = Strange { inner, calls: AtomicU64::new(0), change };
-    identified(&device, &"mma.m16n8k8.f32.f16.f16.f32".parse().unwrap())
+    identified(&device, &STRANGE.parse().unwrap())
 }
 
 #[test]
@@ -264,6 +269,36 @@ fn a_unit_that_rounds_by_chance_is_not_fitted() {
 fn a_unit_whose_results_depend_on_the_call_before_is_not_fitted() {
     let found = strange(|call, _, _, d| if call % 2 == 1 { d ^ 1 } else { d });
     assert!(matches!(found.outcome, Outcome::Unrepeatable { .. }), "{:?}", found.outcome);
+}
+
+/// The evaluator of the operation that [`strange`] asks.
+static A100: LazyLock<Evaluator> =
+    LazyLock::new(|| Evaluator::new(&load("a100").unwrap(), &STRANGE.parse().unwrap()).unwrap());
+
+#[test]
+fn one_stuck_bit_of_one_multiplier_in_one_lane_is_named_with_its_place() {
+    // The lowest bit of what the multiplier of k = 5 at row 3, column 2 reads of A is always 1.
+    let found = strange(|_, batch, at, d| {
+        let id = A100.id();
+        let (m, n, _) = id.shape.sizes();
+        let (row, column) = (at / n % m, at % n);
+        if (row, column) != (3, 2) {
+            return d;
+        }
+        let mut dot = mxprobe::dots::Dot::at(id, batch, at);
+        dot.a[5] |= 1;
+        A100.dot(mxprobe_sim::Dot { a: &dot.a, b: &dot.b, c: dot.c, scales: None }).unwrap()
+    });
+    let Outcome::Unrepeatable { what, evidence } = &found.outcome else { panic!("{:?}", found.outcome) };
+    assert!(what.contains("row 3, column 2") && evidence.is_some(), "{what}");
+}
+
+#[test]
+fn a_state_that_shows_once_in_many_calls_is_noticed() {
+    // In one call of 211 one element is not what it is in the others.
+    let found = strange(|call, _, at, d| if call % 211 == 210 && at == 5 { d ^ 1 } else { d });
+    let Outcome::Unrepeatable { what, evidence } = &found.outcome else { panic!("{:?}", found.outcome) };
+    assert!(what.contains("asked again") && evidence.is_some(), "{what}");
 }
 
 #[test]

@@ -4,10 +4,12 @@
 //! and mixes in what single classes hold too rarely: subnormal operands, zeros of both signs, equal terms.
 
 mod draw;
+mod edges;
 mod simplest;
 mod sparse;
 
 pub use draw::{Draw, draw, seed_of};
-pub use mxprobe_dots::{CLASSES, Dot, Maker, Random, pack};
+pub(crate) use edges::Edges;
+pub use mxprobe_dots::{CLASSES, Dot, Maker, Random, pack, pack_from};
 pub use simplest::{cost, simplest};
 pub(crate) use sparse::Sparse;

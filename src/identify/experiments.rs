@@ -25,8 +25,14 @@ pub(super) struct Experiments<'a, 's> {
     /// Terms that candidates may still add up, and have.
     pub(super) allowed: u64,
     pub(super) spent: u64,
+    /// As `allowed`, for the stage of the search that goes on.
+    stage: u64,
     samples: Vec<Sample>,
 }
+
+/// What making a candidate costs, and what a dot costs beside a usual one where the exact evaluator takes it, in terms.
+const PER_CANDIDATE: u64 = 100;
+const EXACT: u64 = 30;
 
 /// Products of a dot from which on fewer dots are drawn.
 const LONG: usize = 32;
@@ -43,6 +49,7 @@ impl<'a, 's> Experiments<'a, 's> {
             deadline,
             allowed,
             spent: 0,
+            stage: allowed,
             subject,
             dots: Vec::new(),
             answers: Vec::new(),
@@ -52,21 +59,30 @@ impl<'a, 's> Experiments<'a, 's> {
         }
     }
 
-    /// One round: asks, and keeps what was asked.
-    pub(super) fn ask(&mut self, dots: Vec<Dot>) -> Result<(), Error> {
-        let answers = self.only_ask(&dots)?;
-        self.keep(dots, answers);
-        Ok(())
-    }
-
-    /// Whether the time for searching is over.
+    /// Whether the time for searching is over, or that of the stage that goes on.
     pub(super) fn is_late(&self) -> bool {
-        self.spent > self.allowed || Instant::now() > self.deadline
+        self.spent > self.stage || Instant::now() > self.deadline
     }
 
-    /// Notes that a candidate was evaluated on so many dots.
-    pub(super) fn spend(&mut self, dots: usize) {
-        self.spent += dots as u64 * (self.subject.k() as u64 + 4);
+    /// Begins a stage of the search that ends once so many per cent of all terms are spent.
+    pub(super) fn stage(&mut self, per_cent: u64) {
+        self.stage = self.allowed / 100 * per_cent;
+    }
+
+    /// Ends the stage that goes on with the whole search alone; what [`Experiments::back_to`] takes.
+    pub(super) fn whole_stage(&mut self) -> u64 {
+        std::mem::replace(&mut self.stage, self.allowed)
+    }
+
+    /// Goes back to a stage.
+    pub(super) fn back_to(&mut self, stage: u64) {
+        self.stage = stage;
+    }
+
+    /// Notes that a candidate was evaluated on so many dots, so many of which took the exact evaluator.
+    pub(super) fn spend(&mut self, dots: usize, exact: usize) {
+        let terms = self.subject.k() as u64 + 4;
+        self.spent += PER_CANDIDATE + (dots as u64 + EXACT * exact as u64) * terms;
     }
 
     /// One round whose dots are not kept.

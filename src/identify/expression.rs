@@ -150,8 +150,152 @@ impl Expression {
         found
     }
 
+    /// The same tree with an adder of its own for every addition, numbered from d downward, level by level.
+    pub(super) fn untied(&self) -> Self {
+        fn number(expression: &mut Expression, depth: usize, wanted: usize, next: &mut usize) -> bool {
+            let Expression::Add(adder, arguments) = expression else { return false };
+            if depth == wanted {
+                *adder = *next;
+                *next += 1;
+                return true;
+            }
+            arguments.iter_mut().map(|argument| number(argument, depth + 1, wanted, next)).max().unwrap_or(false)
+        }
+        let mut untied = self.clone();
+        let mut next = 0;
+        for level in 0.. {
+            if !number(&mut untied, 0, level, &mut next) {
+                break;
+            }
+        }
+        untied
+    }
+
+    /// The adder of each addition, in the order in which [`Expression::untied`] numbers them.
+    pub(super) fn adders_by_addition(&self) -> Vec<usize> {
+        let mut found = Vec::new();
+        let mut level = vec![self];
+        while !level.is_empty() {
+            let mut next = Vec::new();
+            for expression in level {
+                if let Self::Add(adder, arguments) = expression {
+                    found.push(*adder);
+                    next.extend(arguments);
+                }
+            }
+            level = next;
+        }
+        found
+    }
+
+    /// The same tree with other numbers for its adders.
+    pub(super) fn recoloured(&self, of: &[usize]) -> Self {
+        match self {
+            Self::Add(adder, arguments) => {
+                Self::Add(of[*adder], arguments.iter().map(|argument| argument.recoloured(of)).collect())
+            }
+            leaf => leaf.clone(),
+        }
+    }
+
+    /// For every adder of an untied tree the leaves below each of its arguments.
+    pub(super) fn arguments_by_adder(&self) -> Vec<Vec<Vec<Leaf>>> {
+        fn collect(expression: &Expression, found: &mut Vec<Vec<Vec<Leaf>>>) -> Vec<Leaf> {
+            match expression {
+                Expression::C => vec![Leaf::C],
+                Expression::Zero => Vec::new(),
+                Expression::Product(k) => vec![Leaf::Product(*k)],
+                Expression::Add(adder, arguments) => {
+                    let below: Vec<Vec<Leaf>> = arguments.iter().map(|argument| collect(argument, found)).collect();
+                    let leaves = below.concat();
+                    if found.len() <= *adder {
+                        found.resize(*adder + 1, Vec::new());
+                    }
+                    found[*adder] = below;
+                    leaves
+                }
+            }
+        }
+        let mut found = Vec::new();
+        collect(self, &mut found);
+        found
+    }
+
+    /// The same tree without a leaf; `None` where nothing else is in it.
+    pub(super) fn without(&self, leaf: Leaf) -> Option<Self> {
+        match self {
+            Self::C if leaf == Leaf::C => None,
+            Self::Product(k) if leaf == Leaf::Product(*k) => None,
+            Self::Add(adder, arguments) => {
+                let arguments: Vec<Self> = arguments.iter().filter_map(|argument| argument.without(leaf)).collect();
+                (!arguments.is_empty()).then_some(Self::Add(*adder, arguments))
+            }
+            other => Some(other.clone()),
+        }
+    }
+
+    /// The same tree with an addition of their own around the leaves that are wanted.
+    pub(super) fn each_alone(&self, adder: usize, wanted: &dyn Fn(&Self) -> bool) -> Self {
+        match self {
+            Self::Add(own, arguments) => {
+                Self::Add(*own, arguments.iter().map(|argument| argument.each_alone(adder, wanted)).collect())
+            }
+            leaf if wanted(leaf) => Self::Add(adder, vec![leaf.clone()]),
+            leaf => leaf.clone(),
+        }
+    }
+
+    /// The same tree with the products of each addition in groups, which `group` makes of them; the groups of one addition
+    /// are joined with each other first, if `joined`.
+    pub(super) fn grouped(&self, adder: usize, group: &dyn Fn(&[usize]) -> Vec<Vec<usize>>, joined: bool) -> Self {
+        let Self::Add(own, arguments) = self else { return self.clone() };
+        let products: Vec<usize> = arguments
+            .iter()
+            .filter_map(|argument| if let Self::Product(k) = argument { Some(*k) } else { None })
+            .collect();
+        let others = arguments.iter().filter(|argument| !matches!(argument, Self::Product(_)));
+        let others: Vec<Self> = others.map(|argument| argument.grouped(adder, group, joined)).collect();
+        let groups = group(&products);
+        let grouped: Vec<Self> = if groups.len() < 2 && (others.is_empty() || products.len() < 2) {
+            products.iter().map(|k| Self::Product(*k)).collect()
+        } else {
+            let sum = |group: &Vec<usize>| Self::Add(adder, group.iter().map(|k| Self::Product(*k)).collect());
+            let sums: Vec<Self> = groups.iter().map(sum).collect();
+            if joined && sums.len() > 1 { vec![Self::Add(adder, sums)] } else { sums }
+        };
+        Self::Add(*own, grouped.into_iter().chain(others).collect())
+    }
+
+    /// The same tree with groups of so many neighbours in every addition of products alone.
+    pub(super) fn grouped_below(&self, adder: usize, size: usize) -> Self {
+        let Self::Add(own, arguments) = self else { return self.clone() };
+        if arguments.iter().all(|argument| matches!(argument, Self::Product(_))) && arguments.len() > size {
+            let groups = arguments.chunks(size).map(|group| Self::Add(adder, group.to_vec()));
+            return Self::Add(*own, groups.collect());
+        }
+        Self::Add(*own, arguments.iter().map(|argument| argument.grouped_below(adder, size)).collect())
+    }
+
+    /// The most products that one addition takes.
+    pub(super) fn widest(&self) -> usize {
+        let Self::Add(_, arguments) = self else { return 0 };
+        let own = arguments.iter().filter(|argument| matches!(argument, Self::Product(_))).count();
+        arguments.iter().map(Self::widest).max().unwrap_or(0).max(own)
+    }
+
+    /// The adders that take one argument alone, which they round.
+    pub(super) fn of_one_argument(&self) -> Vec<usize> {
+        match self {
+            Self::Add(adder, arguments) => {
+                let below = arguments.iter().flat_map(Self::of_one_argument);
+                (arguments.len() == 1).then_some(*adder).into_iter().chain(below).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
     /// The adders, a bit each, that add two terms of this dot that are not zero, or that round a product alone.
-    pub(super) fn busy(&self, dot: &Dot) -> u64 {
+    pub(super) fn busy(&self, dot: &Dot) -> u128 {
         self.busy_below(&|leaf| match leaf {
             Leaf::C => dot.c != 0,
             Leaf::Product(k) => dot.a[k] != 0 && dot.b[k] != 0,
@@ -159,16 +303,16 @@ impl Expression {
         .1
     }
 
-    fn busy_below(&self, has: &dyn Fn(Leaf) -> bool) -> (bool, u64) {
+    fn busy_below(&self, has: &dyn Fn(Leaf) -> bool) -> (bool, u128) {
         match self {
             Self::C => (has(Leaf::C), 0),
             Self::Zero => (false, 0),
             Self::Product(k) => (has(Leaf::Product(*k)), 0),
             Self::Add(adder, arguments) => {
-                let below: Vec<(bool, u64)> = arguments.iter().map(|argument| argument.busy_below(has)).collect();
+                let below: Vec<(bool, u128)> = arguments.iter().map(|argument| argument.busy_below(has)).collect();
                 let count = below.iter().filter(|(any, _)| *any).count();
-                let rounds = count == 1 && matches!(arguments[..], [Self::Product(_)]);
-                let own = if count > 1 || rounds { 1 << adder } else { 0 };
+                let rounds = count == 1 && arguments.len() == 1;
+                let own = if count > 1 || rounds { 1u128 << (*adder).min(127) } else { 0 };
                 (count > 0, below.iter().fold(own, |busy, (_, other)| busy | other))
             }
         }

@@ -28,6 +28,56 @@ impl Hypothesis {
         Evaluator::of_plan(&self.adders, self.flush, &self.skeleton.plan, id, Path::Scalar)
     }
 
+    /// The same with one adder in the place of equal ones, and without those that nothing uses.
+    pub(super) fn merged(&self) -> Self {
+        let same = |one: &Adder, other: &Adder| Adder { name: other.name.clone(), ..one.clone() } == *other;
+        let mut kept: Vec<usize> = Vec::new();
+        let used: Vec<usize> = self.skeleton.plan.nodes.iter().map(|node| node.adder).collect();
+        let of: Vec<usize> = (0..self.adders.len())
+            .map(|at| {
+                let known = kept.iter().position(|other| same(&self.adders[at], &self.adders[*other]));
+                known.unwrap_or_else(|| {
+                    if !used.contains(&at) {
+                        return 0;
+                    }
+                    kept.push(at);
+                    kept.len() - 1
+                })
+            })
+            .collect();
+        let expression = self.skeleton.expression.recoloured(&of);
+        let skeleton = Skeleton {
+            plan: expression.plan(),
+            expression,
+            names: kept.iter().map(|at| self.skeleton.names[*at].clone()).collect(),
+            roles: kept.iter().map(|at| self.skeleton.roles[*at]).collect(),
+        };
+        let adders = kept.iter().map(|at| Adder { name: self.skeleton.names[*at].clone(), ..self.adders[*at].clone() });
+        Self { skeleton: Rc::new(skeleton), adders: adders.collect(), flush: self.flush }
+    }
+
+    /// For each addition of the untied tree whether it shares its adder with another.
+    pub(super) fn shared(&self) -> Vec<bool> {
+        let of = self.skeleton.expression.adders_by_addition();
+        of.iter().map(|adder| of.iter().filter(|other| *other == adder).count() > 1).collect()
+    }
+
+    /// The same with an adder of its own for one addition, which is as the one that it shared, and the last of them.
+    pub(super) fn parted(&self, addition: usize) -> Self {
+        let mut of = self.skeleton.expression.adders_by_addition();
+        let shared = std::mem::replace(&mut of[addition], self.adders.len());
+        let expression = self.skeleton.expression.untied().recoloured(&of);
+        let (mut names, mut roles) = (self.skeleton.names.clone(), self.skeleton.roles.clone());
+        let mut adders = self.adders.clone();
+        let name =
+            format!("{}-{}", names[shared].trim_end_matches(|c: char| c.is_ascii_digit() || c == '-'), adders.len());
+        adders.push(Adder { name: name.clone(), ..adders[shared].clone() });
+        names.push(name);
+        roles.push(if addition == 0 { Role::Root } else { roles[shared] });
+        let plan = expression.plan();
+        Self { skeleton: Rc::new(Skeleton { expression, plan, names, roles }), adders, flush: self.flush }
+    }
+
     /// How many values differ from the simplest: of two models that agree the simpler is taken.
     pub(super) fn complexity(&self) -> usize {
         let of_adder = |adder: &Adder| {
@@ -130,18 +180,48 @@ pub(super) fn plain_grids(base: &Adder) -> Vec<Adder> {
     found
 }
 
-/// What an adder of that role may be, as far as ordinary values show it: the simplest first.
-pub(super) fn cores(role: Role, base: &Adder, id: &OperationId, fraction_bits: u32) -> Vec<Adder> {
+/// Those of [`cores`] that lose nothing before they round.
+pub(super) fn exact_cores(
+    role: Role,
+    base: &Adder,
+    id: &OperationId,
+    fraction_bits: u32,
+    formats: &[Format],
+) -> Vec<Adder> {
+    with_grids(role, base, id, fraction_bits, formats, vec![(Vec::new(), Below::Truncate)])
+}
+
+/// What an adder of that role may be, as far as ordinary values show it: the simplest first. Where it does not give d, its
+/// result has d's format, f32 or one of `formats`.
+pub(super) fn cores(role: Role, base: &Adder, id: &OperationId, fraction_bits: u32, formats: &[Format]) -> Vec<Adder> {
     let mut grids: Vec<(Vec<GridRule>, Below)> = vec![(Vec::new(), Below::Truncate)];
     if role != Role::Product {
-        for bits in (8..=44).rev() {
+        let most = id.d.fraction_bits().cast_signed() + 34;
+        for bits in (4..=most.max(44)).rev() {
             for exponent in [Exponent::Operands, Exponent::Leading] {
                 grids.extend(BELOWS.map(|below| (grid(exponent, bits), below)));
             }
         }
     }
+    with_grids(role, base, id, fraction_bits, formats, grids)
+}
+
+/// Every output of a role with each of these grids.
+fn with_grids(
+    role: Role,
+    base: &Adder,
+    id: &OperationId,
+    fraction_bits: u32,
+    formats: &[Format],
+    grids: Vec<(Vec<GridRule>, Below)>,
+) -> Vec<Adder> {
     let mut outputs = Vec::new();
-    let formats = if id.d == Format::F32 || id.d == Format::F64 { vec![id.d] } else { vec![Format::F32, id.d] };
+    let mut on_the_way = if id.d == Format::F32 || id.d == Format::F64 { vec![id.d] } else { vec![Format::F32, id.d] };
+    for format in formats {
+        if !on_the_way.contains(format) {
+            on_the_way.push(*format);
+        }
+    }
     match role {
         Role::Root => outputs.extend(ROUNDINGS.map(|rounding| float(id.d, fraction_bits, rounding))),
         Role::Group => outputs.push(Output::Wide),
@@ -149,7 +229,7 @@ pub(super) fn cores(role: Role, base: &Adder, id: &OperationId, fraction_bits: u
             if role == Role::Inner {
                 outputs.push(Output::Wide);
             }
-            for format in formats {
+            for format in on_the_way {
                 let bits = if format == id.d { fraction_bits } else { format.fraction_bits() };
                 outputs.extend(ROUNDINGS.map(|rounding| float(format, bits, rounding)));
             }

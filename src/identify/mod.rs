@@ -7,13 +7,19 @@
 mod document;
 mod experiments;
 mod expression;
+mod focus;
 mod hypothesis;
+mod integers;
 mod known;
+mod live;
 mod moves;
 mod nan;
 mod nan_bits;
+mod nodes;
+mod repeats;
 mod rivals;
 mod search;
+mod shapes;
 mod simplify;
 mod skeleton;
 mod tiles;
@@ -32,12 +38,14 @@ pub use verify::{Comparison, decimal, verify};
 pub use words::parameters;
 
 use crate::{
-    dots::{Dot, Sparse, draw, seed_of, simplest},
-    probes::{Subject, Tree, probe, steadiness, summation},
+    dots::{Dot, Edges, Random, Sparse, draw, seed_of, simplest},
+    probes::{Leaf, Subject, Tree, probe, summation},
     report::Evidence,
 };
 use experiments::Experiments;
-use hypothesis::{Hypothesis, exact, no_nan};
+use expression::Expression;
+use hypothesis::Hypothesis;
+use live::Counts;
 use search::Scored;
 use skeleton::{Skeleton, guesses, readings};
 
@@ -69,7 +77,7 @@ impl Default for Effort {
             first: 3_000,
             attack: 50_000,
             rounds: 12,
-            terms: 2_500_000_000,
+            terms: 1_200_000_000,
             time: Duration::from_secs(120),
             nan: NanBits::Bits,
         }
@@ -183,13 +191,43 @@ const NEARLY_AT_FIRST: usize = 80;
 const ALMOST: usize = 98;
 const PATIENCE: usize = 12;
 
+/// Per cent of all terms that are spent when the trees as they were seen, their readings, and what they may hide have had
+/// their turn.
+const AS_SEEN: u64 = 40;
+const AS_READ: u64 = 70;
+const HIDDEN: u64 = 95;
+
 /// Readings that are bent a little, and those that are bent as far as it goes.
 const BENT: usize = 8;
 const BENT_FAR: [(usize, usize); 2] = [(4, 1), (2, 8)];
 
+/// Trees in which something hidden is looked for, and trees of which two values are changed at once.
+const HIDING: usize = 3;
+const BENT_SHAPES: usize = 3;
+
 /// Attacks with drawn dots that have to find nothing in a row, and attacks with rivals' dots after them at the most.
 const DRAWN: usize = 2;
 const AGAINST_RIVALS: usize = 3;
+
+/// One dot in so many of an attack is asked again elsewhere.
+const ASKED_TWICE: usize = 16;
+
+/// How attacks on a candidate ended.
+#[allow(clippy::large_enum_variant, reason = "there is one at a time")]
+enum Attacked {
+    /// It is the answer, or the unit does not repeat itself.
+    Ended(Outcome),
+    /// Some dot is not explained, and no change of the candidate explains it.
+    Fails(Scored),
+}
+
+/// The products that a candidate adds in each of its additions.
+fn groups(hypothesis: &Hypothesis) -> Vec<Vec<usize>> {
+    let product = |leaf: &Leaf| if let Leaf::Product(k) = leaf { Some(*k) } else { None };
+    let direct =
+        |node: &Vec<Vec<Leaf>>| node.iter().filter(|part| part.len() == 1).flatten().filter_map(product).collect();
+    hypothesis.skeleton.nodes().iter().map(direct).collect()
+}
 
 struct Search<'a, 's> {
     experiments: Experiments<'a, 's>,
@@ -225,6 +263,8 @@ impl Search<'_, '_> {
         if let Some(outcome) = self.repeats()? {
             return Ok(self.finished(outcome));
         }
+        let counts = if self.subject().id().is_integer() { Counts::default() } else { live::counts(self.subject())? };
+        self.subject().leave_out(counts.never.iter().chain(&counts.twice).copied().collect());
         let trees = self.trees()?;
         // What the probes saw, whatever they made of it.
         let probed = probe(self.subject().device(), self.subject().operation(), None);
@@ -239,7 +279,11 @@ impl Search<'_, '_> {
         (self.progress)("asking the first round");
         let first = experiments::first_dots(self.subject(), self.effort.first, seed_of(self.effort.seed, 1));
         self.tested += first.len();
-        self.experiments.ask(first)?;
+        let answers = self.experiments.only_ask(&first)?;
+        if let Some(outcome) = self.elsewhere(&first, &answers, 1)? {
+            return Ok(self.finished(outcome));
+        }
+        self.experiments.keep(first, answers);
         let id = self.subject().id().clone();
         let mut skeletons: Vec<Rc<Skeleton>> = trees.iter().flat_map(|tree| readings(tree, &id)).map(Rc::new).collect();
         // What cancelling terms leave behind may hide the order: blocks of every size come after what was seen.
@@ -259,42 +303,21 @@ impl Search<'_, '_> {
         }
         let mut known = HashSet::new();
         skeletons.retain(|skeleton| known.insert((skeleton.text(id.shape.sizes().2), skeleton.roles.len())));
-        let outcome = self.search(&skeletons)?;
+        let shapes = self.shapes(&trees, &counts)?;
+        let mut tried = Vec::new();
+        self.experiments.stage(AS_SEEN);
+        let mut come = Vec::new();
+        for shape in &shapes {
+            let (progress, outcome) = self.shape(shape, &mut tried)?;
+            if let Some(outcome) = outcome {
+                return Ok(self.finished(outcome));
+            }
+            come.push((progress, shape));
+        }
+        come.sort_by_key(|(progress, _)| std::cmp::Reverse(*progress));
+        let hiding: Vec<&Expression> = come.into_iter().take(HIDING).map(|(_, shape)| shape).collect();
+        let outcome = self.search(&skeletons, &hiding, tried)?;
         Ok(self.finished(outcome))
-    }
-
-    /// The same dots again: in another order, and alone.
-    fn repeats(&mut self) -> Result<Option<Outcome>, Error> {
-        let subject = self.experiments.subject;
-        for finding in steadiness(subject)? {
-            if finding.is(false) {
-                let what = format!("{}: {}", finding.probe, finding.statement);
-                return Ok(Some(Outcome::Unrepeatable { what, evidence: finding.evidence.into_iter().next() }));
-            }
-        }
-        let dots = draw(subject.id(), seed_of(self.effort.seed, 7), 512);
-        let first = subject.ask(&dots)?;
-        let again = subject.ask(&dots)?;
-        let turned: Vec<Dot> = dots.iter().rev().cloned().collect();
-        let mut reversed = subject.ask(&turned)?;
-        reversed.reverse();
-        let mut alone = Vec::new();
-        for dot in dots.iter().take(24) {
-            alone.extend(subject.ask(std::slice::from_ref(dot))?);
-        }
-        for (what, answers) in
-            [("asked again in the same place", &again), ("asked in another order", &reversed), ("asked alone", &alone)]
-        {
-            if let Some(at) = (0..answers.len()).find(|at| answers[*at] != first[*at]) {
-                let id = subject.id();
-                let about = format!("gave {} before", id.d.hex(first[at]));
-                let evidence = subject.evidence(about, &dots[at], answers[at], &[("before".into(), first[at])]);
-                let nan = if NanBits::Any.alike(id.d, answers[at], first[at]) { NanBits::HINT } else { "" };
-                let what = format!("the same dot gives other bits when it is {what}{nan}");
-                return Ok(Some(Outcome::Unrepeatable { what, evidence: Some(evidence) }));
-            }
-        }
-        Ok(None)
     }
 
     fn trees(&mut self) -> Result<Vec<Tree>, Error> {
@@ -312,9 +335,100 @@ impl Search<'_, '_> {
         })
     }
 
+    /// Trees whose additions are told one by one, the likeliest first, and dots about each addition of the first of them.
+    fn shapes(&mut self, trees: &[Tree], counts: &Counts) -> Result<Vec<Expression>, Error> {
+        let id = self.subject().id().clone();
+        if id.is_integer() {
+            return Ok(Vec::new());
+        }
+        let mut shapes: Vec<Expression> = Vec::new();
+        for tree in trees {
+            let plain = match readings(tree, &id).into_iter().next() {
+                Some(skeleton) => skeleton.expression.clone(),
+                None => continue,
+            };
+            let mut found = vec![plain];
+            for leaf in counts.never.iter().chain(&counts.twice) {
+                found = found.iter().filter_map(|tree| tree.without(*leaf)).collect();
+            }
+            for leaf in &counts.twice {
+                found = found.iter().flat_map(|tree| live::twice(tree, *leaf)).collect();
+            }
+            found.retain(|tree| !shapes.contains(tree));
+            shapes.extend(found);
+        }
+        let mut random = Random(seed_of(self.effort.seed, 11));
+        if let Some(first) = shapes.first() {
+            let dots = focus::dots(self.subject(), &first.untied(), &mut random);
+            let answers = self.experiments.only_ask(&dots)?;
+            self.tested += dots.len();
+            self.experiments.keep(dots, answers);
+        }
+        Ok(shapes)
+    }
+
+    /// What may be hidden in the shapes that came the farthest, told addition by addition; two changes at once of what
+    /// explains the most come last.
+    fn hidden(&mut self, shapes: &[&Expression], tried: &mut Vec<Scored>) -> Result<Option<Outcome>, Error> {
+        for shape in shapes {
+            for variant in shapes::variants(shape) {
+                let (_, outcome) = self.shape(&variant, tried)?;
+                if outcome.is_some() {
+                    return Ok(outcome);
+                }
+            }
+        }
+        self.experiments.stage(100);
+        let mut nearest = tried.clone();
+        nearest.sort_by_key(|scored| (std::cmp::Reverse(scored.explained), scored.hypothesis.complexity()));
+        for scored in nearest.into_iter().take(BENT_SHAPES) {
+            if self.experiments.is_late() || scored.explained * 100 < self.experiments.dots.len() * NEARLY_AT_FIRST {
+                break;
+            }
+            let scored = search::refine(&mut self.experiments, vec![scored], 1, 1);
+            let outcome = self.settle(scored, tried)?;
+            if outcome.is_some() {
+                return Ok(outcome);
+            }
+        }
+        Ok(None)
+    }
+
+    /// The additions of a tree one by one; how far that came, and what attacks on it ended with where it explains everything.
+    fn shape(
+        &mut self,
+        shape: &Expression,
+        tried: &mut Vec<Scored>,
+    ) -> Result<((usize, usize), Option<Outcome>), Error> {
+        if self.experiments.is_late() {
+            return Ok(((0, 0), None));
+        }
+        self.readings += 1;
+        let bits = search::fraction_bits(&self.experiments);
+        let told = nodes::by_nodes(&mut self.experiments, shape, bits);
+        let Some(hypothesis) = told.hypothesis else { return Ok((told.progress, None)) };
+        let adders = hypothesis.adders.len();
+        let tree = hypothesis.skeleton.text(self.subject().k());
+        (self.progress)(&format!("{tree}: told addition by addition, {adders} adders"));
+        let all: Vec<usize> = (0..self.experiments.dots.len()).collect();
+        let explained = search::explained(&mut self.experiments, &hypothesis, &all, all.len()).unwrap_or(0);
+        let scored = Scored { hypothesis, explained };
+        if explained * 100 < all.len() * NEARLY_AT_FIRST {
+            tried.push(scored);
+            return Ok((told.progress, None));
+        }
+        let scored = search::refine(&mut self.experiments, vec![scored], 1, 0);
+        Ok((told.progress, self.settle(scored, tried)?))
+    }
+
     /// Readings of the tree, the simplest first, until one explains everything; then attacks on it.
-    fn search(&mut self, skeletons: &[Rc<Skeleton>]) -> Result<Outcome, Error> {
-        let mut tried: Vec<Scored> = Vec::new();
+    fn search(
+        &mut self,
+        skeletons: &[Rc<Skeleton>],
+        hiding: &[&Expression],
+        mut tried: Vec<Scored>,
+    ) -> Result<Outcome, Error> {
+        self.experiments.stage(AS_READ);
         let mut beams: Vec<(usize, Vec<Scored>)> = Vec::new();
         // The reading at which nothing but NaN of other bits was left for the first time.
         let mut only_nan_since = None;
@@ -328,7 +442,7 @@ impl Search<'_, '_> {
             }
             self.readings += 1;
             if self.subject().id().is_integer() {
-                let scored = self.fit_integer(skeleton);
+                let scored = integers::fit(&mut self.experiments, skeleton);
                 if let Some(found) = self.settle(scored, &mut tried)? {
                     return Ok(found);
                 }
@@ -367,6 +481,13 @@ impl Search<'_, '_> {
         if let Some(found) = self.bend_what_is_almost_it(&mut tried)? {
             return Ok(found);
         }
+        self.experiments.stage(HIDDEN);
+        if only_nan_since.is_none()
+            && let Some(found) = self.hidden(hiding, &mut tried)?
+        {
+            return Ok(found);
+        }
+        self.experiments.stage(100);
         // What explains all but the bits of some NaN was bent, and so were others: no other tree gives them.
         if only_nan_since.is_some()
             && let Some(best) = tried.iter().max_by_key(|scored| scored.explained).cloned()
@@ -423,34 +544,20 @@ impl Search<'_, '_> {
         let (tree, explained) = (scored.hypothesis.skeleton.text(self.subject().k()), scored.explained);
         (self.progress)(&format!("{tree}: explains {explained} of {} dots", self.experiments.dots.len()));
         match self.attack(scored)? {
-            Ok(arithmetic) => Ok(Some(Outcome::Identified(arithmetic))),
-            Err(scored) => {
+            Attacked::Ended(outcome) => Ok(Some(outcome)),
+            Attacked::Fails(scored) => {
                 tried.push(scored);
                 Ok(None)
             }
         }
     }
 
-    fn fit_integer(&mut self, skeleton: &Rc<Skeleton>) -> Option<Scored> {
-        let format = self.subject().id().d;
-        let mut best: Option<Scored> = None;
-        for saturates in [false, true] {
-            let output = Output::Integer { format, saturates };
-            let adders = skeleton.names.iter().map(|name| exact(name, output, no_nan())).collect();
-            let hypothesis = Hypothesis { skeleton: Rc::clone(skeleton), adders, flush: Flush::default() };
-            let wrong = search::unexplained(&mut self.experiments, &hypothesis).len();
-            let explained = self.experiments.dots.len() - wrong;
-            if best.as_ref().is_none_or(|best| explained > best.explained) {
-                best = Some(Scored { hypothesis, explained });
-            }
-        }
-        best
-    }
-
     /// New inputs until two attacks in a row find nothing, then those on which what is found differs from its nearest
     /// rivals; what an attack finds is learnt from.
-    fn attack(&mut self, scored: Scored) -> Result<Result<Arithmetic, Scored>, Error> {
+    fn attack(&mut self, scored: Scored) -> Result<Attacked, Error> {
         let mut now = scored;
+        // What explained everything so far may take what it needs.
+        let stage = self.experiments.whole_stage();
         let mut quiet = 0;
         while now.explained == self.experiments.dots.len() {
             let over = self.experiments.rounds >= self.effort.rounds || quiet == DRAWN + AGAINST_RIVALS;
@@ -460,14 +567,31 @@ impl Search<'_, '_> {
             let seed = seed_of(self.effort.seed, 100 + self.experiments.rounds as u64);
             let dots = match quiet {
                 _ if over => Vec::new(),
-                0..DRAWN => self.drawn(seed),
+                0..DRAWN => self.drawn(&now.hypothesis, seed),
                 _ => rivals::splitting(&mut self.experiments, &now.hypothesis, seed),
             };
+            let (dots, over) = match dots.is_empty() {
+                false => (dots, false),
+                true => match self.every_place(&now.hypothesis)? {
+                    Err(outcome) => return Ok(Attacked::Ended(outcome)),
+                    Ok(odd) => (odd, true),
+                },
+            };
             if dots.is_empty() {
-                return Ok(Ok(self.arithmetic(&now.hypothesis)));
+                return Ok(Attacked::Ended(Outcome::Identified(self.arithmetic(&now.hypothesis))));
             }
             let answers = self.experiments.only_ask(&dots)?;
             let wrong = self.compare(&now.hypothesis, &dots, &answers)?;
+            if over && wrong.is_empty() {
+                return Ok(Attacked::Ended(Outcome::Identified(self.arithmetic(&now.hypothesis))));
+            }
+            // What is not as it should be, and a sample of the rest, at other places and beside other dots.
+            let again: Vec<usize> =
+                wrong.iter().copied().take(600).chain((0..dots.len()).step_by(ASKED_TWICE)).collect();
+            let (some, theirs): (Vec<Dot>, Vec<u64>) = again.iter().map(|at| (dots[*at].clone(), answers[*at])).unzip();
+            if let Some(outcome) = self.elsewhere(&some, &theirs, 1 + self.experiments.rounds)? {
+                return Ok(Attacked::Ended(outcome));
+            }
             let kept_in = if quiet < DRAWN { 24 } else { 1 };
             if !wrong.is_empty() {
                 (self.progress)(&format!("  an attack finds {} of {} dots that differ", wrong.len(), dots.len()));
@@ -485,15 +609,21 @@ impl Search<'_, '_> {
             let Some(better) = search::refine(&mut self.experiments, vec![now.clone()], 1, 2) else { break };
             now = better;
         }
-        Ok(Err(now))
+        self.experiments.back_to(stage);
+        Ok(Attacked::Fails(now))
     }
 
-    /// Dots of every class, and as many of few terms at every distance.
-    fn drawn(&self, seed: u64) -> Vec<Dot> {
+    /// Dots of every class, as many of few terms at every distance, and as many of zeros, subnormals and the largest values
+    /// in each group of products that the candidate adds first.
+    fn drawn(&self, hypothesis: &Hypothesis, seed: u64) -> Vec<Dot> {
         let id = self.subject().id();
         let count = experiments::fewer(self.effort.attack, self.subject().k());
-        let mut dots = draw(id, seed, count / 2);
-        dots.extend(Sparse::new(id, seed).take(count - dots.len()));
+        if id.is_integer() {
+            return draw(id, seed, count);
+        }
+        let mut dots = draw(id, seed, count / 3);
+        dots.extend(Sparse::new(id, seed).take(count / 3));
+        dots.extend(Edges::new(id, seed).with_groups(groups(hypothesis)).take(count - dots.len()));
         dots
     }
 
@@ -567,6 +697,7 @@ impl Search<'_, '_> {
 
     fn arithmetic(&self, hypothesis: &Hypothesis) -> Arithmetic {
         let id = self.subject().id();
+        let hypothesis = &hypothesis.merged();
         let mut adders = hypothesis.adders.clone();
         if self.effort.nan == NanBits::Any {
             // Nothing was learnt about the bits of NaN.

@@ -31,6 +31,14 @@ pub(super) enum Move {
     Exchanged(usize, usize),
 }
 
+/// Fraction bits of a grid at the most: more than terms of any but the widest formats lie apart.
+const MOST_BITS: i32 = 200;
+/// The same of a rule beside those there are.
+const MOST_BITS_OF_MORE: i32 = 130;
+
+/// How far a floor and the bits below it are moved together.
+const SHIFT: i32 = 48;
+
 /// Places between the other terms of an addition that c is put in, at the most.
 const MIDDLES: usize = 16;
 
@@ -122,24 +130,33 @@ fn widen(adder: &mut Adder, by: i32) {
     adder.value_cut_bits = adder.value_cut_bits.saturating_add_signed(by);
 }
 
+/// How far fraction bits, and floors from the smallest exponents, usually are from where they are now.
+const NEAR_BITS: i32 = 8;
+const NEAR_FLOOR: i32 = 26;
+
+impl Move {
+    /// Whether it is among the changes that most units ask for: no further rule of the grid, nothing far from what it is.
+    pub(super) fn is_likely(&self, now: &Hypothesis) -> bool {
+        let Self::Adder(at, Change::Grid(grid)) = self else { return true };
+        let adder = &now.adders[*at];
+        if grid.len() > adder.grid.len() {
+            return grid.len() == 1 && grid[0].terms == Class::All && (16..=40).contains(&grid[0].fraction_bits);
+        }
+        let ends = [-14, -126, -1022];
+        grid.len() < adder.grid.len()
+            || grid.iter().zip(&adder.grid).all(|(rule, before)| {
+                let near = |floor: i32| ends.iter().any(|end| (end - NEAR_FLOOR..=end + 4).contains(&floor));
+                (rule.fraction_bits - before.fraction_bits).abs() <= NEAR_BITS
+                    && (rule.exponent_floor == before.exponent_floor || rule.exponent_floor.is_none_or(near))
+            })
+    }
+}
+
 /// Every change of one value.
 pub(super) fn all(experiments: &Experiments<'_, '_>, hypothesis: &Hypothesis) -> Vec<Move> {
     let mut moves: Vec<Move> = flushes(hypothesis.flush).into_iter().map(Move::Flush).collect();
-    for (at, adder) in hypothesis.adders.iter().enumerate() {
-        let mut changes = Vec::new();
-        of_output(adder, &mut changes);
-        of_nan(experiments, adder, &mut changes);
-        of_grid(experiments, adder, &mut changes);
-        of_normalisation(experiments, adder, &mut changes);
-        if experiments.subject.id().block_scale().is_some() {
-            changes.extend([Scale::Products, Scale::Sum].map(Change::Scale));
-        }
-        let others = (0..hypothesis.adders.len()).filter(|other| {
-            *other != at
-                && std::mem::discriminant(&hypothesis.adders[*other].output) == std::mem::discriminant(&adder.output)
-        });
-        changes.extend(others.map(Change::As));
-        moves.extend(changes.into_iter().map(|change| Move::Adder(at, change)));
+    for at in 0..hypothesis.adders.len() {
+        moves.extend(of_adder(experiments, hypothesis, at));
         let orders = [Order::ProductsFirst, Order::ProductsLast, Order::Reversed];
         moves.extend(orders.map(|order| Move::Turned(at, order)));
         let others = hypothesis.skeleton.beside_c(at).min(MIDDLES);
@@ -156,7 +173,26 @@ pub(super) fn all(experiments: &Experiments<'_, '_>, hypothesis: &Hypothesis) ->
     moves
 }
 
-fn flushes(now: Flush) -> Vec<Flush> {
+/// Every change of one value of one adder.
+pub(super) fn of_adder(experiments: &Experiments<'_, '_>, hypothesis: &Hypothesis, at: usize) -> Vec<Move> {
+    let adder = &hypothesis.adders[at];
+    let mut changes = Vec::new();
+    of_output(adder, &mut changes);
+    of_nan(experiments, adder, &mut changes);
+    of_grid(experiments, adder, &mut changes);
+    of_normalisation(experiments, adder, &mut changes);
+    if experiments.subject.id().block_scale().is_some() {
+        changes.extend([Scale::Products, Scale::Sum].map(Change::Scale));
+    }
+    let others = (0..hypothesis.adders.len()).filter(|other| {
+        *other != at
+            && std::mem::discriminant(&hypothesis.adders[*other].output) == std::mem::discriminant(&adder.output)
+    });
+    changes.extend(others.map(Change::As));
+    changes.into_iter().map(|change| Move::Adder(at, change)).collect()
+}
+
+pub(super) fn flushes(now: Flush) -> Vec<Flush> {
     let mut found = Vec::new();
     for bits in 0..8u8 {
         for to_positive in [false, true] {
@@ -243,6 +279,8 @@ fn floors(experiments: &Experiments<'_, '_>) -> Vec<Option<i32>> {
             found.extend(least - 48..=least + 40);
         }
     }
+    // A floor above most terms is a fixed point.
+    found.extend(-180..=80);
     std::iter::once(None).chain(found.into_iter().map(Some)).collect()
 }
 
@@ -258,7 +296,7 @@ fn of_grid(experiments: &Experiments<'_, '_>, adder: &Adder, changes: &mut Vec<C
         changes.push(Change::Grid(changed));
     };
     for (at, rule) in grid.iter().enumerate() {
-        for bits in 4..=64 {
+        for bits in 1..=MOST_BITS {
             with(at, GridRule { fraction_bits: bits, ..*rule });
         }
         for terms in CLASSES {
@@ -269,6 +307,13 @@ fn of_grid(experiments: &Experiments<'_, '_>, adder: &Adder, changes: &mut Vec<C
         for exponent_floor in floors(experiments) {
             with(at, GridRule { exponent_floor, ..*rule });
         }
+        // The same lowest bit from another floor.
+        if let Some(floor) = rule.exponent_floor {
+            for by in (-SHIFT..=SHIFT).filter(|by| *by != 0 && rule.fraction_bits + by > 0) {
+                let (fraction_bits, exponent_floor) = (rule.fraction_bits + by, Some(floor + by));
+                with(at, GridRule { fraction_bits, exponent_floor, ..*rule });
+            }
+        }
     }
     for at in 0..grid.len() {
         let mut fewer = grid.clone();
@@ -278,7 +323,7 @@ fn of_grid(experiments: &Experiments<'_, '_>, adder: &Adder, changes: &mut Vec<C
     if grid.len() < 4 {
         for terms in CLASSES {
             for exponent in EXPONENTS {
-                for fraction_bits in 8..=44 {
+                for fraction_bits in 4..=MOST_BITS_OF_MORE {
                     let more = GridRule { terms, exponent, fraction_bits, exponent_floor: None };
                     changes.push(Change::Grid(grid.iter().copied().chain([more]).collect()));
                 }

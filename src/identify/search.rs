@@ -3,12 +3,12 @@
 
 use std::rc::Rc;
 
-use mxprobe_api::OperationId;
+use mxprobe_api::{Format, OperationId};
 use mxprobe_sim::{Adder, Flush, Output, Scale};
 
 use super::{
     experiments::Experiments,
-    hypothesis::{Hypothesis, cores, exact, float, no_nan, plain_grids},
+    hypothesis::{Hypothesis, cores, exact, exact_cores, float, no_nan, plain_grids},
     moves::{self, Move},
     nan,
     skeleton::{Role, Skeleton},
@@ -39,7 +39,7 @@ pub(super) fn explained(
     experiments.sample(hypothesis.flush);
     let answers = std::mem::take(&mut experiments.answers);
     let (mut right, mut wrong) = (0, 0);
-    evaluator.visit(experiments.sample(hypothesis.flush), which.iter().copied(), |at, d| {
+    let exact = evaluator.visit(experiments.sample(hypothesis.flush), which.iter().copied(), |at, d| {
         if d == answers[at] {
             right += 1;
         } else {
@@ -48,7 +48,7 @@ pub(super) fn explained(
         wrong <= allowed
     });
     experiments.answers = answers;
-    experiments.spend(right + wrong);
+    experiments.spend(right + wrong, exact);
     (wrong <= allowed).then_some(right)
 }
 
@@ -61,16 +61,16 @@ pub(super) fn unexplained(experiments: &mut Experiments<'_, '_>, hypothesis: &Hy
 /// Those of these dots that a hypothesis does not explain.
 fn unexplained_of(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypothesis, which: &[usize]) -> Vec<usize> {
     let Ok(evaluator) = hypothesis.evaluator(experiments.subject.id()) else { return which.to_vec() };
-    experiments.spend(which.len());
     let answers = std::mem::take(&mut experiments.answers);
     let mut wrong = Vec::new();
-    evaluator.visit(experiments.sample(hypothesis.flush), which.iter().copied(), |at, d| {
+    let exact = evaluator.visit(experiments.sample(hypothesis.flush), which.iter().copied(), |at, d| {
         if d != answers[at] {
             wrong.push(at);
         }
         true
     });
     experiments.answers = answers;
+    experiments.spend(which.len(), exact);
     wrong
 }
 
@@ -121,7 +121,7 @@ pub(super) fn coarse(experiments: &mut Experiments<'_, '_>, skeleton: &Rc<Skelet
     let mut best = 0;
     for sweep in 0..sweeps {
         for class in (0..skeleton.roles.len()).rev() {
-            beam = sweep_class(experiments, beam, class, bits, &first, &second);
+            beam = sweep_class(experiments, beam, class, bits, &[], &first, &second);
         }
         let now = beam.first().map_or(0, |scored| scored.explained);
         if now == second.len() || sweep > 0 && now <= best || now * 2 < second.len() {
@@ -144,7 +144,7 @@ fn downward(experiments: &mut Experiments<'_, '_>, from: &Hypothesis, bits: u32)
         return None;
     }
     let ordinary = experiments.ordinary.clone();
-    let busy: Vec<u64> = ordinary.iter().map(|at| from.skeleton.expression.busy(&experiments.dots[*at])).collect();
+    let busy: Vec<u128> = ordinary.iter().map(|at| from.skeleton.expression.busy(&experiments.dots[*at])).collect();
     let mut now = Scored { hypothesis: from.clone(), explained: 0 };
     let mut known = 0;
     for class in classes {
@@ -159,8 +159,8 @@ fn downward(experiments: &mut Experiments<'_, '_>, from: &Hypothesis, bits: u32)
             continue;
         }
         let (first, second) = (spread(&which, FIRST), spread(&which, SECOND));
-        let beam = sweep_class(experiments, vec![now.clone()], class, bits, &first, &second);
-        let domain = Domain { dots: second, adder: Some(class) };
+        let beam = sweep_class(experiments, vec![now.clone()], class, bits, &[], &first, &second);
+        let domain = Domain { dots: second, adder: Some(class), reading: false };
         let mut best: Option<Scored> = None;
         for candidate in beam.into_iter().take(2) {
             let found = climb(experiments, candidate, 0, &domain);
@@ -176,12 +176,13 @@ fn downward(experiments: &mut Experiments<'_, '_>, from: &Hypothesis, bits: u32)
     Some(now)
 }
 
-/// Tries everything that one adder may be, in each candidate of the beam.
-fn sweep_class(
+/// Tries everything that one adder may be, in each candidate of the beam; results on the way in these formats too.
+pub(super) fn sweep_class(
     experiments: &mut Experiments<'_, '_>,
     beam: Vec<Scored>,
     class: usize,
     bits: u32,
+    formats: &[Format],
     first: &[usize],
     second: &[usize],
 ) -> Vec<Scored> {
@@ -190,12 +191,30 @@ fn sweep_class(
     // How many candidates explain so many of the first dots: what cannot be among the best is given up early.
     let mut better = vec![0usize; first.len() + 1];
     let mut least = 0;
+    // What loses nothing before it rounds is looked at first, and at nothing else where it explains everything.
+    for scored in &beam {
+        let hypothesis = &scored.hypothesis;
+        let (role, now) = (hypothesis.skeleton.roles[class], hypothesis.adders[class].clone());
+        for adder in exact_cores(role, &now, id, bits, formats) {
+            let mut changed = hypothesis.clone();
+            changed.adders[class] = adder;
+            if explained(experiments, &changed, first, 0).is_some()
+                && explained(experiments, &changed, second, 0).is_some()
+            {
+                return vec![Scored { hypothesis: changed, explained: second.len() }];
+            }
+        }
+    }
     for (at, scored) in beam.iter().enumerate() {
         let hypothesis = &scored.hypothesis;
         let now = hypothesis.adders[class].clone();
-        let others = cores(hypothesis.skeleton.roles[class], &now, id, bits).into_iter().filter(|other| *other != now);
+        let others =
+            cores(hypothesis.skeleton.roles[class], &now, id, bits, formats).into_iter().filter(|other| *other != now);
         let others: Vec<Adder> = others.collect();
         for adder in std::iter::once(now.clone()).chain(others) {
+            if experiments.is_late() && !quick.is_empty() {
+                break;
+            }
             let mut changed = hypothesis.clone();
             changed.adders[class] = adder;
             let Some(right) = explained(experiments, &changed, first, first.len() - least) else { continue };
@@ -262,9 +281,11 @@ pub(super) fn refine(
     });
     scored.truncate(width);
     let mut best: Option<Scored> = None;
-    let domain = Domain { dots: (0..total).collect(), adder: None };
+    let domain = Domain { dots: (0..total).collect(), adder: None, reading: true };
     for candidate in scored {
-        let found = climb(experiments, candidate, pairs, &domain);
+        let found = climb(experiments, candidate, 0, &domain);
+        let found = parted(experiments, found, &domain);
+        let found = climb(experiments, found, pairs, &domain);
         if best.as_ref().is_none_or(|best| found.explained > best.explained) {
             best = Some(found);
         }
@@ -275,33 +296,90 @@ pub(super) fn refine(
     best
 }
 
+/// Additions that are given an adder of their own, one after another, and how many are tried each time.
+const PARTED: usize = 4;
+const PARTED_TRIED: usize = 6;
+
+/// Gives single additions an adder of their own, where the one that they share explains all but a few dots about them.
+fn parted(experiments: &mut Experiments<'_, '_>, mut now: Scored, domain: &Domain) -> Scored {
+    for _ in 0..PARTED {
+        let wrong = unexplained_of(experiments, &now.hypothesis, &domain.dots);
+        if wrong.is_empty() || experiments.is_late() {
+            break;
+        }
+        let shared = now.hypothesis.shared();
+        let untied = now.hypothesis.skeleton.expression.untied();
+        let mut counts = vec![0usize; shared.len()];
+        for at in spread(&wrong, TRIED_WRONG) {
+            let busy = untied.busy(&experiments.dots[at]);
+            // A dot about one addition says more than one about many.
+            let weight = 64 / busy.count_ones().max(1) as usize;
+            (0..shared.len()).filter(|node| busy >> (*node).min(127) & 1 == 1).for_each(|node| counts[node] += weight);
+        }
+        let mut nodes: Vec<usize> = (0..shared.len()).filter(|node| shared[*node] && counts[*node] > 0).collect();
+        nodes.sort_by_key(|node| std::cmp::Reverse(counts[*node]));
+        let mut best: Option<Scored> = None;
+        for node in nodes.into_iter().take(PARTED_TRIED) {
+            let hypothesis = now.hypothesis.parted(node);
+            let own = hypothesis.adders.len() - 1;
+            let domain = Domain { dots: domain.dots.clone(), adder: Some(own), reading: false };
+            let found = climb(experiments, Scored { hypothesis, explained: now.explained }, 0, &domain);
+            if found.explained > best.as_ref().map_or(now.explained, |best| best.explained) {
+                best = Some(found);
+            }
+            if best.as_ref().is_some_and(|best| best.explained == domain.dots.len()) {
+                break;
+            }
+        }
+        let Some(better) = best else { break };
+        now = climb(experiments, better, 0, domain);
+    }
+    now
+}
+
 /// Dots among those that are not explained, and among those that are, on which a change is tried; fewer where dots are
 /// long.
+const TRIED_FIRST: usize = 24;
 const TRIED_WRONG: usize = 160;
 const TRIED_RIGHT: usize = 240;
 const TRIED_TERMS: usize = 4_800;
 
-/// Steps of one climb at the most.
+/// Steps of one climb at the most, and those in a row that explain less than one in so many of what is left.
 const STEPS: usize = 30;
+const SLOW_STEPS: usize = 3;
+const CRAWL: usize = 12;
 
 /// Over which dots a climb goes, and whether it changes one adder alone.
-struct Domain {
-    dots: Vec<usize>,
-    adder: Option<usize>,
+pub(super) struct Domain {
+    pub(super) dots: Vec<usize>,
+    pub(super) adder: Option<usize>,
+    /// How operands are read is changed too.
+    pub(super) reading: bool,
 }
 
 impl Domain {
     fn moves(&self, experiments: &Experiments<'_, '_>, hypothesis: &Hypothesis) -> Vec<Move> {
-        let mut list = moves::all(experiments, hypothesis);
-        if let Some(own) = self.adder {
-            list.retain(|change| matches!(change, Move::Adder(at, _) if *at == own));
+        match self.adder {
+            Some(own) => {
+                let mut list = moves::of_adder(experiments, hypothesis, own);
+                if self.reading {
+                    list.extend(moves::flushes(hypothesis.flush).into_iter().map(Move::Flush));
+                }
+                list
+            }
+            None => moves::all(experiments, hypothesis),
         }
-        list
     }
 }
 
 /// `pairs` is how often two values may be changed at once.
-fn climb(experiments: &mut Experiments<'_, '_>, mut now: Scored, mut pairs: usize, domain: &Domain) -> Scored {
+pub(super) fn climb(
+    experiments: &mut Experiments<'_, '_>,
+    mut now: Scored,
+    mut pairs: usize,
+    domain: &Domain,
+) -> Scored {
+    let mut slow = 0;
     for step in 0..STEPS {
         if experiments.is_late() {
             break;
@@ -313,11 +391,28 @@ fn climb(experiments: &mut Experiments<'_, '_>, mut now: Scored, mut pairs: usiz
         }
         let trial = Trial::new(&domain.dots, &wrong, step, experiments.subject.k());
         let list = domain.moves(experiments, &now.hypothesis);
-        let mut ranked = trial.rank(experiments, &now.hypothesis, &list);
-        if let Some(better) = best_of(experiments, &now, ranked.iter().map(|(_, hypothesis)| hypothesis), &domain.dots)
-        {
+        // The likely changes first: one that explains half of what is left and breaks nothing needs no comparison.
+        let (likely, others): (Vec<Move>, Vec<Move>) =
+            list.iter().cloned().partition(|change| change.is_likely(&now.hypothesis));
+        let mut ranked = trial.rank(experiments, &now.hypothesis, &likely);
+        let convinces = |(gain, _): &(Gain, Hypothesis)| gain.broken == 0 && 2 * gain.fixed >= trial.wrong.len();
+        let mut better = None;
+        if ranked.first().is_some_and(convinces) {
+            better = best_of(experiments, &now, ranked.iter().map(|(_, hypothesis)| hypothesis), &domain.dots);
+        }
+        if better.is_none() {
+            ranked.extend(trial.rank(experiments, &now.hypothesis, &others));
+            sort(&mut ranked);
+            better = best_of(experiments, &now, ranked.iter().map(|(_, hypothesis)| hypothesis), &domain.dots);
+        }
+        if let Some(better) = better {
+            // Where each step explains a few of many, another adder is wanted and not this one changed.
+            slow = if (better.explained - now.explained) * CRAWL < wrong.len() { slow + 1 } else { 0 };
             now = better;
-            continue;
+            if slow < SLOW_STEPS {
+                continue;
+            }
+            return now;
         }
         if pairs == 0 {
             return now;
@@ -400,6 +495,11 @@ fn rebuilt(experiments: &mut Experiments<'_, '_>, now: &Scored, trial: &Trial, d
     best
 }
 
+/// Candidates that are compared on all dots, and those where no more dots than `FEW` are left.
+const BEST_OF: usize = 12;
+const FEW: usize = 24;
+const BEST_OF_FEW: usize = 240;
+
 /// The best of some candidates on all these dots, if it is better than what there is.
 fn best_of<'b>(
     experiments: &mut Experiments<'_, '_>,
@@ -407,8 +507,10 @@ fn best_of<'b>(
     candidates: impl Iterator<Item = &'b Hypothesis>,
     all: &[usize],
 ) -> Option<Scored> {
+    // Where few dots are left, many changes explain them on a sample, and all but the right ones are given up soon.
+    let most = if all.len() - now.explained <= FEW { BEST_OF_FEW } else { BEST_OF };
     let mut best: Option<Scored> = None;
-    for hypothesis in candidates.take(12) {
+    for hypothesis in candidates.take(most) {
         let least = best.as_ref().map_or(now.explained, |best| best.explained);
         let Some(explained) = explained(experiments, hypothesis, all, all.len() - least) else { continue };
         let simpler = best
@@ -447,21 +549,51 @@ impl Trial {
 
     /// The changes that explain more than they break, the best first.
     fn rank(&self, experiments: &mut Experiments<'_, '_>, now: &Hypothesis, list: &[Move]) -> Vec<(Gain, Hypothesis)> {
+        // Most changes explain nothing: some dots tell that of most of them.
+        let some = spread(&self.wrong, TRIED_FIRST);
+        let found = self.ranked(experiments, now, list, &some);
+        if !found.is_empty() || some.len() == self.wrong.len() {
+            return found;
+        }
+        self.ranked(experiments, now, list, &self.wrong)
+    }
+
+    /// Those of the changes that explain one of some dots at least.
+    fn ranked(
+        &self,
+        experiments: &mut Experiments<'_, '_>,
+        now: &Hypothesis,
+        list: &[Move],
+        some: &[usize],
+    ) -> Vec<(Gain, Hypothesis)> {
         let mut found = Vec::new();
         for change in list {
+            if experiments.is_late() {
+                break;
+            }
             let Some(hypothesis) = change.apply(now) else { continue };
-            let fixed = explained(experiments, &hypothesis, &self.wrong, self.wrong.len()).unwrap_or(0);
+            let fixed = explained(experiments, &hypothesis, some, some.len()).unwrap_or(0);
             if fixed == 0 {
                 continue;
             }
+            let fixed = if some.len() == self.wrong.len() {
+                fixed
+            } else {
+                explained(experiments, &hypothesis, &self.wrong, self.wrong.len()).unwrap_or(0)
+            };
             let broken =
                 self.right.len() - explained(experiments, &hypothesis, &self.right, self.right.len()).unwrap_or(0);
             found.push((Gain { fixed, broken }, hypothesis));
         }
-        found.sort_by_key(|(gain, hypothesis)| {
-            let net = i64::try_from(gain.fixed).unwrap_or(0) - 3 * i64::try_from(gain.broken).unwrap_or(0);
-            (std::cmp::Reverse(net), hypothesis.complexity())
-        });
+        sort(&mut found);
         found
     }
+}
+
+/// The changes that explain the most and break the least first; of equals the simplest.
+fn sort(found: &mut [(Gain, Hypothesis)]) {
+    found.sort_by_cached_key(|(gain, hypothesis)| {
+        let net = i64::try_from(gain.fixed).unwrap_or(0) - 3 * i64::try_from(gain.broken).unwrap_or(0);
+        (std::cmp::Reverse(net), hypothesis.complexity())
+    });
 }

@@ -33,7 +33,7 @@ pub(super) struct Skeleton {
     /// The same for the evaluator.
     pub(super) plan: Plan,
     /// The adders' names.
-    pub(super) names: Vec<&'static str>,
+    pub(super) names: Vec<String>,
     /// What each adder may do.
     pub(super) roles: Vec<Role>,
 }
@@ -41,7 +41,8 @@ pub(super) struct Skeleton {
 impl Skeleton {
     /// As in a model file, for dots of `k` products.
     pub(super) fn text(&self, k: usize) -> String {
-        self.expression.text(&self.names, k)
+        let names: Vec<&str> = self.names.iter().map(String::as_str).collect();
+        self.expression.text(&names, k)
     }
 
     /// Products that meet one other term: each may be rounded alone before it does.
@@ -223,7 +224,7 @@ fn products_of(node: &Tree) -> Vec<usize> {
 
 struct Builder {
     reading: Reading,
-    names: Vec<&'static str>,
+    names: Vec<String>,
     roles: Vec<Role>,
 }
 
@@ -234,7 +235,7 @@ impl Builder {
 
     fn adder(&mut self, name: &'static str, role: Role) -> usize {
         self.names.iter().position(|known| *known == name).unwrap_or_else(|| {
-            self.names.push(name);
+            self.names.push(name.to_owned());
             self.roles.push(role);
             self.names.len() - 1
         })
@@ -350,9 +351,10 @@ pub(super) fn guesses(k: usize, blocks: &[Vec<usize>]) -> Vec<Tree> {
     if k > 1 {
         let all: Vec<usize> = (0..k).collect();
         trees.push(node(vec![Tree::Leaf(Leaf::C), node(all.iter().map(leaf).collect())]));
-        for size in (2..k).filter(|size| k.is_multiple_of(*size)) {
+        for size in (1..k).filter(|size| k.is_multiple_of(*size)) {
             let mut blocks = cut_into(size).into_iter();
-            let first = node(blocks.next().unwrap_or_default().iter().map(leaf).collect());
+            let first: Vec<Tree> = blocks.next().unwrap_or_default().iter().map(leaf).collect();
+            let first = if let [only] = &first[..] { only.clone() } else { node(first) };
             let sum = blocks.fold(first, |below, block| node(block.iter().map(leaf).chain([below]).collect()));
             trees.push(node(vec![Tree::Leaf(Leaf::C), sum]));
         }

@@ -125,7 +125,7 @@ fn bands(elements: &Elements, count: usize, change: impl Fn(&Elements) -> Elemen
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Spread {
+pub(super) enum Spread {
     /// Exponents from −4 to 3.
     Narrow,
     /// Exponents from −16 to 15; in formats of fewer, the lower half of them, subnormals with them.
@@ -137,7 +137,7 @@ enum Spread {
 }
 
 /// Fills eight bytes at a time: random bits under a mask, plus the bits of the least exponent.
-fn fill(elements: &mut Elements, random: &mut Random, spread: Spread) {
+pub(super) fn fill(elements: &mut Elements, random: &mut Random, spread: Spread) {
     let format = elements.format();
     let (mask, base) = lane(format, spread);
     let lanes = 8 / format.storage_bytes();

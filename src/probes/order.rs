@@ -47,10 +47,12 @@ fn order(subject: &Subject<'_>, facts: &mut Facts) -> Result<Vec<Finding>, Error
     if leaves.len() > MANY_LEAVES {
         return by_counts(subject, facts, &leaves, scale);
     }
-    // A unit that keeps more bits than any known one loses only some of the small values: then once more, each value on
-    // its own and as far down as the formats allow.
+    // A unit that keeps more bits than any known one loses only some of the small values, or none: then once more, each value
+    // on its own and as far down as the formats allow. One whose results on the way are narrow overflows: then within the
+    // range of f16.
     let mut last = None;
-    for scale in [scale, scale.deepest()] {
+    let mut exact = None;
+    for scale in [scale, scale.deepest(), scale.narrow()] {
         let mut losses = Losses::new(leaves.len());
         let mut evidence = Vec::new();
         match fill(subject, &leaves, scale, &mut losses, &mut evidence)? {
@@ -63,6 +65,14 @@ fn order(subject: &Subject<'_>, facts: &mut Facts) -> Result<Vec<Finding>, Error
             }
         }
         match losses.tree(&leaves) {
+            Ok(tree)
+                if tree
+                    .nodes()
+                    .iter()
+                    .any(|node| matches!(node, Tree::Node { joint: super::tree::Joint::Exact, .. })) =>
+            {
+                exact.get_or_insert((tree, evidence));
+            }
             Ok(tree) => return Ok(steps::findings(subject, facts, tree, evidence)),
             Err((i, j, x)) => {
                 let mut shown = Vec::new();
@@ -75,6 +85,9 @@ fn order(subject: &Subject<'_>, facts: &mut Facts) -> Result<Vec<Finding>, Error
                 last = Some(Finding::inconclusive("order.tree", reason).with(shown));
             }
         }
+    }
+    if let Some((tree, evidence)) = exact {
+        return Ok(steps::findings(subject, facts, tree, evidence));
     }
     Ok(last.into_iter().collect())
 }
@@ -116,6 +129,14 @@ impl Scale {
         let gap = WIDEST_GAP_BITS.min(high - low);
         // Half of the room above M, half below s: M stays clear of the ends of its range.
         let small = (self.small - (gap - self.gap) / 2).clamp(low, high - gap);
+        Self { large: small + gap, small, gap, at_once: 1, ..self }
+    }
+
+    /// Within what an f16 holds, one small value at a time.
+    fn narrow(self) -> Self {
+        let (low, high) = self.range;
+        let (large, small) = (high.min(14), low.max(-14));
+        let gap = (large - small).max(1);
         Self { large: small + gap, small, gap, at_once: 1, ..self }
     }
 

@@ -11,7 +11,7 @@ use mxprobe_api::{
 
 use super::number::Number;
 use crate::{
-    dots::{Dot, pack},
+    dots::{Dot, pack_from},
     report::Evidence,
 };
 
@@ -32,6 +32,7 @@ pub struct Subject<'a> {
     subnormal_operands: Cell<bool>,
     splits: RefCell<HashMap<Number, Option<(u64, u64)>>>,
     unscaled: Cell<Option<(i32, i32)>>,
+    left_out: RefCell<Vec<Leaf>>,
 }
 
 /// Bits for A and for B: the operands of a product, or two scales.
@@ -54,6 +55,7 @@ impl<'a> Subject<'a> {
             subnormal_operands: Cell::new(false),
             splits: RefCell::default(),
             unscaled: Cell::new(None),
+            left_out: RefCell::default(),
         }
     }
 
@@ -81,10 +83,16 @@ impl<'a> Subject<'a> {
         self.id().shape.sizes().2
     }
 
-    /// Every leaf: the products, then c.
+    /// Every leaf but those left out: the products, then c.
     #[must_use]
     pub fn leaves(&self) -> Vec<Leaf> {
-        (0..self.k()).map(Leaf::Product).chain([Leaf::C]).collect()
+        let left_out = self.left_out.borrow();
+        (0..self.k()).map(Leaf::Product).chain([Leaf::C]).filter(|leaf| !left_out.contains(leaf)).collect()
+    }
+
+    /// From now on [`Subject::leaves`] leaves these out: they do not count, or more than once.
+    pub fn leave_out(&self, leaves: Vec<Leaf>) {
+        *self.left_out.borrow_mut() = leaves;
     }
 
     /// How many dots were asked so far.
@@ -286,18 +294,26 @@ impl<'a> Subject<'a> {
     /// # Errors
     /// What the device reports.
     pub fn ask(&self, dots: &[Dot]) -> Result<Vec<u64>, Error> {
+        self.ask_from(dots, 0)
+    }
+
+    /// As [`Subject::ask`], with every dot so many rows or columns further on: the same dots at other places.
+    ///
+    /// # Errors
+    /// What the device reports.
+    pub fn ask_from(&self, dots: &[Dot], shift: usize) -> Result<Vec<u64>, Error> {
         let mut answers = Vec::with_capacity(dots.len());
         let (m, n, k) = self.id().shape.sizes();
         let tiles = (ELEMENTS_PER_BATCH / (m * k).max(k * n)).max(1);
         for dots in dots.chunks(tiles * m.min(n)) {
-            self.ask_batch(dots, &mut answers)?;
+            self.ask_batch(dots, shift, &mut answers)?;
         }
         self.asked.set(self.asked.get() + dots.len() as u64);
         Ok(answers)
     }
 
-    fn ask_batch(&self, dots: &[Dot], answers: &mut Vec<u64>) -> Result<(), Error> {
-        let (batch, places) = pack(self.operation, dots);
+    fn ask_batch(&self, dots: &[Dot], shift: usize, answers: &mut Vec<u64>) -> Result<(), Error> {
+        let (batch, places) = pack_from(self.operation, dots, shift);
         let d: Elements = execute(self.device, self.operation, &batch)?;
         answers.extend(places.into_iter().map(|place| d.get(place)));
         Ok(())

@@ -91,10 +91,18 @@ pub fn place(id: &OperationId, element: usize) -> (usize, usize, usize) {
     (element / (m * n), element / n % m, element % n)
 }
 
-/// Dots with a row and a column of their own each, moving on from tile to tile so that every position is used; and the
-/// element of D that each of them gives.
+/// Dots with a row and a column of their own each, and the element of D that each of them gives.
+///
+/// Within a tile they lie on a diagonal, which moves on by one from tile to tile: as many tiles as the longer side of a
+/// tile is long use every element of it.
 #[must_use]
 pub fn pack(operation: &Operation, dots: &[Dot]) -> (TileBatch, Vec<usize>) {
+    pack_from(operation, dots, 0)
+}
+
+/// As [`pack`], with the diagonal of the first tile moved on by `shift`: the same dots at other places.
+#[must_use]
+pub fn pack_from(operation: &Operation, dots: &[Dot], shift: usize) -> (TileBatch, Vec<usize>) {
     let id = &operation.id;
     let (m, n, _) = id.shape.sizes();
     let a_tile = m.min(n);
@@ -102,10 +110,31 @@ pub fn pack(operation: &Operation, dots: &[Dot]) -> (TileBatch, Vec<usize>) {
     let mut places = Vec::with_capacity(dots.len());
     for (index, dot) in dots.iter().enumerate() {
         let (tile, slot) = (index / a_tile, index % a_tile);
-        let moved = slot + tile * a_tile;
+        let moved = slot + tile + shift;
         let (row, column) = if m >= n { (moved % m, slot) } else { (slot, moved % n) };
         dot.put(id, &mut batch, tile, row, column);
         places.push((tile * m + row) * n + column);
     }
     (batch, places)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn packing_uses_every_element_of_a_tile() {
+        for text in ["mma.m16n8k16.f32.f16.f16.f32", "mma.m8n8k4.f32.f16.f16.f32", "wmma.m8n32k16.f16.f16.f16.f16"] {
+            let operation = Operation::new(text.parse().unwrap(), "warp");
+            let (m, n, _) = operation.id.shape.sizes();
+            let dots = vec![Dot::zeros(&operation.id); m * n];
+            let (_, places) = pack(&operation, &dots);
+            let used: BTreeSet<usize> = places.iter().map(|place| place % (m * n)).collect();
+            assert_eq!(used.len(), m * n, "{text}");
+            let (_, moved) = pack_from(&operation, &dots, 1);
+            assert!(places.iter().zip(&moved).all(|(one, other)| one != other), "{text}");
+        }
+    }
 }

@@ -21,6 +21,6 @@ mod maker;
 mod random;
 
 pub use classes::CLASSES;
-pub use dot::{Dot, pack, place};
+pub use dot::{Dot, pack, pack_from, place};
 pub use maker::Maker;
 pub use random::Random;

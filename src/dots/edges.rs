@@ -1,0 +1,244 @@
+//! Dots that mix the ends of formats: zeros of both signs, the smallest subnormals and the largest values, in every product,
+//! in c, and block by block.
+
+use mxprobe_api::{FloatEncoding, Format, OperationId, Overflow, Rounding, Subnormals};
+
+use super::{Dot, Random};
+
+/// Dots without end, the same from the same seed; none where a format holds integers.
+pub(crate) struct Edges<'a> {
+    id: &'a OperationId,
+    random: Random,
+    /// Products that a unit adds first: each group is filled alone in some dots.
+    groups: Vec<Vec<usize>>,
+}
+
+/// What one product of a dot is.
+#[derive(Clone, Copy)]
+enum Fill {
+    Zero,
+    /// +0 or −0.
+    SignedZero,
+    /// The smallest subnormals of A and of B, or one of them and 1.
+    Smallest,
+    /// The smallest normal values.
+    SmallestNormal,
+    Largest,
+    /// The longest significands of this exponent.
+    Ones(i32),
+    /// Any significands of about this exponent.
+    About(i32),
+}
+
+impl<'a> Edges<'a> {
+    pub(crate) fn new(id: &'a OperationId, seed: u64) -> Self {
+        Self { id, random: Random(seed), groups: Vec::new() }
+    }
+
+    /// The same, with these groups of products filled alone now and then.
+    pub(crate) fn with_groups(mut self, groups: Vec<Vec<usize>>) -> Self {
+        self.groups = groups;
+        self.groups.retain(|group| !group.is_empty());
+        self
+    }
+
+    /// Some products: one group, a run of neighbours, equal remainders, all, or any.
+    fn some(&mut self) -> Vec<usize> {
+        let k = self.id.shape.sizes().2;
+        let random = &mut self.random;
+        match random.below(8) {
+            0..=2 if !self.groups.is_empty() => self.groups[random.below(self.groups.len())].clone(),
+            0 | 3 => {
+                let size = 1 + random.below(k);
+                let from = random.below(k - size + 1);
+                (from..from + size).collect()
+            }
+            1 | 4 => {
+                let step = 1 + random.below(k.min(8));
+                (random.below(step)..k).step_by(step).collect()
+            }
+            2 | 5 => (0..k).collect(),
+            6 => (0..k).filter(|_| random.flip()).collect(),
+            _ => (0..1 + random.below(3)).map(|_| random.below(k)).collect(),
+        }
+    }
+
+    fn fill(&mut self, dot: &mut Dot, at: usize, fill: Fill) {
+        let (a, b) = (self.id.a, self.id.b);
+        let random = &mut self.random;
+        let one_of = |format: Format, what: fn(FloatEncoding) -> u64| format.as_float().map_or(0, what);
+        let smallest = |float: FloatEncoding| 1 << float.unread_bits;
+        let normal = |float: FloatEncoding| 1 << (float.fraction_bits + float.unread_bits);
+        let (of_a, of_b) = match fill {
+            Fill::Zero => (0, 0),
+            Fill::SignedZero => (0, if random.flip() { b.one() } else { 0 }),
+            Fill::Smallest => match random.below(3) {
+                0 => (one_of(a, smallest), b.one()),
+                1 => (a.one(), one_of(b, smallest)),
+                _ => (one_of(a, smallest), one_of(b, smallest)),
+            },
+            Fill::SmallestNormal if random.flip() => (one_of(a, normal), b.one()),
+            Fill::SmallestNormal => (one_of(a, normal), one_of(b, normal)),
+            Fill::Largest => (a.largest(false), b.largest(false)),
+            Fill::Ones(exponent) | Fill::About(exponent) => {
+                let range = |format: Format| {
+                    format.as_float().map_or((0, 0), |float| {
+                        (float.min_exponent() - float.fraction_bits.cast_signed(), float.max_exponent())
+                    })
+                };
+                let (b_low, b_high) = range(b);
+                let (a_low, a_high) = range(a);
+                let of_b = (exponent / 2 + random.between(-2, 2)).clamp(b_low, b_high);
+                let of_a = (exponent - of_b).clamp(a_low, a_high);
+                let of_b = (exponent - of_a).clamp(b_low, b_high);
+                let ones = matches!(fill, Fill::Ones(_));
+                (value(random, a, of_a, ones), value(random, b, of_b, ones))
+            }
+        };
+        dot.a[at] = signed(random, a, of_a);
+        dot.b[at] = signed(random, b, of_b);
+    }
+
+    /// What the products of one dot are, about an exponent of its own.
+    fn pick(&mut self, about: i32, spread: i32) -> Fill {
+        let near = about + self.random.between(-spread, spread);
+        match self.random.below(9) {
+            0 => Fill::SignedZero,
+            1 => Fill::Smallest,
+            2 => Fill::SmallestNormal,
+            3 => Fill::Largest,
+            4 => Fill::Ones(about),
+            _ => Fill::About(near),
+        }
+    }
+
+    fn c(&mut self, about: i32) -> u64 {
+        let format = self.id.c;
+        let Some(float) = format.as_float() else { return 0 };
+        let (low, high) = (float.min_exponent() - float.fraction_bits.cast_signed(), float.max_exponent());
+        let random = &mut self.random;
+        // As large as what it is added to, and of all ones: what carries the farthest.
+        let (exponent, ones) = match random.below(12) {
+            0 | 1 => return 0,
+            2 => return signed(random, format, 1 << float.unread_bits),
+            3 => return signed(random, format, ((1 << float.fraction_bits) - 1) << float.unread_bits),
+            4 => return signed(random, format, 1 << (float.fraction_bits + float.unread_bits)),
+            5 => return signed(random, format, format.largest(false)),
+            6 => (about + random.between(-1, 6), true),
+            7 => (random.between(low, high), false),
+            8 => (about + 23 + random.between(-4, 4), random.flip()),
+            9 => (about - random.between(0, 12), true),
+            _ => (about + random.between(-6, 30), false),
+        };
+        let bits = value(random, format, exponent.clamp(low, high), ones);
+        signed(random, format, bits)
+    }
+}
+
+impl Iterator for Edges<'_> {
+    type Item = Dot;
+
+    fn next(&mut self) -> Option<Dot> {
+        let [a, b, d] = [self.id.a.as_float()?, self.id.b.as_float()?, self.id.d.as_float()?];
+        let mut dot = Dot::zeros(self.id);
+        let (low, high) = (a.min_exponent() + b.min_exponent(), a.max_exponent() + b.max_exponent());
+        let about = match self.random.below(5) {
+            0 => self.random.between(low - 10, high),
+            1 => high - self.random.between(0, 2),
+            2 => d.min_exponent().max(low) + self.random.between(-26, 26),
+            _ => self.random.between(-16, 16),
+        };
+        let spread = [0, 0, 2, 12][self.random.below(4)];
+        let background =
+            [Fill::Zero, Fill::Zero, Fill::SignedZero, Fill::SignedZero, Fill::Smallest][self.random.below(5)];
+        for at in 0..dot.a.len() {
+            self.fill(&mut dot, at, background);
+        }
+        let same_sign = self.random.below(3) > 0;
+        let negative = self.random.flip();
+        for _ in 0..1 + self.random.below(2) {
+            let (one, other) = (self.pick(about, spread), self.pick(about, spread));
+            let mixed = self.random.below(3) == 0;
+            for at in self.some() {
+                let fill = if mixed && self.random.flip() { other } else { one };
+                self.fill(&mut dot, at, fill);
+                if same_sign {
+                    dot.a[at] = with_sign(self.id.a, dot.a[at], negative);
+                    dot.b[at] = with_sign(self.id.b, dot.b[at], false);
+                }
+            }
+        }
+        dot.c = self.c(about);
+        if same_sign && self.random.flip() {
+            dot.c = with_sign(self.id.c, dot.c, negative);
+        }
+        if let (Some(scale), Some((a, b))) = (self.id.block_scale(), &mut dot.scales) {
+            for bits in a.iter_mut().chain(b) {
+                if self.random.below(4) == 0 {
+                    let exponent = self.random.between(-6, 6);
+                    *bits = value(&mut self.random, scale.format, exponent, false);
+                }
+            }
+        }
+        Some(dot)
+    }
+}
+
+fn sign(format: Format) -> u64 {
+    let is_signed = format.as_float().is_some_and(FloatEncoding::is_signed) && format.negative_zero().is_some();
+    if is_signed { 1 << (format.bits() - 1) } else { 0 }
+}
+
+fn signed(random: &mut Random, format: Format, bits: u64) -> u64 {
+    if random.flip() { bits ^ sign(format) } else { bits }
+}
+
+fn with_sign(format: Format, bits: u64, negative: bool) -> u64 {
+    if negative { bits | sign(format) } else { bits & !sign(format) }
+}
+
+/// A value of this exponent, as near as the format comes: all ones, or of few bits or any.
+fn value(random: &mut Random, format: Format, exponent: i32, ones: bool) -> u64 {
+    let bits = format.fraction_bits();
+    let all = (1u64 << bits) - 1;
+    let fraction = match random.below(4) {
+        _ if ones => all,
+        0 => 0,
+        1 => all,
+        _ => random.bits() & all,
+    };
+    let (rounding, overflow) = (Rounding::TowardZero, Overflow::Saturate);
+    let significand = u128::from(1 << bits | fraction);
+    format.encode(false, significand, exponent - bits.cast_signed(), rounding, overflow, Subnormals::Keep).bits
+}
+
+#[cfg(test)]
+mod tests {
+    use mxprobe_api::Decoded;
+
+    use super::*;
+
+    #[test]
+    fn every_mixture_of_zeros_small_and_large_values_comes_up() {
+        let id: OperationId = "mma.m16n8k16.f32.f16.f16.f32".parse().unwrap();
+        let dots: Vec<Dot> = Edges::new(&id, 1).take(20_000).collect();
+        let zero = |bits: u64| bits & 0x7fff == 0;
+        let all_zero = |dot: &Dot| dot.a.iter().zip(&dot.b).all(|(a, b)| zero(*a) || zero(*b));
+        let smallest = |dot: &Dot| dot.a.iter().any(|a| a & 0x7fff == 1);
+        let largest = |dot: &Dot| dot.a.iter().filter(|a| **a & 0x7fff == 0x7bff).count();
+        let count = |holds: &dyn Fn(&Dot) -> bool| dots.iter().filter(|dot| holds(dot)).count();
+        assert!(count(&|dot| all_zero(dot) && dot.c & 0x7fff_ffff == 1) > 20);
+        assert!(count(&|dot| smallest(dot) && dot.c & 0x7fff_ffff == 1) > 20);
+        assert!(count(&|dot| dot.a.contains(&0x8000) && dot.c == 0x8000_0000) > 20);
+        assert!(count(&|dot| largest(dot) == 4) > 20 && count(&|dot| largest(dot) == 16) > 20);
+        let finite =
+            |format: Format, bits: u64| !matches!(format.decode(bits), Decoded::Nan { .. } | Decoded::Infinity { .. });
+        assert!(dots.iter().all(|dot| dot.a.iter().all(|a| finite(id.a, *a)) && finite(id.c, dot.c)));
+    }
+
+    #[test]
+    fn integers_have_no_edges_here() {
+        let id: OperationId = "mma.m16n8k32.s32.s8.s8.s32".parse().unwrap();
+        assert_eq!(Edges::new(&id, 1).next(), None);
+    }
+}

@@ -1,0 +1,314 @@
+//! The adders of a tree one addition at a time, from the one that gives d downward.
+//!
+//! Each addition is told from dots in which it alone joins terms, or those above it, which are known by then. An adder that is
+//! known already is taken where it explains them; else it is changed so that it explains these dots and those of the additions
+//! it stood for before; else the addition gets an adder of its own.
+
+use std::rc::Rc;
+
+use mxprobe_api::{Decoded, Format, OperationId, Rounding};
+use mxprobe_sim::{Adder, Flush, Output};
+
+use super::{
+    experiments::Experiments,
+    expression::Expression,
+    hypothesis::{Hypothesis, exact, float, no_nan},
+    nan,
+    search::{Domain, Scored, climb, explained, spread, sweep_class},
+    skeleton::{Role, Skeleton},
+};
+use crate::dots::Dot;
+
+/// Additions of one tree at the most.
+const NODES: usize = 120;
+/// Dots from which one addition is told at the least, and at the most.
+const TELLING: usize = 12;
+const TOLD_BY: usize = 700;
+/// Dots on which everything that an adder may be is tried first.
+const FIRST: usize = 40;
+/// Per cent of the dots about one addition that the best adder has to explain for the others to be looked at.
+const NEARLY: usize = 95;
+/// The same of ordinary dots before it is changed value by value.
+const HALF_WAY: usize = 60;
+
+/// The formats that results on the way may have.
+const ON_THE_WAY: [Format; 5] = [Format::F32, Format::F16, Format::BF16, Format::TF32, Format::F64];
+
+/// Exponents of terms from which no format on the way loses or overflows, unless it is very narrow.
+const MODERATE: std::ops::RangeInclusive<i32> = -13..=10;
+
+/// Whether all terms of a dot are normal values of such sizes, or zeros.
+fn is_moderate(id: &OperationId, dot: &Dot) -> bool {
+    let normal = |format: Format, bits: u64| match format.decode(bits) {
+        Decoded::Zero { .. } => Some(None),
+        Decoded::Finite { significand, exponent, .. } if significand >> format.fraction_bits() > 0 => {
+            Some(Some(exponent))
+        }
+        _ => None,
+    };
+    let of_c = normal(id.c, dot.c);
+    let mut terms = dot.a.iter().zip(&dot.b).map(|(a, b)| {
+        let (a, b) = (normal(id.a, *a)?, normal(id.b, *b)?);
+        Some(a.zip(b).map(|(a, b)| a + b))
+    });
+    let fits = |term: Option<Option<i32>>| term.is_some_and(|term| term.is_none_or(|at| MODERATE.contains(&at)));
+    fits(of_c) && terms.all(fits)
+}
+
+struct Fit<'e, 'a, 's> {
+    experiments: &'e mut Experiments<'a, 's>,
+    tree: Expression,
+    /// What each addition does: the place of its adder among `adders`.
+    of: Vec<Option<usize>>,
+    adders: Vec<Adder>,
+    roles: Vec<Role>,
+    /// Stands for additions that are not known yet; without it they are as the one that gives d.
+    neutral: Option<Adder>,
+    /// What an adder of which nothing is known begins as.
+    plain: Adder,
+    /// The dots from which each addition was told, and others about it.
+    told: Vec<Vec<usize>>,
+    about: Vec<Vec<usize>>,
+    /// Whether every term of a dot lies where no format on the way ends.
+    moderate: Rc<[bool]>,
+    bits: u32,
+    flush: Flush,
+    /// Per cent of the dots about the addition last looked at that its best adder explains.
+    nearest: usize,
+}
+
+/// How far telling a tree's additions came.
+#[derive(Clone, Debug)]
+pub(super) struct Told {
+    /// The candidate, where every addition was told.
+    pub(super) hypothesis: Option<Hypothesis>,
+    /// Additions told, and dots of the next one explained, in per cent.
+    pub(super) progress: (usize, usize),
+}
+
+/// The adders of a tree as far as they explain dots about single additions.
+pub(super) fn by_nodes(experiments: &mut Experiments<'_, '_>, tree: &Expression, bits: u32) -> Told {
+    let tree = tree.untied();
+    let count = tree.arguments_by_adder().len();
+    let mut told = Told { hypothesis: None, progress: (0, 0) };
+    if count == 0 || count > NODES {
+        return told;
+    }
+    let id = experiments.subject.id();
+    let wide = exact("neutral", Output::Wide, no_nan());
+    let format = if id.d.bits() < 32 { Format::F32 } else { id.d };
+    let output = float(format, format.fraction_bits(), Rounding::NearestEven);
+    let rounding = exact("neutral", output, nan::seen(experiments, format));
+    let busy: Vec<u128> = experiments.dots.iter().map(|dot| tree.busy(dot)).collect();
+    let moderate: Rc<[bool]> = experiments.dots.iter().map(|dot| is_moderate(id, dot)).collect();
+    let unary = tree.of_one_argument();
+    // What is not known yet is as the addition that gives d, or only rounds, or hands on what it has.
+    let neutrals = if count == 1 { vec![None] } else { vec![None, Some(rounding.clone()), Some(wide)] };
+    for neutral in neutrals {
+        let mut fit = Fit {
+            experiments: &mut *experiments,
+            tree: tree.clone(),
+            of: vec![None; count],
+            adders: Vec::new(),
+            roles: Vec::new(),
+            neutral,
+            plain: rounding.clone(),
+            told: vec![Vec::new(); count],
+            about: vec![Vec::new(); count],
+            moderate: Rc::clone(&moderate),
+            bits,
+            flush: Flush::default(),
+            nearest: 0,
+        };
+        let mut done = 0;
+        let mut known = 0u128;
+        let whole = (0..count).all(|node| {
+            known |= 1 << node;
+            let which: Vec<usize> =
+                (0..busy.len()).filter(|at| busy[*at] & !known == 0 && busy[*at] >> node & 1 == 1).collect();
+            let role = match (node, unary.contains(&node)) {
+                (0, _) => Role::Root,
+                (_, true) => Role::Product,
+                _ => Role::Inner,
+            };
+            let good = fit.node(node, role, &which);
+            done += usize::from(good);
+            good
+        });
+        told.progress = told.progress.max((done, if whole { 0 } else { fit.nearest }));
+        // What gives d is told from dots in which nothing else joins terms: no other neutral changes it.
+        if done == 0 || fit.experiments.is_late() {
+            break;
+        }
+        if whole {
+            fit.at_the_ends();
+            told.hypothesis = Some(fit.hypothesis());
+            break;
+        }
+    }
+    told
+}
+
+impl Fit<'_, '_, '_> {
+    /// The hypothesis so far.
+    fn hypothesis(&self) -> Hypothesis {
+        let neutral = if self.neutral.is_some() { self.adders.len() } else { 0 };
+        let of: Vec<usize> = self.of.iter().map(|class| class.unwrap_or(neutral)).collect();
+        let expression = self.tree.recoloured(&of);
+        let mut adders = self.adders.clone();
+        let mut roles = self.roles.clone();
+        if let Some(neutral) = self.neutral.as_ref().filter(|_| self.of.contains(&None)) {
+            adders.push(neutral.clone());
+            roles.push(Role::Inner);
+        }
+        let names = (0..adders.len()).map(|at| if at == 0 { "sum".to_owned() } else { format!("sum-{at}") }).collect();
+        let plan = expression.plan();
+        Hypothesis { skeleton: Rc::new(Skeleton { expression, plan, names, roles }), adders, flush: self.flush }
+    }
+
+    /// How many of these dots are explained where an addition has this adder.
+    fn right(&mut self, node: usize, class: usize, which: &[usize]) -> usize {
+        let before = self.of[node].replace(class);
+        let hypothesis = self.hypothesis();
+        self.of[node] = before;
+        explained(self.experiments, &hypothesis, which, which.len()).unwrap_or(0)
+    }
+
+    /// Gives one addition an adder; false where none explains most of the dots about it.
+    fn node(&mut self, node: usize, role: Role, about: &[usize]) -> bool {
+        let moderate: Vec<usize> = about.iter().copied().filter(|at| self.moderate[*at]).collect();
+        let which = spread(if moderate.len() < TELLING { about } else { &moderate }, TOLD_BY);
+        self.told[node].clone_from(&which);
+        self.about[node] = spread(about, TOLD_BY);
+        if which.len() < TELLING {
+            // Nothing tells: as the additions of its kind are, or as the one that gives d is.
+            let like =
+                self.roles.iter().rposition(|other| *other == role).or(Some(0).filter(|_| !self.roles.is_empty()));
+            match like {
+                Some(class) => self.of[node] = Some(class),
+                None => self.add(node, role),
+            }
+            return true;
+        }
+        let mut nearest: Option<(usize, usize)> = None;
+        // The adder that was used last is the likeliest.
+        let mut classes: Vec<usize> = (0..self.adders.len()).rev().collect();
+        classes.sort_by_key(|class| std::cmp::Reverse(self.of[..node].iter().rposition(|of| *of == Some(*class))));
+        for class in classes {
+            let right = self.right(node, class, &which);
+            if right == which.len() {
+                self.of[node] = Some(class);
+                return true;
+            }
+            if nearest.is_none_or(|(_, most)| right > most) {
+                nearest = Some((class, right));
+            }
+        }
+        // The nearest, changed: for all its additions, if that works, else for this one.
+        if let Some((class, right)) = nearest
+            && right * 100 >= which.len() * HALF_WAY
+        {
+            self.of[node] = Some(class);
+            let others = (0..node).filter(|other| self.of[*other] == Some(class)).flat_map(|other| &self.told[other]);
+            let mut all: Vec<usize> = which.iter().chain(others).copied().collect();
+            all.sort_unstable();
+            all.dedup();
+            let before = self.adders[class].clone();
+            if self.climbed(class, &all) == all.len() {
+                return true;
+            }
+            self.adders[class] = before.clone();
+            self.adders.push(before);
+            self.roles.push(role);
+            let own = self.adders.len() - 1;
+            self.of[node] = Some(own);
+            if self.climbed(own, &which) == which.len() {
+                return true;
+            }
+            self.adders.pop();
+            self.roles.pop();
+            self.of[node] = None;
+        }
+        self.add(node, role);
+        let own = self.adders.len() - 1;
+        let made = self.made(own, &which);
+        // An adder of its own has to be worth it.
+        if let Some((class, right)) = nearest.filter(|(_, right)| made <= *right + which.len() / 100) {
+            self.adders.pop();
+            self.roles.pop();
+            self.of[node] = Some(class);
+            self.nearest = right * 100 / which.len();
+        } else {
+            self.nearest = made * 100 / which.len();
+        }
+        self.nearest >= NEARLY
+    }
+
+    /// Every adder on the dots about its additions at the ends of the range too.
+    fn at_the_ends(&mut self) {
+        for class in 0..self.adders.len() {
+            let own = (0..self.of.len()).filter(|node| self.of[*node] == Some(class));
+            let mut all: Vec<usize> =
+                own.flat_map(|node| self.told[node].iter().chain(&self.about[node])).copied().collect();
+            all.sort_unstable();
+            all.dedup();
+            let all = spread(&all, 2 * TOLD_BY);
+            if !all.is_empty() && !self.experiments.is_late() {
+                self.climbed(class, &all);
+            }
+        }
+    }
+
+    /// An adder for an addition, of which nothing is known.
+    fn add(&mut self, node: usize, role: Role) {
+        let id = self.experiments.subject.id();
+        let adder = if role == Role::Root {
+            let output = float(id.d, self.bits, Rounding::NearestEven);
+            exact("sum", output, nan::seen(self.experiments, id.d))
+        } else {
+            self.neutral.as_ref().unwrap_or(&self.plain).clone()
+        };
+        self.adders.push(adder);
+        self.roles.push(role);
+        self.of[node] = Some(self.adders.len() - 1);
+    }
+
+    /// Changes one adder value by value; how many of the dots it explains then.
+    fn climbed(&mut self, class: usize, which: &[usize]) -> usize {
+        let now = Scored { hypothesis: self.hypothesis(), explained: 0 };
+        let domain = Domain { dots: which.to_vec(), adder: Some(class), reading: class == 0 };
+        let scored = climb(self.experiments, now, 0, &domain);
+        self.adders[class] = scored.hypothesis.adders[class].clone();
+        self.flush = scored.hypothesis.flush;
+        scored.explained
+    }
+
+    /// Tries everything that one adder may be, then changes of single values; how many of the dots the best explains.
+    fn made(&mut self, class: usize, which: &[usize]) -> usize {
+        let ordinary: Vec<usize> =
+            which.iter().copied().filter(|at| self.experiments.ordinary.binary_search(at).is_ok()).collect();
+        let ordinary = if ordinary.len() < TELLING { which.to_vec() } else { ordinary };
+        let (first, second) = (spread(&ordinary, FIRST), spread(&ordinary, TOLD_BY));
+        let now = Scored { hypothesis: self.hypothesis(), explained: 0 };
+        let beam = sweep_class(self.experiments, vec![now], class, self.bits, &ON_THE_WAY, &first, &second);
+        // What is far from it is not changed value by value.
+        if beam.first().is_none_or(|best| best.explained * 100 < second.len() * HALF_WAY) {
+            return 0;
+        }
+        let mut best: Option<Scored> = None;
+        for candidate in beam.into_iter().take(2) {
+            let domain = Domain { dots: which.to_vec(), adder: Some(class), reading: class == 0 };
+            let found = climb(self.experiments, candidate, 0, &domain);
+            if best.as_ref().is_none_or(|best| found.explained > best.explained) {
+                best = Some(found);
+            }
+            if best.as_ref().is_some_and(|best| best.explained == which.len()) {
+                break;
+            }
+        }
+        let Some(best) = best else { return 0 };
+        self.adders[class] = best.hypothesis.adders[class].clone();
+        self.flush = best.hypothesis.flush;
+        best.explained
+    }
+}

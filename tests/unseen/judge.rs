@@ -1,0 +1,176 @@
+//! Whether a model computes what a unit does, on dots that identifying it never asked: many mixtures of what operands hold.
+
+use mxprobe::dots::{Dot, Draw, Random};
+use mxprobe_api::{Decoded, Format, OperationId};
+use mxprobe_sim::{Evaluator, Model, Path};
+
+/// Dots compared.
+pub(crate) struct Verdict {
+    pub(crate) dots: usize,
+    /// How many differ, and the first of them.
+    pub(crate) wrong: usize,
+    pub(crate) first: Option<String>,
+}
+
+/// What one operand of a mixture holds.
+#[derive(Clone, Copy)]
+enum Holds {
+    Zero,
+    MinusZero,
+    Smallest,
+    Subnormal,
+    Largest,
+    One,
+    /// About a power of two.
+    Near(i32),
+    Special,
+    Any,
+}
+
+/// Compares two models of an operation on so many dots of the classes and on as many mixtures.
+pub(crate) fn judge(unit: &Model, found: &Model, id: &OperationId, seed: u64, count: usize) -> Verdict {
+    let of = |model: &Model| Evaluator::with_path(model, id, Path::Scalar).unwrap();
+    let (unit, found) = (of(unit), of(found));
+    let mut verdict = Verdict { dots: 0, wrong: 0, first: None };
+    let mut random = Random(seed ^ 0x5eed);
+    let mixtures = (0..count).map(|_| mixture(id, &mut random)).collect::<Vec<_>>();
+    for dot in Draw::new(id, seed).take(count).chain(mixtures) {
+        let scales = dot.scales.as_ref().map(|(a, b)| (&a[..], &b[..]));
+        let of = mxprobe_sim::Dot { a: &dot.a, b: &dot.b, c: dot.c, scales };
+        let (wanted, got) = (unit.dot(of).unwrap(), found.dot(of).unwrap());
+        verdict.dots += 1;
+        if wanted != got {
+            verdict.wrong += 1;
+            verdict.first.get_or_insert_with(|| {
+                format!("{}: the unit gives {}, the model {}", dot.show(id), id.d.hex(wanted), id.d.hex(got))
+            });
+        }
+    }
+    verdict
+}
+
+/// Some k of a dot: all, one block, one residue class, or any.
+fn some_k(random: &mut Random, k: usize) -> Vec<usize> {
+    match random.below(5) {
+        0 => (0..k).collect(),
+        1 => {
+            let size = 1 + random.below(k);
+            let from = random.below(k / size) * size;
+            (from..(from + size).min(k)).collect()
+        }
+        2 => {
+            let step = 1 + random.below(k.min(8));
+            (random.below(step)..k).step_by(step).collect()
+        }
+        3 => (0..k).filter(|_| random.flip()).collect(),
+        _ => (0..1 + random.below(3)).map(|_| random.below(k)).collect(),
+    }
+}
+
+fn mixture(id: &OperationId, random: &mut Random) -> Dot {
+    let k = id.shape.sizes().2;
+    let mut dot = Dot::zeros(id);
+    let about = random.between(-30, 30);
+    let one_sign = random.flip();
+    let spread = [0, 1, 4, 30][random.below(4)];
+    // A mixture holds a few kinds of operands; most are rare within one dot.
+    let kinds = [random.below(10), random.below(10), random.below(10)];
+    let pick = |random: &mut Random, kinds: &[usize]| match kinds[random.below(kinds.len())] {
+        0 => Holds::Zero,
+        1 => Holds::MinusZero,
+        2 => Holds::Smallest,
+        3 => Holds::Subnormal,
+        4 => Holds::Largest,
+        5 => Holds::One,
+        6 if random.below(8) == 0 => Holds::Special,
+        7 if random.flip() => Holds::Any,
+        _ => Holds::Near(about + random.between(-spread, spread)),
+    };
+    // What the products outside of the chosen k are: zeros of either sign, or the smallest.
+    let others = [Holds::Zero, Holds::Zero, Holds::MinusZero, Holds::Smallest][random.below(4)];
+    for at in 0..k {
+        dot.a[at] = bits(random, id.a, others);
+        let of_b = if random.flip() { others } else { Holds::Zero };
+        dot.b[at] = bits(random, id.b, of_b);
+    }
+    let of_b = pick(random, &kinds);
+    for at in some_k(random, k) {
+        let of_a = pick(random, &kinds);
+        dot.a[at] = bits(random, id.a, of_a);
+        let of_b = if random.below(3) == 0 { pick(random, &kinds) } else { of_b };
+        let of_b = if let Holds::Near(_) = of_b { Holds::Near(random.between(-1, 1)) } else { of_b };
+        dot.b[at] = bits(random, id.b, of_b);
+    }
+    // c: of the mixture, about its products, or anything.
+    let of_c = match random.below(8) {
+        // Beside the largest products, where sums carry the farthest.
+        6 | 7 => {
+            let high = |format: Format| format.as_float().map_or(0, mxprobe_api::FloatEncoding::max_exponent);
+            let top = (high(id.a) + high(id.b)).min(high(id.c));
+            Holds::Near(top - random.between(0, 12))
+        }
+        0 => Holds::Zero,
+        1 => pick(random, &[0, 1, 2, 3, 4, 5, 6, 7]),
+        2 => Holds::Near(about + random.between(-2, 40)),
+        3 => Holds::Near(random.between(-140, 127)),
+        _ => pick(random, &kinds),
+    };
+    dot.c = bits(random, id.c, of_c);
+    if one_sign && !id.is_integer() {
+        dot.a.iter_mut().for_each(|bits| *bits &= !sign(id.a));
+        dot.b.iter_mut().for_each(|bits| *bits &= !sign(id.b));
+        dot.c &= !sign(id.c);
+    }
+    if let (Some(scale), Some((a, b))) = (id.block_scale(), &mut dot.scales) {
+        a.iter_mut().chain(b).for_each(|bits| *bits = near(random, scale.format, 0));
+    }
+    dot
+}
+
+fn sign(format: Format) -> u64 {
+    format.negative_zero().map_or(0, |bits| bits)
+}
+
+fn near(random: &mut Random, format: Format, exponent: i32) -> u64 {
+    let fraction = match random.below(4) {
+        0 => 1.0,
+        1 => 2.0 - f64::from(-i32::try_from(format.fraction_bits().min(50)).unwrap()).exp2(),
+        2 => 1.0 + f64::from(-i32::try_from(format.fraction_bits().min(50)).unwrap()).exp2(),
+        _ => 1.0 + f64::from(random.between(0, 0xff_ffff)) / 16_777_216.0,
+    };
+    let bits = format.from_f64(fraction * f64::from(exponent).exp2());
+    let finite = matches!(format.decode(bits), Decoded::Finite { .. } | Decoded::Zero { .. });
+    let bits = if finite { bits } else { format.largest(false) };
+    if random.flip() { bits | sign(format) } else { bits }
+}
+
+fn bits(random: &mut Random, format: Format, holds: Holds) -> u64 {
+    if format.is_integer() {
+        return match holds {
+            Holds::Zero | Holds::MinusZero => 0,
+            Holds::Smallest | Holds::One => 1,
+            Holds::Largest => format.largest(random.flip()),
+            Holds::Near(_) => random.any(format) & 15,
+            _ => random.any(format),
+        };
+    }
+    let signed = |random: &mut Random, bits: u64| if random.flip() { bits | sign(format) } else { bits };
+    let float = format.as_float().unwrap();
+    match holds {
+        Holds::Zero => 0,
+        Holds::MinusZero => sign(format),
+        Holds::Smallest => signed(random, 1 << float.unread_bits),
+        Holds::Subnormal => {
+            let field = random.bits() & ((1 << float.fraction_bits) - 1);
+            signed(random, field << float.unread_bits)
+        }
+        Holds::Largest => format.largest(random.flip()),
+        Holds::One => signed(random, format.one()),
+        Holds::Near(exponent) => near(random, format, exponent),
+        Holds::Special => {
+            let infinity = format.infinity(random.flip()).or(format.nan()).unwrap_or(0);
+            if random.flip() { infinity } else { format.nan().unwrap_or(infinity) }
+        }
+        Holds::Any => random.any(format),
+    }
+}

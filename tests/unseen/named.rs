@@ -1,0 +1,251 @@
+//! One unit of every kind that an earlier search refused or got wrong.
+
+use super::Made;
+
+fn f32_of(rest: &str) -> String {
+    format!("output = \"f32\"\nnan = \"0x7fffffff\"\n{rest}")
+}
+
+fn cut(bits: u32, below: &str, rounding: &str) -> String {
+    f32_of(&format!("fraction_bits = {bits}\nbelow = \"{below}\"\nrounding = \"{rounding}\""))
+}
+
+fn exact_in(format: &str, nan: &str, rounding: &str) -> String {
+    format!("output = \"{format}\"\nnan = \"{nan}\"\nrounding = \"{rounding}\"")
+}
+
+pub(crate) fn named() -> Vec<Made> {
+    let plain = cut(24, "truncate", "toward-zero");
+    let exact = exact_in("f32", "0x7fffffff", "nearest-even");
+    let f16 = exact_in("f16", "0x7e00", "nearest-even");
+    let f16_of = |k: u32| format!("dot.m4n4k{k}.f32.f16.f16.f32");
+    let bf16_of = |k: u32| format!("dot.m4n4k{k}.f32.bf16.bf16.f32");
+    let f64_of = |k: u32| format!("dot.m4n4k{k}.f64.f64.f64.f64");
+    let f64_rule = |rest: &str| format!("output = \"f64\"\nnan = \"0x7ff8000000000000\"\n{rest}");
+    let s16 = |overflow: &str| format!("output = \"s16\"\noverflow = \"{overflow}\"");
+    let s32 = |overflow: &str| format!("output = \"s32\"\noverflow = \"{overflow}\"");
+    let wide = |rest: &str| format!("output = \"wide\"\n{rest}");
+    let of = |lines: &str, more: &str| format!("{lines}\n{more}");
+    vec![
+        // Wrong models with confidence.
+        Made::new("no-floor-8", &f16_of(16), "s(all, c)", &[("s", &cut(8, "truncate", "toward-zero"))]),
+        Made::new(
+            "one-block-carries-3",
+            &f16_of(16),
+            "s(12..16, s(8..12, t(4..8, s(0..4, c))))",
+            &[("s", &plain), ("t", &of(&plain, "carry_bits = 3"))],
+        ),
+        // Trees.
+        Made::new(
+            "first-block-differs",
+            &f16_of(16),
+            "fold(t(0..4, c), 4..16/4, s(all, acc))",
+            &[("s", &plain), ("t", &cut(23, "truncate", "toward-zero"))],
+        ),
+        Made::new(
+            "first-block-rounds-to-nearest",
+            &bf16_of(16),
+            "fold(t(0..8, c), 8..16/8, s(all, acc))",
+            &[("s", &plain), ("t", &cut(26, "nearest", "nearest-even"))],
+        ),
+        Made::new(
+            "three-levels",
+            &f16_of(16),
+            "fold(c, all/8, s(v(w(0..2), w(2..4)), v(w(4..6), w(6..8)), acc))",
+            &[
+                ("s", &plain),
+                ("v", &wide("fraction_bits = 25\nbelow = \"truncate\"")),
+                ("w", &wide("fraction_bits = 20\nbelow = \"floor\"")),
+            ],
+        ),
+        Made::new(
+            "three-levels-rounded",
+            &bf16_of(16),
+            "s(t(u(0..4), u(4..8)), t(u(8..12), u(12..16)), c)",
+            &[("s", &exact), ("t", &cut(26, "truncate", "toward-zero")), ("u", &cut(24, "floor", "nearest-even"))],
+        ),
+        Made::new(
+            "halves-differ",
+            &f16_of(16),
+            "s(fold(none, 0..8/4, t(all, acc)), fold(none, 8..16/4, u(all, acc)), c)",
+            &[("s", &exact), ("t", &cut(24, "truncate", "toward-zero")), ("u", &cut(22, "floor", "nearest-even"))],
+        ),
+        Made::new(
+            "blocks-alternate",
+            &f16_of(16),
+            "t(12..16, s(8..12, t(4..8, s(0..4, c))))",
+            &[("s", &plain), ("t", &cut(25, "floor", "nearest-even"))],
+        ),
+        // Products.
+        Made::new(
+            "products-in-f16",
+            &f16_of(8),
+            "fold(c, all/4, s(p(0), p(1), p(2), p(3), acc))",
+            &[("s", &plain), ("p", &f16)],
+        ),
+        Made::new(
+            "products-in-bf16",
+            &bf16_of(8),
+            "fold(c, all/1, s(p(0), acc))",
+            &[("s", &exact), ("p", &exact_in("bf16", "0x7fc0", "nearest-even"))],
+        ),
+        Made::new("product-never-counts", &f16_of(8), "fold(c, 0..7/1, s(all, acc))", &[("s", &exact)]),
+        Made::new("product-never-counts-in-a-block", &f16_of(8), "s(0..5, 6..8, c)", &[("s", &plain)]),
+        Made::new("product-counts-twice", &f16_of(8), "s(all, 3, c)", &[("s", &plain)]),
+        // c.
+        Made::new(
+            "c-rounded-twice",
+            &f16_of(8),
+            "s(all, t(c))",
+            &[("s", &plain), ("t", &exact_in("bf16", "0x7fc0", "nearest-even"))],
+        ),
+        Made::new("c-left-out", &f16_of(8), "fold(none, all/4, s(all, acc))", &[("s", &plain)]),
+        Made::new("c-added-twice", &f16_of(8), "s(s(all, c), c)", &[("s", &plain)]),
+        Made::new("c-added-twice-at-once", &bf16_of(8), "s(all, c, c)", &[("s", &plain)]),
+        // Grids.
+        Made::new(
+            "floor-and-floors",
+            &f16_of(8),
+            "fold(c, all/4, s(all, acc))",
+            &[("s", &of(&cut(24, "floor", "toward-zero"), "exponent_floor = -20"))],
+        ),
+        Made::new(
+            "zero-term-floor",
+            &bf16_of(8),
+            "fold(c, all/4, s(all, acc))",
+            &[("s", &of(&cut(20, "truncate", "nearest-even"), "exponent_floor = 0"))],
+        ),
+        Made::new(
+            "two-grids",
+            &f16_of(8),
+            "fold(c, all/4, s(all, acc))",
+            &[(
+                "s",
+                &f32_of(
+                    "rounding = \"nearest-even\"\nbelow = \"truncate\"\ngrid = [{ terms = \"products\", fraction_bits = 22 }, \
+                     { terms = \"values\", exponent = \"leading\", fraction_bits = 26 }]",
+                ),
+            )],
+        ),
+        Made::new(
+            "two-grids-and-a-floor",
+            &bf16_of(8),
+            "s(all, c)",
+            &[(
+                "s",
+                &f32_of(
+                    "rounding = \"toward-zero\"\nbelow = \"floor\"\ngrid = [{ fraction_bits = 27 }, \
+                     { terms = \"values\", exponent = \"leading\", fraction_bits = 23, exponent_floor = -60 }]",
+                ),
+            )],
+        ),
+        Made::new("kept-70-of-bf16", &bf16_of(8), "s(all, c)", &[("s", &cut(70, "truncate", "nearest-even"))]),
+        Made::new("kept-128-of-bf16", &bf16_of(8), "s(all, c)", &[("s", &cut(128, "truncate", "toward-zero"))]),
+        Made::new(
+            "fixed-point-f16",
+            &f16_of(8),
+            "s(all, c)",
+            &[("s", &of(&cut(64, "truncate", "nearest-even"), "exponent_floor = 40"))],
+        ),
+        Made::new(
+            "fixed-point-f16-wraps",
+            &f16_of(8),
+            "fold(c, all/4, s(all, acc))",
+            &[("s", &of(&cut(40, "floor", "toward-zero"), "exponent_floor = 16\ncarry_bits = 4"))],
+        ),
+        // Results on the way.
+        Made::new(
+            "f16-inside-fp8",
+            "dot.m4n4k16.f32.e4m3.e4m3.f32",
+            "fold(c, all/4, s(t(all), acc))",
+            &[("s", &plain), ("t", &f16)],
+        ),
+        Made::new(
+            "f16-chain-inside-fp8",
+            "dot.m4n4k16.f32.e4m3.e4m3.f32",
+            "s(fold(none, all/4, t(all, acc)), c)",
+            &[("s", &exact), ("t", &f16)],
+        ),
+        Made::new(
+            "chain-in-f64",
+            &f16_of(8),
+            "s(fold(c, all/1, t(all, acc)))",
+            &[("s", &exact), ("t", &f64_rule("rounding = \"nearest-even\""))],
+        ),
+        Made::new(
+            "inner-sums-in-tf32",
+            &f16_of(16),
+            "fold(c, all/4, s(t(all), acc))",
+            &[("s", &exact), ("t", &exact_in("tf32", "0x7fc00000", "nearest-even"))],
+        ),
+        Made::new(
+            "last-adder-flushes",
+            &f16_of(16),
+            "s(12..16, fold(c, 0..12/4, t(all, acc)))",
+            &[("s", &of(&plain, "subnormals = \"flush-after-rounding\"")), ("t", &plain)],
+        ),
+        Made::new(
+            "last-adder-saturates",
+            &bf16_of(16),
+            "s(12..16, fold(c, 0..12/4, t(all, acc)))",
+            &[("s", &of(&plain, "overflow = \"saturate\"")), ("t", &plain)],
+        ),
+        Made::new(
+            "nan-quieted-inside",
+            &f16_of(8),
+            "s(t(0..4), t(4..8), c)",
+            &[
+                ("s", &exact),
+                (
+                    "t",
+                    &f32_of("rounding = \"nearest-even\"\n")
+                        .replace("nan = \"0x7fffffff\"", "nan = { invalid = \"0xffc00000\" }"),
+                ),
+            ],
+        ),
+        // f64.
+        Made::new(
+            "f64-of-100-bits",
+            &f64_of(8),
+            "s(all, c)",
+            &[("s", &f64_rule("rounding = \"nearest-even\"\nfraction_bits = 100\nbelow = \"truncate\""))],
+        ),
+        Made::new(
+            "f64-to-odd",
+            &f64_of(8),
+            "fold(c, all/1, s(all, acc))",
+            &[("s", &f64_rule("rounding = \"to-odd\""))],
+        ),
+        Made::new(
+            "f64-chain",
+            &f64_of(32),
+            "fold(c, all/1, s(all, acc))",
+            &[("s", &f64_rule("rounding = \"nearest-even\""))],
+        ),
+        // Integers.
+        Made::new(
+            "saturating-16-bits",
+            "dot.m4n4k8.s32.s8.s8.s32",
+            "s(fold(none, all/1, n(all, acc)), c)",
+            &[("s", &s32("wrap")), ("n", &s16("saturate"))],
+        ),
+        Made::new(
+            "saturating-pairs",
+            "dot.m4n4k8.s32.u8.s8.s32",
+            "s(n(0..2), n(2..4), n(4..6), n(6..8), c)",
+            &[("s", &s32("wrap")), ("n", &s16("saturate"))],
+        ),
+        Made::new(
+            "accumulator-of-16-bits",
+            "dot.m4n4k8.s16.s8.s8.s16",
+            "fold(c, all/2, n(all, acc))",
+            &[("n", &s16("saturate"))],
+        ),
+        Made::new(
+            "chain-saturates-at-each-step",
+            "dot.m4n4k8.s32.s16.s16.s32",
+            "fold(c, all/1, s(all, acc))",
+            &[("s", &s32("saturate"))],
+        ),
+    ]
+}
