@@ -1,8 +1,8 @@
-//! `results/collect` on the double of the CUDA driver: every report, whatever fails, and whenever it is killed.
+//! `results/collect` on the fake CUDA driver: every report, whatever fails, and whenever it is killed.
 #![allow(missing_docs)]
 #![cfg(all(feature = "cuda", target_os = "linux"))]
 
-mod double;
+mod fake;
 
 use std::{
     collections::BTreeMap,
@@ -14,7 +14,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use double::double;
+use fake::fake_driver;
 use mxprobe::report::{BenchReport, IdentificationReport, OperationReport, Outcome, Report, VerificationReport};
 
 /// For what would else wait for ever: far longer than anything here takes on a loaded machine.
@@ -26,15 +26,15 @@ struct Collected {
 }
 
 impl Collected {
-    /// Starts the script on the double of a V100, with hours for what takes seconds.
+    /// Starts the script on the fake driver as a V100, with hours for what takes seconds.
     fn start(environment: &[(&str, &str)]) -> (Self, Child) {
         let collected = Self { folder: tempfile::tempdir().unwrap() };
         let mut command = Command::new("sh");
         command
             .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("results/collect"))
             .args([collected.folder.path().as_os_str(), env!("CARGO_BIN_EXE_mxprobe").as_ref()])
-            .env("LD_LIBRARY_PATH", double())
-            .env("MXPROBE_DOUBLE_MODEL", "v100")
+            .env("LD_LIBRARY_PATH", fake_driver())
+            .env("MXPROBE_FAKE_MODEL", "v100")
             .env("COLLECT_DEVICES", "cuda:0")
             .env("COLLECT_SECONDS", "40000 40000 40000")
             .env("COLLECT_TIMEOUT", "40000")
@@ -180,7 +180,7 @@ fn a_collection_that_is_killed_leaves_every_part_that_its_log_names() {
 
 #[test]
 fn a_collection_that_is_asked_to_end_packs_what_grew() {
-    let hang = [("MXPROBE_DOUBLE_FAULT", "hang"), ("MXPROBE_DOUBLE_ONLY", "wmma.")];
+    let hang = [("MXPROBE_FAKE_FAULT", "hang"), ("MXPROBE_FAKE_ONLY", "wmma.")];
     let (collected, mut child) = Collected::start(&[&hang[..], &[("COLLECT_STAGES", "b")]].concat());
     let deadline = Instant::now() + LIMIT;
     // The archive is renewed while the run hangs; it shows what grew before.
@@ -201,7 +201,7 @@ fn a_collection_that_is_asked_to_end_packs_what_grew() {
 #[test]
 fn one_trapping_kernel_costs_the_collection_one_operation() {
     const TRAPS: &str = "wmma.m16n16k16.f32.f16.f16.f32";
-    let trap = [("MXPROBE_DOUBLE_FAULT", "device-lost"), ("MXPROBE_DOUBLE_ONLY", TRAPS), ("COLLECT_STAGES", "b")];
+    let trap = [("MXPROBE_FAKE_FAULT", "device-lost"), ("MXPROBE_FAKE_ONLY", TRAPS), ("COLLECT_STAGES", "b")];
     let collected = Collected::all(&trap);
     let unpacked = collected.unpacked();
     let run: Report = unpacked.json("cuda-0.json");
@@ -221,7 +221,7 @@ fn one_trapping_kernel_costs_the_collection_one_operation() {
 fn the_collection_script_outlives_a_driver_that_crashes_and_one_that_hangs() {
     for (fault, silent, words) in [("abort", "40000", "SIGABRT"), ("hang", "1", "timed out")] {
         let collected = Collected::all(&[
-            ("MXPROBE_DOUBLE_FAULT", fault),
+            ("MXPROBE_FAKE_FAULT", fault),
             ("COLLECT_TIMEOUT", silent),
             ("COLLECT_STAGES", "a b"),
             ("COLLECT_OPERATIONS", "mma.m8n8k4.f32*"),

@@ -1,21 +1,21 @@
-//! `gemm` on a double of the CUDA driver: whole matrices have the bits of the model, and stand beside a library's.
+//! `gemm` on the fake CUDA driver: whole matrices have the bits of the model, and stand beside a library's.
 #![allow(missing_docs)]
 #![cfg(all(feature = "cuda", target_os = "linux"))]
 
-mod double;
+mod fake;
 
-use double::{double, on_double};
+use fake::{fake_driver, on_fake_driver};
 
 const F16: &str = "mma.m16n8k16.f32.f16.f16.f32";
 
-/// `gemm` with these arguments on the double of a model and on the model itself: whether D has the same bits.
+/// `gemm` with these arguments on the fake driver of a model and on the model itself: whether D has the same bits.
 #[track_caller]
 fn multiplies_as_its_model(model: &str, operation: &str, arguments: &[&str]) {
     let folder = tempfile::tempdir().unwrap();
     let product = |device: &str, name: &str| {
         let out = folder.path().join(name);
         let head = ["gemm", "--device", device, "--op", operation, "--bits", "--out", out.to_str().unwrap()];
-        let said = on_double(&[("MXPROBE_DOUBLE_MODEL", model)], &[&head[..], arguments].concat());
+        let said = on_fake_driver(&[("MXPROBE_FAKE_MODEL", model)], &[&head[..], arguments].concat());
         assert_eq!(said.code, Some(0), "{device} {operation} {arguments:?}: {}", said.err);
         std::fs::read(out).unwrap()
     };
@@ -83,13 +83,13 @@ fn the_yardstick_is_the_cublas_that_the_environment_names() {
         "json",
     ];
     let yardstick = |library: &std::path::Path| -> serde_json::Value {
-        let environment = [("MXPROBE_CUBLAS", library.to_str().unwrap()), ("MXPROBE_DOUBLE_MODEL", "h100")];
-        let said = on_double(&environment, &arguments);
+        let environment = [("MXPROBE_CUBLAS", library.to_str().unwrap()), ("MXPROBE_FAKE_MODEL", "h100")];
+        let said = on_fake_driver(&environment, &arguments);
         assert_eq!(said.code, Some(0), "{}", said.err);
         serde_json::from_str(&said.out).unwrap()
     };
-    // The double has as much of cuBLAS as this takes; it is the file that was opened as the driver's, and no copy of it.
-    let found = yardstick(&double().join("libcuda.so"));
+    // The fake driver has as much of cuBLAS as this takes; it is the file that was opened as the driver's, and no copy of it.
+    let found = yardstick(&fake_driver().join("libcuda.so"));
     let ways = found["ways"].as_array().unwrap();
     assert_eq!(ways[0]["name"], "cuBLAS 12.3.0 (libcuda.so)", "{found}");
     let error = |name: &str| {
@@ -109,7 +109,8 @@ fn a_product_that_is_written_in_part_or_not_at_all_is_an_error() {
         [("silent", "never written"), ("launch", "CUDA_ERROR_LAUNCH_FAILED"), ("layout", "layout self-test")]
     {
         let arguments = ["gemm", "--device", "cuda:0", "--op", F16, "--random", "20,20,20", "--out"];
-        let said = on_double(&[("MXPROBE_DOUBLE_FAULT", fault)], &[&arguments[..], &[out.to_str().unwrap()]].concat());
+        let said =
+            on_fake_driver(&[("MXPROBE_FAKE_FAULT", fault)], &[&arguments[..], &[out.to_str().unwrap()]].concat());
         assert!(said.code != Some(0) && said.err.contains(words) && !out.exists(), "{fault}: {}", said.err);
     }
 }

@@ -258,8 +258,8 @@ fn info(driver: Driver, ordinal: i32, description: &Description) -> DeviceInfo {
         selector: format!("cuda:{ordinal}"),
         name: description.name.clone(),
         fingerprint: capability.fingerprint(),
-        kind: if driver.is_double { DeviceKind::Software } else { DeviceKind::Hardware },
-        emulated: driver.is_double,
+        kind: if driver.is_fake { DeviceKind::Software } else { DeviceKind::Hardware },
+        emulated: driver.is_fake,
         aliases: Vec::new(),
         driver: Some(DriverInfo {
             name: "NVIDIA".into(),

@@ -61,8 +61,8 @@ pub(crate) struct Driver {
     pub(crate) cuda: i32,
     /// Devices it sees.
     pub(crate) devices: i32,
-    /// It is a double for tests, with no device behind it.
-    pub(crate) is_double: bool,
+    /// It is the fake one for tests, with no device behind it.
+    pub(crate) is_fake: bool,
 }
 
 impl Driver {
@@ -136,7 +136,7 @@ pub(crate) fn open() -> Result<Driver, Refusal> {
         let reason = Error::missing_driver("the CUDA driver found no device");
         return Err(refused(reason, "`nvidia-smi` shows what the driver sees; CUDA_VISIBLE_DEVICES may hide it"));
     }
-    Ok(Driver { cuda, devices, is_double: has("mxprobe_cuda_double") })
+    Ok(Driver { cuda, devices, is_fake: has("mxprobe_fake_driver") })
 }
 
 /// The error of a call.

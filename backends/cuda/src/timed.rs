@@ -93,7 +93,7 @@ pub(crate) fn time(
     let frequency_hz = (elapsed_ns > 0.0 && cycles > 0).then(|| cycles as f64 / elapsed_ns * 1e9);
     let pattern = resident.pattern.clone();
     session.resident = Some(resident);
-    Ok(Timed { elapsed_ns, clock: Clock::Device, units: Some(units), unit, frequency_hz, pattern, d })
+    Ok(Timed { elapsed_ns, clock: Clock::Device, units: Some(units), unit: unit.to_owned(), frequency_hz, pattern, d })
 }
 
 /// The operands of the last operation that was timed, on the device: a measurement launches the same kernel dozens of

@@ -1,4 +1,4 @@
-//! What a first run on a real driver may meet, on a double of it: errors that end a context, calls that a linker makes
+//! What a first run on a real driver may meet, on a fake one: errors that end a context, calls that a linker makes
 //! absolute, targets that have to be named, libraries under other names.
 #![allow(missing_docs)]
 #![cfg(target_os = "linux")]
@@ -11,12 +11,12 @@ use mxprobe_api::{
 };
 use mxprobe_cuda::{CudaBackend, CudaDevice};
 
-/// Runs one of the ignored tests in a process that finds the double as its driver: which library that is, is decided once a
+/// Runs one of the ignored tests in a process that finds the fake driver as its driver: which library that is, is decided once a
 /// process.
 #[track_caller]
-fn on_double(test: &str, environment: &[(&str, &str)]) {
+fn on_fake_driver(test: &str, environment: &[(&str, &str)]) {
     let folder = tempfile::tempdir().unwrap();
-    mxprobe_cuda_double::install(folder.path()).unwrap();
+    mxprobe_fake_driver::install(folder.path()).unwrap();
     in_folder(folder.path(), test, environment);
 }
 
@@ -24,7 +24,7 @@ fn on_double(test: &str, environment: &[(&str, &str)]) {
 fn in_folder(folder: &Path, test: &str, environment: &[(&str, &str)]) {
     let mut command = Command::new(env::current_exe().unwrap());
     command.args(["--ignored", "--exact", test]).env("LD_LIBRARY_PATH", folder);
-    command.env_remove("MXPROBE_DOUBLE_FAULT").env("MXPROBE_DOUBLE_MODEL", "h100");
+    command.env_remove("MXPROBE_FAKE_FAULT").env("MXPROBE_FAKE_MODEL", "h100");
     command.envs(environment.iter().copied());
     let said = command.output().unwrap();
     let out = String::from_utf8_lossy(&said.stdout);
@@ -62,16 +62,16 @@ const NIBBLES: &str = "mma.m16n8k32.s32.s4.s4.s32";
 fn an_error_that_ends_the_context_is_a_lost_device() {
     // LAUNCH_TIMEOUT, CONTAINED, ASSERT, TENSOR_MEMORY_LEAK, EXTERNAL_DEVICE, UNKNOWN.
     for code in ["702", "226", "710", "721", "911", "999"] {
-        on_double("loses_the_device", &[("MXPROBE_DOUBLE_FAULT", "launch-async"), ("MXPROBE_DOUBLE_ERROR", code)]);
-        on_double("loses_the_device", &[("MXPROBE_DOUBLE_FAULT", "device-lost"), ("MXPROBE_DOUBLE_ERROR", code)]);
+        on_fake_driver("loses_the_device", &[("MXPROBE_FAKE_FAULT", "launch-async"), ("MXPROBE_FAKE_ERROR", code)]);
+        on_fake_driver("loses_the_device", &[("MXPROBE_FAKE_FAULT", "device-lost"), ("MXPROBE_FAKE_ERROR", code)]);
     }
 }
 
 #[test]
-#[ignore = "another test runs it on the double"]
+#[ignore = "another test runs it on the fake driver"]
 fn loses_the_device() {
     let device = device();
-    let code = env::var("MXPROBE_DOUBLE_ERROR").unwrap();
+    let code = env::var("MXPROBE_FAKE_ERROR").unwrap();
     let error = add(&device).unwrap_err();
     assert!(error.is_device_lost() && error.to_string().contains(&format!("({code})")), "{error}");
     let error = execute(&device, MMA).unwrap_err();
@@ -82,12 +82,12 @@ fn loses_the_device() {
 fn an_error_that_leaves_the_context_as_it_was_is_of_one_launch() {
     // LAUNCH_OUT_OF_RESOURCES, UNKNOWN.
     for code in ["701", "999"] {
-        on_double("keeps_the_device", &[("MXPROBE_DOUBLE_FAULT", "launch"), ("MXPROBE_DOUBLE_ERROR", code)]);
+        on_fake_driver("keeps_the_device", &[("MXPROBE_FAKE_FAULT", "launch"), ("MXPROBE_FAKE_ERROR", code)]);
     }
 }
 
 #[test]
-#[ignore = "another test runs it on the double"]
+#[ignore = "another test runs it on the fake driver"]
 fn keeps_the_device() {
     let error = add(&device()).unwrap_err();
     assert!(!error.is_device_lost() && error.to_string().contains("cuLaunchKernel returned"), "{error}");
@@ -96,16 +96,16 @@ fn keeps_the_device() {
 #[test]
 fn a_routine_is_found_however_it_is_called_and_whatever_names_it() {
     for linker in ["ptxas", "absolute", "stripped", "bare"] {
-        on_double("reads_an_emulation", &[("MXPROBE_DOUBLE_LINKER", linker)]);
+        on_fake_driver("reads_an_emulation", &[("MXPROBE_FAKE_LINKER", linker)]);
     }
 }
 
 #[test]
-#[ignore = "another test runs it on the double"]
+#[ignore = "another test runs it on the fake driver"]
 fn reads_an_emulation() {
     let device = device();
     let issued = device.issued(&operation(&device, NIBBLES)).unwrap().unwrap();
-    let named = match env::var("MXPROBE_DOUBLE_LINKER").as_deref() {
+    let named = match env::var("MXPROBE_FAKE_LINKER").as_deref() {
         Ok("bare") => "a routine whose name the driver took out",
         _ => "__cuda_sm_9x_mma_sub_byte_internal_m16n8k32_s4_s4",
     };
@@ -117,11 +117,11 @@ fn reads_an_emulation() {
 
 #[test]
 fn a_target_that_the_linker_takes_only_by_name_is_named() {
-    on_double("multiplies_with_a_cubin", &[("MXPROBE_DOUBLE_JIT", "explicit-target")]);
+    on_fake_driver("multiplies_with_a_cubin", &[("MXPROBE_FAKE_JIT", "explicit-target")]);
 }
 
 #[test]
-#[ignore = "another test runs it on the double"]
+#[ignore = "another test runs it on the fake driver"]
 fn multiplies_with_a_cubin() {
     let device = device();
     execute(&device, WGMMA).unwrap();
@@ -131,11 +131,11 @@ fn multiplies_with_a_cubin() {
 
 #[test]
 fn a_text_that_no_linker_takes_is_loaded_and_shows_no_code() {
-    on_double("multiplies_without_a_cubin", &[("MXPROBE_DOUBLE_JIT", "load-only")]);
+    on_fake_driver("multiplies_without_a_cubin", &[("MXPROBE_FAKE_JIT", "load-only")]);
 }
 
 #[test]
-#[ignore = "another test runs it on the double"]
+#[ignore = "another test runs it on the fake driver"]
 fn multiplies_without_a_cubin() {
     let device = device();
     execute(&device, WGMMA).unwrap();
@@ -148,11 +148,11 @@ fn multiplies_without_a_cubin() {
 
 #[test]
 fn an_error_in_the_log_counts_though_the_call_succeeds() {
-    on_double("notices_the_log", &[("MXPROBE_DOUBLE_FAULT", "error-in-log")]);
+    on_fake_driver("notices_the_log", &[("MXPROBE_FAKE_FAULT", "error-in-log")]);
 }
 
 #[test]
-#[ignore = "another test runs it on the double"]
+#[ignore = "another test runs it on the fake driver"]
 fn notices_the_log() {
     let error = execute(&device(), MMA).unwrap_err();
     assert!(error.to_string().contains("cuLink succeeded with an error in its log"), "{error}");
@@ -160,22 +160,22 @@ fn notices_the_log() {
 
 #[test]
 fn freed_memory_stays_in_the_pool_and_results_are_filled_on_the_device() {
-    on_double("counts_copies", &[]);
+    on_fake_driver("counts_copies", &[]);
 }
 
-/// What the double counted: bytes that were copied to it, and bytes that its pool keeps.
+/// What the fake driver counted: bytes that were copied to it, and bytes that its pool keeps.
 fn counted(which: i32) -> u64 {
-    let path = loaded_library("libcuda.so").expect("the double is loaded");
+    let path = loaded_library("libcuda.so").expect("the fake driver is loaded");
     // SAFETY: the library is loaded already, and its initialisers are Rust's.
     let library = unsafe { libloading::Library::new(path) }.unwrap();
     // SAFETY: the function has this type.
-    let count = unsafe { library.get::<unsafe extern "C" fn(i32) -> u64>(b"mxprobe_cuda_double_count") }.unwrap();
+    let count = unsafe { library.get::<unsafe extern "C" fn(i32) -> u64>(b"mxprobe_fake_driver_count") }.unwrap();
     // SAFETY: it takes any number.
     unsafe { count(which) }
 }
 
 #[test]
-#[ignore = "another test runs it on the double"]
+#[ignore = "another test runs it on the fake driver"]
 fn counts_copies() {
     add(&device()).unwrap();
     assert_eq!(counted(0), 6 * 4, "the operands, and nothing else");
@@ -184,11 +184,11 @@ fn counts_copies() {
 
 #[test]
 fn operands_of_a_measurement_are_copied_once() {
-    on_double("times_again", &[]);
+    on_fake_driver("times_again", &[]);
 }
 
 #[test]
-#[ignore = "another test runs it on the double"]
+#[ignore = "another test runs it on the fake driver"]
 fn times_again() {
     let device = device();
     let operation = operation(&device, WGMMA);
@@ -217,7 +217,7 @@ fn kernels_are_kept_where_the_variable_says() {
     let folder = tempfile::tempdir().unwrap();
     let kept = folder.path().join("a/new folder");
     let environment = [("MXPROBE_DUMP", kept.to_str().unwrap())];
-    on_double("multiplies_with_a_cubin", &environment);
+    on_fake_driver("multiplies_with_a_cubin", &environment);
     let files = || {
         let mut names: Vec<String> =
             fs::read_dir(&kept).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
@@ -231,21 +231,21 @@ fn kernels_are_kept_where_the_variable_says() {
     let content = |at: usize| fs::read(kept.join(&names[at])).unwrap();
     assert!(content(0).starts_with(b"\x7fELF") && content(2).starts_with(b".version 8.0"));
     let log = String::from_utf8(content(1)).unwrap();
-    assert!(log.contains("compiled by mxprobe's test double"), "{log}");
+    assert!(log.contains("compiled by mxprobe's fake driver"), "{log}");
     // The same kernels again: what is there is left as it is.
     fs::write(kept.join(&names[1]), "a note of somebody's").unwrap();
-    on_double("multiplies_with_a_cubin", &environment);
+    on_fake_driver("multiplies_with_a_cubin", &environment);
     assert_eq!((files(), content(1)), (names.clone(), b"a note of somebody's".to_vec()));
     // A compiler that refuses the text has a log, and no code.
     let refused = folder.path().join("refused");
-    let environment = [("MXPROBE_DUMP", refused.to_str().unwrap()), ("MXPROBE_DOUBLE_JIT", "load-only")];
-    on_double("loads_wgmma", &environment);
+    let environment = [("MXPROBE_DUMP", refused.to_str().unwrap()), ("MXPROBE_FAKE_JIT", "load-only")];
+    on_fake_driver("loads_wgmma", &environment);
     let names: Vec<_> = fs::read_dir(&refused).unwrap().map(|file| file.unwrap().file_name()).collect();
     assert_eq!(names.len(), 2, "{names:?}");
 }
 
 #[test]
-#[ignore = "another test runs it on the double"]
+#[ignore = "another test runs it on the fake driver"]
 fn loads_wgmma() {
     execute(&device(), WGMMA).unwrap();
 }
@@ -255,11 +255,11 @@ fn a_folder_for_kernels_that_cannot_be_made_is_one_clear_refusal() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");
     fs::write(&file, "").unwrap();
-    on_double("refuses_the_folder", &[("MXPROBE_DUMP", file.join("inside").to_str().unwrap())]);
+    on_fake_driver("refuses_the_folder", &[("MXPROBE_DUMP", file.join("inside").to_str().unwrap())]);
 }
 
 #[test]
-#[ignore = "another test runs it on the double"]
+#[ignore = "another test runs it on the fake driver"]
 fn refuses_the_folder() {
     let found = CudaBackend::new().discover();
     let words = found.refusals[0].reason.to_string();
@@ -270,7 +270,7 @@ fn refuses_the_folder() {
 #[test]
 fn a_library_without_the_uuid_of_a_device_is_refused_by_that_name() {
     let folder = tempfile::tempdir().unwrap();
-    let mut library = fs::read(mxprobe_cuda_double::library().unwrap()).unwrap();
+    let mut library = fs::read(mxprobe_fake_driver::library().unwrap()).unwrap();
     let (name, other) = (b"\0cuDeviceGetUuid\0", b"\0cuDeviceGetUu1d\0");
     let places: Vec<usize> = (0..library.len() - name.len()).filter(|at| library[*at..].starts_with(name)).collect();
     assert!(!places.is_empty());
@@ -280,7 +280,7 @@ fn a_library_without_the_uuid_of_a_device_is_refused_by_that_name() {
 }
 
 #[test]
-#[ignore = "another test runs it on the double"]
+#[ignore = "another test runs it on the fake driver"]
 fn refuses_the_library() {
     let found = CudaBackend::new().discover();
     assert!(found.devices.is_empty() && found.refusals.len() == 1);
@@ -291,7 +291,7 @@ fn refuses_the_library() {
 #[test]
 fn the_drivers_soname_wins_over_a_stub() {
     let folder = tempfile::tempdir().unwrap();
-    mxprobe_cuda_double::install(folder.path()).unwrap();
+    mxprobe_fake_driver::install(folder.path()).unwrap();
     // A library that opens and is no driver, under the name that a toolkit's stub has.
     let maps = fs::read_to_string("/proc/self/maps").unwrap();
     let other = maps.split_whitespace().find(|word| word.contains("/libc.so")).expect("this program has a C library");
@@ -301,7 +301,7 @@ fn the_drivers_soname_wins_over_a_stub() {
 }
 
 #[test]
-#[ignore = "another test runs it on the double"]
+#[ignore = "another test runs it on the fake driver"]
 fn finds_the_driver() {
     let device = device();
     add(&device).unwrap();

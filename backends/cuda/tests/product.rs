@@ -1,4 +1,4 @@
-//! Whole matrices have the bits of tiles multiplied one by one, on a double of the driver: in every size of block, with any
+//! Whole matrices have the bits of tiles multiplied one by one, on a fake driver: in every size of block, with any
 //! number of steps, at edges, NaN and signs of zero included.
 #![allow(missing_docs)]
 #![cfg(target_os = "linux")]
@@ -8,15 +8,15 @@ use std::{env, process::Command};
 use mxprobe_api::{Device, Elements, Format, Operation, Product, TileBatch};
 use mxprobe_cuda::CudaBackend;
 
-/// Runs the comparison in a process that finds the double as its driver, with so many multiprocessors: the fewer they are, the
+/// Runs the comparison in a process that finds the fake driver as its driver, with so many multiprocessors: the fewer they are, the
 /// larger are the blocks of a product.
 #[track_caller]
-fn on_double(model: &str, multiprocessors: &str) {
+fn on_fake_driver(model: &str, multiprocessors: &str) {
     let folder = tempfile::tempdir().unwrap();
-    mxprobe_cuda_double::install(folder.path()).unwrap();
+    mxprobe_fake_driver::install(folder.path()).unwrap();
     let mut command = Command::new(env::current_exe().unwrap());
     command.args(["--ignored", "--exact", "has_the_bits_of_tiles"]).env("LD_LIBRARY_PATH", folder.path());
-    command.env("MXPROBE_DOUBLE_MODEL", model).env("MXPROBE_DOUBLE_MULTIPROCESSORS", multiprocessors);
+    command.env("MXPROBE_FAKE_MODEL", model).env("MXPROBE_FAKE_MULTIPROCESSORS", multiprocessors);
     let said = command.output().unwrap();
     let out = String::from_utf8_lossy(&said.stdout);
     let err = String::from_utf8_lossy(&said.stderr);
@@ -26,14 +26,14 @@ fn on_double(model: &str, multiprocessors: &str) {
 #[test]
 fn large_blocks_have_the_bits_of_tiles() {
     for model in ["v100", "a100", "h100"] {
-        on_double(model, "1");
+        on_fake_driver(model, "1");
     }
 }
 
 #[test]
 fn small_blocks_have_the_bits_of_tiles() {
     for model in ["v100", "a100", "h100"] {
-        on_double(model, "132");
+        on_fake_driver(model, "132");
     }
 }
 
@@ -51,7 +51,7 @@ const OPERATIONS: &[&str] = &[
 ];
 
 #[test]
-#[ignore = "another test runs it on the double"]
+#[ignore = "another test runs it on the fake driver"]
 fn has_the_bits_of_tiles() {
     let device = CudaBackend::new().devices().0.remove(0);
     let mut compared = 0;

@@ -1,4 +1,4 @@
-//! Scalar functions on a double of the CUDA driver: the kernels, their modes and their launches, not NVIDIA's arithmetic.
+//! Scalar functions on the fake CUDA driver: the kernels, their modes and their launches, not NVIDIA's arithmetic.
 #![allow(missing_docs)]
 #![cfg(target_os = "linux")]
 
@@ -7,23 +7,23 @@ use std::process::Command;
 use mxprobe_api::{Device, DotOrder, Elements, Error, Format, Scalar, ScalarFunction, compute};
 use mxprobe_cuda::{CudaBackend, CudaDevice};
 
-/// Runs one of the ignored tests in a process that finds the double as its driver: which library that is, is decided once
+/// Runs one of the ignored tests in a process that finds the fake driver as its driver: which library that is, is decided once
 /// a process.
 #[track_caller]
-fn on_double(test: &str) {
+fn on_fake_driver(test: &str) {
     on_faulty(test, "a100", "");
 }
 
-/// As [`on_double`], of a model, with a fault where it is not empty.
+/// As [`on_fake_driver`], of a model, with a fault where it is not empty.
 #[track_caller]
 fn on_faulty(test: &str, model: &str, fault: &str) {
     let folder = tempfile::tempdir().unwrap();
-    mxprobe_cuda_double::install(folder.path()).unwrap();
+    mxprobe_fake_driver::install(folder.path()).unwrap();
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--ignored", "--exact", test]).env("LD_LIBRARY_PATH", folder.path());
-    command.env("MXPROBE_DOUBLE_MODEL", model).env_remove("MXPROBE_DOUBLE_FAULT");
+    command.env("MXPROBE_FAKE_MODEL", model).env_remove("MXPROBE_FAKE_FAULT");
     if !fault.is_empty() {
-        command.env("MXPROBE_DOUBLE_FAULT", fault);
+        command.env("MXPROBE_FAKE_FAULT", fault);
     }
     let said = command.output().unwrap();
     let out = String::from_utf8_lossy(&said.stdout);
@@ -32,17 +32,17 @@ fn on_faulty(test: &str, model: &str, fault: &str) {
 
 #[test]
 fn every_function_of_every_mode_computes() {
-    on_double("computes_everything");
+    on_fake_driver("computes_everything");
 }
 
 #[test]
 fn results_are_rounded_as_the_mode_says() {
-    on_double("rounds");
+    on_fake_driver("rounds");
 }
 
 #[test]
 fn what_has_no_direction_is_contracted() {
-    on_double("contracts");
+    on_fake_driver("contracts");
 }
 
 #[test]
@@ -74,21 +74,21 @@ fn failed() -> Error {
 }
 
 #[test]
-#[ignore = "another test runs it on the double"]
+#[ignore = "another test runs it on the fake driver"]
 fn writes_nothing() {
     let error = failed();
     assert!(error.is_nothing_written() && error.to_string().contains("call 0 of 3"), "{error}");
 }
 
 #[test]
-#[ignore = "another test runs it on the double"]
+#[ignore = "another test runs it on the fake driver"]
 fn is_refused() {
     let error = failed().to_string();
     assert!(error.contains("add of scalar.f32.rz") && error.contains("CUDA_ERROR_INVALID_PTX"), "{error}");
 }
 
 #[test]
-#[ignore = "another test runs it on the double"]
+#[ignore = "another test runs it on the fake driver"]
 fn loses_the_device() {
     let error = failed();
     assert!(error.is_device_lost(), "{error}");
@@ -128,7 +128,7 @@ impl Random {
 }
 
 #[test]
-#[ignore = "another test runs it on the double"]
+#[ignore = "another test runs it on the fake driver"]
 fn computes_everything() {
     let device = device();
     let mut functions = 0;
@@ -148,7 +148,7 @@ fn computes_everything() {
 }
 
 #[test]
-#[ignore = "another test runs it on the double"]
+#[ignore = "another test runs it on the fake driver"]
 fn rounds() {
     let device = device();
     let mut random = Random(3);
@@ -203,7 +203,7 @@ fn rounds() {
 }
 
 #[test]
-#[ignore = "another test runs it on the double"]
+#[ignore = "another test runs it on the fake driver"]
 fn contracts() {
     let device = device();
     // 1 + 2^-23 squared, less 1 + 2^-22 (NVIDIA, Precision & Performance, figure 1): 1.4210855e-14 fused.
@@ -225,7 +225,7 @@ fn contracts() {
 }
 
 #[test]
-#[ignore = "another test runs it on the double"]
+#[ignore = "another test runs it on the fake driver"]
 fn rounds_bf16() {
     let device = device();
     let mut random = Random(5);
@@ -257,7 +257,7 @@ fn rounds_bf16() {
 }
 
 #[test]
-#[ignore = "another test runs it on the double"]
+#[ignore = "another test runs it on the fake driver"]
 fn fuses_bf16_alone() {
     let device = device();
     let functions = &member(&device, "scalar.bf16").functions;

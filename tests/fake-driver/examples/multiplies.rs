@@ -1,5 +1,5 @@
-//! How many `mma.m16n8k16.f32.f16.f16.f32` the double computes a second, loads and stores included:
-//! `cargo run --release -p mxprobe-cuda-double --example multiplies`, after `cargo build --release -p mxprobe-cuda-double`.
+//! How many `mma.m16n8k16.f32.f16.f16.f32` the fake driver computes a second, loads and stores included:
+//! `cargo run --release -p mxprobe-fake-driver --example multiplies`, after `cargo build --release -p mxprobe-fake-driver`.
 #![allow(clippy::print_stdout)]
 
 use std::{error::Error, ffi::c_void, ptr, time::Instant};
@@ -52,7 +52,7 @@ macro_rules! call {
 
 fn main() -> Result<(), Box<dyn Error>> {
     // SAFETY: the library was built from this crate; its initialisers are Rust's.
-    let cuda = unsafe { Library::new(mxprobe_cuda_double::library()?) }?;
+    let cuda = unsafe { Library::new(mxprobe_fake_driver::library()?) }?;
     let (mut context, mut module, mut function) = (0usize, 0u64, 0u64);
     call!(cuda.cuInit(0 => u32));
     call!(cuda.cuDevicePrimaryCtxRetain(&raw mut context => *mut usize, 0 => i32));

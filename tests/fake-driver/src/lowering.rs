@@ -3,7 +3,7 @@
 use mxprobe_api::{Format, OperationId};
 
 /// What the assembler makes of each operation, one line each: operation, architectures, instructions.
-const TABLE: &str = include_str!("../../lowering.tsv");
+const TABLE: &str = include_str!("../../../backends/cuda/lowering.tsv");
 
 /// The machine code of one operation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

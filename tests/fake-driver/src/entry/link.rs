@@ -79,9 +79,9 @@ entries! {
             Ok(cubin) => {
                 link.cubin = cubin;
                 if driver(|driver| Ok(driver.settings().fails(Fault::ErrorInLog)))? {
-                    put_log(link.error_log, "error   : the test double succeeds with an error in its log")?;
+                    put_log(link.error_log, "error   : the fake driver succeeds with an error in its log")?;
                 }
-                put_log(link.information_log, "ptxas info    : compiled by mxprobe's test double")
+                put_log(link.information_log, "ptxas info    : compiled by mxprobe's fake driver")
             }
             Err(Refusal { status, log }) => {
                 put_log(link.error_log, &log)?;

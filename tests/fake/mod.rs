@@ -1,4 +1,4 @@
-//! The double of the CUDA driver in the place of the driver's library.
+//! The fake CUDA driver in the place of the driver's library.
 #![allow(dead_code, reason = "each test takes what it needs")]
 
 use std::{
@@ -7,12 +7,12 @@ use std::{
     sync::OnceLock,
 };
 
-/// A folder that holds the double as `libcuda.so.1`.
-pub(crate) fn double() -> &'static Path {
+/// A folder that holds the fake driver as `libcuda.so.1`.
+pub(crate) fn fake_driver() -> &'static Path {
     static FOLDER: OnceLock<tempfile::TempDir> = OnceLock::new();
     let folder = FOLDER.get_or_init(|| {
         let folder = tempfile::tempdir().unwrap();
-        mxprobe_cuda_double::install(folder.path()).unwrap();
+        mxprobe_fake_driver::install(folder.path()).unwrap();
         folder
     });
     folder.path()
@@ -28,16 +28,16 @@ pub(crate) struct Said {
     pub(crate) err: String,
 }
 
-/// The command with the double in the place of the driver's library, and with this environment.
-pub(crate) fn on_double(environment: &[(&str, &str)], arguments: &[&str]) -> Said {
-    in_folder(double(), environment, arguments)
+/// The command with the fake driver in the place of the driver's library, and with this environment.
+pub(crate) fn on_fake_driver(environment: &[(&str, &str)], arguments: &[&str]) -> Said {
+    in_folder(fake_driver(), environment, arguments)
 }
 
 /// The same with the library of this folder.
 pub(crate) fn in_folder(folder: &Path, environment: &[(&str, &str)], arguments: &[&str]) -> Said {
     let mut command = Command::new(env!("CARGO_BIN_EXE_mxprobe"));
     command.args(arguments).stdin(Stdio::null()).env("LD_LIBRARY_PATH", folder);
-    for name in ["MXPROBE_DEVICE", "CLICOLOR_FORCE", "MXPROBE_DOUBLE_MODEL", "MXPROBE_DOUBLE_FAULT"] {
+    for name in ["MXPROBE_DEVICE", "CLICOLOR_FORCE", "MXPROBE_FAKE_MODEL", "MXPROBE_FAKE_FAULT"] {
         command.env_remove(name);
     }
     command.envs(environment.iter().copied());

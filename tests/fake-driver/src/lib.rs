@@ -4,29 +4,29 @@
 //! hand, run unchanged. It interprets the PTX it is given, on the CPU; the arithmetic of the matrix unit is that of a
 //! model of `mxprobe-sim`. So it shows that loading, argument passing, packing of fragments, control flow and the paths
 //! of failure are right. It shows nothing about NVIDIA's arithmetic, and says so: its device is called `mxprobe test
-//! double of …`, and it exports `mxprobe_cuda_double`, which no driver does.
+//! double of …`, and it exports `mxprobe_fake_driver`, which no driver of NVIDIA does.
 //!
-//! Fragments are read by the formulas of the PTX ISA, shape by shape, and not by the code under test: a wrong layout
-//! gives wrong results here too. Those of `wmma`, which are documented nowhere, are held in an order of the double's own,
+//! Fragments are read by the formulas of the PTX ISA, shape by shape, and not by the code under test: a wrong layout gives
+//! wrong results here too. Those of `wmma`, which are documented nowhere, are held in an order of the fake driver's own,
 //! another one for each operand and layout. A kernel that is stopped shows at the first call that waits for it, and its
-//! context stays lost until the process ends or the primary context is reset. Beyond what hardware would do it stops kernels that break a rule which hardware may
-//! let pass: accesses outside an allocation, results of `wgmma` read before they were waited for, shared memory read
-//! through a descriptor before a fence and a barrier.
+//! context stays lost until the process ends or the primary context is reset. Beyond what hardware would do it stops kernels
+//! that break a rule which hardware may let pass: accesses outside an allocation, results of `wgmma` read before they were
+//! waited for, shared memory read through a descriptor before a fence and a barrier.
 //!
 //! # Environment
 //!
 //! | variable | meaning |
 //! |---|---|
-//! | `MXPROBE_DOUBLE_MODEL` | a model's name or file, with `@VARIANT`; `h100` if unset |
-//! | `MXPROBE_DOUBLE_CAPABILITY` | the compute capability, as `8.6`; else that of the model |
-//! | `MXPROBE_DOUBLE_DRIVER` | what `cuDriverGetVersion` says, and so the newest PTX it takes; `13000` if unset |
-//! | `MXPROBE_DOUBLE_MULTIPROCESSORS` | how many multiprocessors the device has, 1 to 1024; 8 if unset |
-//! | `MXPROBE_DOUBLE_FAULT` | one of the faults of [`Fault`] |
-//! | `MXPROBE_DOUBLE_AFTER` | launches that succeed before `device-lost` |
-//! | `MXPROBE_DOUBLE_ONLY` | the beginning of an operation's id: faults of launches strike its kernels alone |
-//! | `MXPROBE_DOUBLE_ERROR` | the code that faults of launches return, such as 999; 719 if unset |
-//! | `MXPROBE_DOUBLE_LINKER` | `ptxas`, `absolute`, `stripped`, `bare`: how calls of routines show ([`Linker`]) |
-//! | `MXPROBE_DOUBLE_JIT` | `any`, `explicit-target`, `load-only`: how `sm_90a` and the like are compiled ([`Jit`]) |
+//! | `MXPROBE_FAKE_MODEL` | a model's name or file, with `@VARIANT`; `h100` if unset |
+//! | `MXPROBE_FAKE_CAPABILITY` | the compute capability, as `8.6`; else that of the model |
+//! | `MXPROBE_FAKE_DRIVER` | what `cuDriverGetVersion` says, and so the newest PTX it takes; `13000` if unset |
+//! | `MXPROBE_FAKE_MULTIPROCESSORS` | how many multiprocessors the device has, 1 to 1024; 8 if unset |
+//! | `MXPROBE_FAKE_FAULT` | one of the faults of [`Fault`] |
+//! | `MXPROBE_FAKE_AFTER` | launches that succeed before `device-lost` |
+//! | `MXPROBE_FAKE_ONLY` | the beginning of an operation's id: faults of launches strike its kernels alone |
+//! | `MXPROBE_FAKE_ERROR` | the code that faults of launches return, such as 999; 719 if unset |
+//! | `MXPROBE_FAKE_LINKER` | `ptxas`, `absolute`, `stripped`, `bare`: how calls of routines show ([`Linker`]) |
+//! | `MXPROBE_FAKE_JIT` | `any`, `explicit-target`, `load-only`: how `sm_90a` and the like are compiled ([`Jit`]) |
 // Registers, fields and handles are cut to their width on purpose everywhere here.
 #![allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)]
 
@@ -54,7 +54,7 @@ pub use settings::{Fault, Jit, Linker, Settings};
 pub use status::Status;
 
 /// Name of the built library.
-const LIBRARY: &str = "libmxprobe_cuda_double.so";
+const LIBRARY: &str = "libmxprobe_fake_driver.so";
 
 /// The built library, found beside the running test: Cargo builds it with every test that depends on this crate.
 ///
@@ -66,7 +66,7 @@ pub fn library() -> io::Result<PathBuf> {
     found.ok_or_else(|| io::Error::other(format!("there is no {LIBRARY} beside {}", program.display())))
 }
 
-/// Puts the double into a folder, under the names by which programs look for the driver; with `LD_LIBRARY_PATH` set to
+/// Puts the fake driver into a folder, under the names by which programs look for the driver; with `LD_LIBRARY_PATH` set to
 /// the folder they find it.
 ///
 /// # Errors

@@ -142,7 +142,7 @@ fn operand(kind: TensorKind, code: u32) -> Option<Format> {
 pub(crate) fn describe(multiply: &TensorMultiply, descriptor: u32) -> Result<Described, String> {
     let kind = multiply.kind;
     let wrong =
-        || format!("instruction descriptor {descriptor:#x} is none of {kind:?} that the test double understands");
+        || format!("instruction descriptor {descriptor:#x} is none of {kind:?} that the fake driver understands");
     let field = |low: u32, bits: u32| descriptor >> low & ((1 << bits) - 1);
     let sides = 0b11_1111 << 7 | 0b11_1111 << 17;
     let understood = match multiply.scales {

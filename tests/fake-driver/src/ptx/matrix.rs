@@ -303,7 +303,7 @@ pub(super) fn group(decoder: &Decoder<'_>) -> Result<Instruction, Fault> {
                 .ok_or_else(|| decoder.fault("`wgmma.wait_group` takes a number from 0 to 7"))
         }
         ["mma_async", "sync", "aligned", ..] => group_multiply(decoder),
-        _ => Err(decoder.fault(format!("`{}` is not understood by the test double", opcode.join(".")))),
+        _ => Err(decoder.fault(format!("`{}` is not understood by the fake driver", opcode.join(".")))),
     }
 }
 
@@ -369,7 +369,7 @@ fn group_multiply(decoder: &Decoder<'_>) -> Result<Instruction, Fault> {
         return Err(wrong("imm-scale is neither 1 nor -1"));
     }
     if transposes.iter().any(|transpose| *transpose != 0) {
-        return Err(wrong("imm-trans is not understood by the test double"));
+        return Err(wrong("imm-trans is not understood by the fake driver"));
     }
     let negates = |at: usize| signs.get(at) == Some(&-1);
     let (negate_a, negate_b) = (negates(0), negates(1));

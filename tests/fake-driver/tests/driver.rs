@@ -40,7 +40,7 @@ struct Cuda(Library);
 impl Cuda {
     fn open() -> Self {
         // SAFETY: the library was built from this crate; its initialisers are Rust's.
-        Self(unsafe { Library::new(mxprobe_cuda_double::library().unwrap()) }.unwrap())
+        Self(unsafe { Library::new(mxprobe_fake_driver::library().unwrap()) }.unwrap())
     }
 
     fn entry<F>(&self, name: &str) -> Symbol<'_, F> {
@@ -83,7 +83,7 @@ fn run_scenario() -> Option<()> {
     succeeded(call!(cuda.cuDeviceGetName(name.as_mut_ptr() => *mut c_char, 100 => c_int, 0 => c_int)))?;
     // SAFETY: the name ends with a zero.
     println!("name={}", unsafe { CStr::from_ptr(name.as_ptr()) }.to_str().unwrap());
-    println!("double={}", call!(cuda.mxprobe_cuda_double()));
+    println!("double={}", call!(cuda.mxprobe_fake_driver()));
     let mut context = 0usize;
     succeeded(call!(cuda.cuDevicePrimaryCtxRetain(&raw mut context => *mut usize, 0 => c_int)))?;
     assert_eq!(call!(cuda.cuCtxSynchronize()), 201, "a thread without a context");
@@ -157,7 +157,7 @@ fn link(cuda: &Cuda) -> Option<Vec<u8>> {
         return None;
     }
     call!(cuda.cuLinkComplete(state => usize, &raw mut start => *mut *const u8, &raw mut len => *mut usize));
-    // SAFETY: the double owns these bytes until the state is destroyed.
+    // SAFETY: the fake driver owns these bytes until the state is destroyed.
     let cubin = unsafe { std::slice::from_raw_parts(start, len) }.to_vec();
     call!(cuda.cuLinkDestroy(state => usize));
     // Sections begin at multiples of 16, and so do instructions.
@@ -171,7 +171,7 @@ fn link(cuda: &Cuda) -> Option<Vec<u8>> {
 fn outcome(settings: &[(&str, &str)]) -> (BTreeMap<String, String>, Option<i32>) {
     let mut command = Command::new(env::current_exe().unwrap());
     command.args(["--exact", "scenario", "--ignored", "--nocapture"]);
-    command.envs(settings.iter().map(|(name, value)| (format!("MXPROBE_DOUBLE_{name}"), value)));
+    command.envs(settings.iter().map(|(name, value)| (format!("MXPROBE_FAKE_{name}"), value)));
     let output = command.output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     let pairs = text.lines().filter_map(|line| line.split_once('='));
@@ -285,7 +285,7 @@ fn a_compiler_takes_the_targets_that_it_is_asked_to_take() {
     let linked = |jit: &str, text: &str, asked: &str| {
         let mut command = Command::new(env::current_exe().unwrap());
         command.args(["--exact", "scenario", "--ignored", "--nocapture"]);
-        command.envs([("MXPROBE_DOUBLE_MODEL", "h100"), ("MXPROBE_DOUBLE_JIT", jit), ("MXPROBE_TEST_TEXT", text)]);
+        command.envs([("MXPROBE_FAKE_MODEL", "h100"), ("MXPROBE_FAKE_JIT", jit), ("MXPROBE_TEST_TEXT", text)]);
         if !asked.is_empty() {
             command.env("MXPROBE_TEST_TARGET", asked);
         }
@@ -323,7 +323,7 @@ fn an_abort_ends_the_process_and_a_hang_does_not() {
     let mut command = Command::new(env::current_exe().unwrap());
     command
         .args(["--exact", "scenario", "--ignored"])
-        .envs([("MXPROBE_DOUBLE_MODEL", "a100"), ("MXPROBE_DOUBLE_FAULT", "hang")]);
+        .envs([("MXPROBE_FAKE_MODEL", "a100"), ("MXPROBE_FAKE_FAULT", "hang")]);
     let mut child = command.stdout(std::process::Stdio::null()).spawn().unwrap();
     let end = Instant::now() + Duration::from_secs(3);
     while Instant::now() < end {
@@ -350,7 +350,7 @@ fn every_symbol_that_cudarc_calls_is_there() {
 #[test]
 fn it_is_installed_under_the_drivers_names() {
     let folder = tempfile::tempdir().unwrap();
-    mxprobe_cuda_double::install(folder.path()).unwrap();
+    mxprobe_fake_driver::install(folder.path()).unwrap();
     for name in ["libcuda.so", "libcuda.so.1"] {
         // SAFETY: as above.
         let library = unsafe { Library::new(folder.path().join(name)) }.unwrap();

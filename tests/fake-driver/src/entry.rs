@@ -134,13 +134,13 @@ mod memory;
 
 /// Says that this library is no driver of a GPU.
 #[unsafe(no_mangle)]
-extern "C" fn mxprobe_cuda_double() -> c_int {
+extern "C" fn mxprobe_fake_driver() -> c_int {
     1
 }
 
 /// What was counted since `cuInit`: 0 bytes copied from the host, 1 bytes that the memory pool keeps; else 0.
 #[unsafe(no_mangle)]
-extern "C" fn mxprobe_cuda_double_count(which: c_int) -> u64 {
+extern "C" fn mxprobe_fake_driver_count(which: c_int) -> u64 {
     let counts = locked().as_ref().map(|driver| driver.counts).unwrap_or_default();
     match which {
         0 => counts.uploaded_bytes,

@@ -1,4 +1,4 @@
-//! The result codes of the CUDA driver API that the double returns.
+//! The result codes of the CUDA driver API that the fake driver returns.
 
 use std::ffi::CStr;
 
@@ -11,7 +11,7 @@ macro_rules! statuses {
         impl Status {
             $(#[doc = $text] pub const $name: Self = Self($code);)*
 
-            /// Name and description of a code, `None` for one that the double never returns.
+            /// Name and description of a code, `None` for one that the fake driver never returns.
             #[must_use]
             pub fn describe(code: i32) -> Option<(&'static CStr, &'static CStr)> {
                 match code {

@@ -1,4 +1,4 @@
-//! What the environment asks the double to be, and how it should fail.
+//! What the environment asks the fake driver to be, and how it should fail.
 
 use std::env;
 
@@ -17,9 +17,9 @@ pub enum Fault {
     Mismatch,
     /// `oom`: no memory of the device can be had.
     OutOfMemory,
-    /// `launch`: `cuLaunchKernel` fails with `MXPROBE_DOUBLE_ERROR`, and the context is left as it was.
+    /// `launch`: `cuLaunchKernel` fails with `MXPROBE_FAKE_ERROR`, and the context is left as it was.
     Launch,
-    /// `launch-async`: the launch is accepted, and the next call that waits fails with `MXPROBE_DOUBLE_ERROR`; the context is
+    /// `launch-async`: the launch is accepted, and the next call that waits fails with `MXPROBE_FAKE_ERROR`; the context is
     /// lost.
     LaunchAsync,
     /// `silent`: kernels are accepted and write nothing.
@@ -36,7 +36,7 @@ pub enum Fault {
     Abort,
     /// `hang`: a launch never returns.
     Hang,
-    /// `device-lost`: after `MXPROBE_DOUBLE_AFTER` launches every call fails with `MXPROBE_DOUBLE_ERROR`.
+    /// `device-lost`: after `MXPROBE_FAKE_AFTER` launches every call fails with `MXPROBE_FAKE_ERROR`.
     DeviceLost,
     /// `error-in-log`: linking succeeds, with an error in its log.
     ErrorInLog,
@@ -109,10 +109,10 @@ impl Fault {
     }
 }
 
-/// What the double is.
+/// What the fake driver is.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The model whose arithmetic its matrix units have, as `MXPROBE_DOUBLE_MODEL` names it.
+    /// The model whose arithmetic its matrix units have, as `MXPROBE_FAKE_MODEL` names it.
     pub model_name: String,
     /// The model.
     pub model: Model,
@@ -136,7 +136,7 @@ pub struct Settings {
     pub jit: Jit,
 }
 
-/// Multiprocessors of a double that is not told how many it has.
+/// Multiprocessors of a fake device that is not told how many it has.
 const MULTIPROCESSORS: i32 = 8;
 
 impl Settings {
@@ -162,13 +162,13 @@ impl Settings {
         })
     }
 
-    /// Reads `MXPROBE_DOUBLE_MODEL` and the other variables of the [crate's documentation](crate).
+    /// Reads `MXPROBE_FAKE_MODEL` and the other variables of the [crate's documentation](crate).
     ///
     /// # Errors
     /// The first variable that cannot be read, with its value.
     pub fn from_environment() -> Result<Self, String> {
-        let read = |name: &str| env::var(format!("MXPROBE_DOUBLE_{name}")).ok().filter(|value| !value.is_empty());
-        let wrong = |name: &str, value: &str, form: &str| format!("MXPROBE_DOUBLE_{name}=`{value}` is no {form}");
+        let read = |name: &str| env::var(format!("MXPROBE_FAKE_{name}")).ok().filter(|value| !value.is_empty());
+        let wrong = |name: &str, value: &str, form: &str| format!("MXPROBE_FAKE_{name}=`{value}` is no {form}");
         let mut settings = Self::of_model(&read("MODEL").unwrap_or_else(|| "h100".to_owned()))?;
         if let Some(value) = read("CAPABILITY") {
             let parsed = value.split_once('.').and_then(|(major, minor)| {
@@ -190,17 +190,19 @@ impl Settings {
         }
         settings.only = read("ONLY");
         if let Some(value) = read("FAULT") {
-            settings.fault = Some(Fault::named(&value).ok_or_else(|| wrong("FAULT", &value, "fault of the double"))?);
+            settings.fault =
+                Some(Fault::named(&value).ok_or_else(|| wrong("FAULT", &value, "fault of the fake driver"))?);
         }
         if let Some(value) = read("ERROR") {
             let status = value.parse().ok().filter(|code| *code != 0 && Status::describe(*code).is_some());
-            settings.error = Status(status.ok_or_else(|| wrong("ERROR", &value, "error code of the double"))?);
+            settings.error = Status(status.ok_or_else(|| wrong("ERROR", &value, "error code of the fake driver"))?);
         }
         if let Some(value) = read("LINKER") {
-            settings.linker = named(&LINKERS, &value).ok_or_else(|| wrong("LINKER", &value, "linker of the double"))?;
+            settings.linker =
+                named(&LINKERS, &value).ok_or_else(|| wrong("LINKER", &value, "linker of the fake driver"))?;
         }
         if let Some(value) = read("JIT") {
-            settings.jit = named(&JITS, &value).ok_or_else(|| wrong("JIT", &value, "compiler of the double"))?;
+            settings.jit = named(&JITS, &value).ok_or_else(|| wrong("JIT", &value, "compiler of the fake driver"))?;
         }
         Ok(settings)
     }

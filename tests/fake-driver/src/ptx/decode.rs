@@ -189,7 +189,7 @@ impl Decoder<'_> {
     }
 
     pub(super) fn unknown(&self) -> Fault {
-        self.fault(format!("`{}` is not understood by the test double", self.statement.opcode.join(".")))
+        self.fault(format!("`{}` is not understood by the fake driver", self.statement.opcode.join(".")))
     }
 
     fn guard(&self) -> Result<Option<Guard>, Fault> {
@@ -553,7 +553,7 @@ impl Decoder<'_> {
         if !self.statement.has("sync")
             || constant(self.word(&self.operands(1)?[0])?, Type { kind: Kind::Unsigned, bits: 32 }) != Some(0)
         {
-            return Err(self.fault("only barrier 0 of the whole block is understood by the test double"));
+            return Err(self.fault("only barrier 0 of the whole block is understood by the fake driver"));
         }
         Ok(Instruction::Barrier)
     }
