@@ -12,6 +12,7 @@ pub mod dots;
 pub mod gemm;
 pub mod glossary;
 pub mod identify;
+pub mod isolate;
 pub mod plot;
 pub mod probes;
 pub mod proof;

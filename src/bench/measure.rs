@@ -321,7 +321,7 @@ impl Work<'_> {
                 Span::All => Units::All,
             },
             units: best.units,
-            unit: best.unit.to_owned(),
+            unit: best.unit.clone(),
             clock: match best.clock {
                 Clock::Device => TimedBy::Device,
                 Clock::Host => TimedBy::Host,

@@ -8,6 +8,10 @@ use std::{
 
 use anstyle::{AnsiColor, Style};
 use mxprobe::report::plain;
+use mxprobe_api::Error;
+
+/// What a command that came to its end says: an exit code.
+pub(crate) type Outcome = Result<u8, Failure>;
 
 /// The question was answered "no".
 pub(crate) const NO: u8 = 1;
@@ -54,6 +58,17 @@ impl Failure {
     /// The device failed.
     pub(crate) fn incomplete(message: impl Display) -> Self {
         Self::new(INCOMPLETE, message)
+    }
+
+    /// The error of a request that does not fit, or of a device that failed.
+    pub(crate) fn of_device(error: Error) -> Self {
+        if error.is_invalid() || error.is_unsupported() {
+            Self::usage(error)
+        } else if error.is_missing_driver() {
+            Self::no_device(error)
+        } else {
+            Self::incomplete(error)
+        }
     }
 
     fn new(code: u8, message: impl Display) -> Self {

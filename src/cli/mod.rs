@@ -1,56 +1,21 @@
 //! The command: arguments, the one registry of backends, hints, exit codes.
 
 mod arguments;
-mod ask;
-mod bench;
-mod catalog;
-mod compare;
-mod conditions;
-mod distinguish;
-mod dots;
-mod each;
-mod eval;
-mod executable;
-mod explain;
+mod choose;
+mod commands;
 mod failure;
-#[cfg(feature = "fault-devices")]
-mod fault;
-mod gemm;
-mod glob;
-mod identified;
-mod identify;
-mod input;
-mod isolation;
-mod limits;
-mod list;
-mod manual;
-mod models;
-mod npy;
-mod output;
-mod plan;
-mod progress;
-mod registry;
-mod resume;
-mod run;
-mod select;
-mod similar;
-mod sink;
-mod stream;
-mod validate;
-mod verify;
-mod view;
-mod worker;
-mod yardstick;
+mod io;
 
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
 
 use arguments::{Command, CommandLine};
-use failure::Failure;
-
-/// What a command that came to its end says: an exit code.
-type Outcome = Result<u8, Failure>;
+use commands::{
+    bench, compare, distinguish, eval, explain, gemm, identify, list, manual, report, run, validate, verify, worker,
+};
+use failure::{Failure, Outcome};
+use io::output;
 
 /// Runs the command that the arguments ask for.
 pub(crate) fn main() -> ExitCode {
@@ -78,7 +43,7 @@ fn dispatch(line: CommandLine) -> Outcome {
         Command::Bench(arguments) => bench::bench(&arguments, screen),
         Command::Gemm(arguments) => gemm::gemm(&arguments, screen),
         Command::Distinguish(arguments) => distinguish::distinguish(&arguments, screen),
-        Command::Report(arguments) => view::view(&arguments, screen),
+        Command::Report(arguments) => report::report(&arguments, screen),
         Command::Compare(arguments) => compare::show(&arguments, screen),
         Command::Explain(arguments) => explain::explain(&arguments, screen),
         Command::Schema(arguments) => validate::schema(&arguments),

@@ -7,7 +7,7 @@ use std::{
 
 use mxprobe::report::{Outcome, Report};
 
-use super::{LIMIT, Said, mxprobe, say};
+use super::{LIMIT, Said, mxprobe, say, say_to};
 
 /// Three operations of a device that fails. Whatever hangs does so for ever, so that its limit may be short.
 fn run(device: &str) -> (Said, Report) {
@@ -135,4 +135,49 @@ fn what_a_driver_says_is_said_on_as_it_comes_with_two_v() {
     let line = said.lines().find(|line| line.contains(words)).expect(&said);
     assert!(line.starts_with("process "), "{said}");
     assert!(!run(&["-v"]).contains(words));
+}
+
+/// Every command that computes on a device, with the arguments that make it compute one operation.
+const COMMANDS: [&[&str]; 5] = [
+    &["eval", "--op", OPERATION],
+    &["gemm", "--op", OPERATION, "--random", "2,3,8", "--out", "/dev/null"],
+    &["verify", "--op", OPERATION, "--model", "fma-chain", "--count", "1000"],
+    &["identify", "--op", OPERATION, "--out", "/dev/null"],
+    &["run", "--op", OPERATION, "--format", "json"],
+];
+const OPERATION: &str = "dot.m1n1k4.f32.f16.f16.f32";
+
+#[test]
+fn a_device_that_hangs_or_aborts_ends_every_command_with_exit_code_4_and_its_reason() {
+    let dot = r#"{"a":["0x3c00"],"b":["0x3c00"],"c":"0x00000000"}"#;
+    let cases = [
+        ("fault:hang:fma-chain", "10", "timed out after 10 s"),
+        ("fault:crash:fma-chain", "86400", "the device's process was ended by signal 6 (SIGABRT)"),
+        ("fault:lost:fma-chain", "86400", "the device was lost"),
+    ];
+    std::thread::scope(|scope| {
+        for (command, (device, timeout, reason)) in
+            COMMANDS.into_iter().flat_map(|command| cases.map(|case| (command, case)))
+        {
+            scope.spawn(move || {
+                let arguments = [command, &["--device", device, "--timeout", timeout]].concat();
+                let said = say_to(&arguments, dot.as_bytes()).ended(4);
+                let is_said = said.out.contains(reason) || said.err.contains(reason);
+                assert!(is_said, "{arguments:?}: {}{}", said.out, said.err);
+            });
+        }
+    });
+}
+
+#[test]
+fn eval_answers_the_same_through_another_process() {
+    let dots = (0..2000_u32).map(|at| {
+        let number = format!("0x{:04x}", 0x3c00 + at % 777);
+        format!("{{\"a\":[\"{number}\",\"0x3800\"],\"b\":[\"0x3c01\",\"{number}\"],\"c\":\"0x{:08x}\"}}\n", at << 12)
+    });
+    let dots: String = dots.collect();
+    let of = |device: &str| say_to(&["eval", "--op", OPERATION, "--device", device], dots.as_bytes()).ended(0).out;
+    let answers = of("fault:rubbish:fma-chain");
+    assert_eq!(answers.lines().count(), 2000);
+    assert_eq!(answers, of("sim:fma-chain"));
 }

@@ -1,5 +1,7 @@
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 use crate::{
     Elements, Error, Issued, Library, Operation, OperationSet, Product, Scalar, ScalarFunction, TileBatch, Timing,
 };
@@ -34,18 +36,20 @@ pub struct Discovery {
 }
 
 /// Something that was found or looked for and cannot be used.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refusal {
     /// What: a device, a driver, an operation.
     pub what: String,
     /// Why not, with the value that decided it.
     pub reason: Error,
     /// One fact and one action for a person, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub help: Option<String>,
 }
 
 /// What stands behind a device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum DeviceKind {
     /// Silicon.
     Hardware,
@@ -56,7 +60,7 @@ pub enum DeviceKind {
 }
 
 /// The driver that reaches a device.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Driver {
     /// Its name.
     pub name: String,
@@ -67,7 +71,7 @@ pub struct Driver {
 }
 
 /// Who a device is. The name is shown to people; the fingerprint is what decisions and keys are made from.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceInfo {
     /// The name of its backend.
     pub backend: String,
@@ -80,12 +84,16 @@ pub struct DeviceInfo {
     /// Silicon, software or model.
     pub kind: DeviceKind,
     /// A double stands in for the device, so that the way to it can be tested: nothing it computes was measured.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub emulated: bool,
     /// Other selectors, without the backend: part numbers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub aliases: Vec<String>,
     /// The driver, where one stands between.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub driver: Option<Driver>,
     /// Everything else worth keeping in a report.
+    #[serde(default)]
     pub properties: BTreeMap<String, String>,
 }
 

@@ -1,121 +1,145 @@
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 /// What went wrong, in one line with the value in it, and predicates to tell the cases apart.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Error {
-    kind: Kind,
+    #[serde(default)]
+    kind: ErrorKind,
     message: String,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+/// The kind of an [`Error`], as it crosses the border of a process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// See [`Error::invalid`].
     Invalid,
+    /// See [`Error::missing_driver`].
     MissingDriver,
+    /// See [`Error::unsupported`].
     Unsupported,
+    /// See [`Error::device_lost`].
     DeviceLost,
+    /// See [`Error::out_of_memory`].
     OutOfMemory,
+    /// See [`Error::timed_out`].
     TimedOut,
+    /// See [`Error::nothing_written`].
     NothingWritten,
+    /// See [`Error::self_test`].
     SelfTest,
+    /// See [`Error::driver`]; also every kind that a reader does not know.
+    #[default]
+    #[serde(other)]
     Driver,
 }
 
 impl Error {
     /// The caller passed something wrong: an unknown name, a wrong length, a malformed number.
     pub fn invalid(message: impl Into<String>) -> Self {
-        Self::new(Kind::Invalid, message)
+        Self::new(ErrorKind::Invalid, message)
     }
 
     /// The driver or the library that reaches the devices is not on this machine.
     pub fn missing_driver(message: impl Into<String>) -> Self {
-        Self::new(Kind::MissingDriver, message)
+        Self::new(ErrorKind::MissingDriver, message)
     }
 
     /// The device is there and says that it cannot do this.
     pub fn unsupported(message: impl Into<String>) -> Self {
-        Self::new(Kind::Unsupported, message)
+        Self::new(ErrorKind::Unsupported, message)
     }
 
     /// The device stopped working; nothing more can be asked of it.
     pub fn device_lost(message: impl Into<String>) -> Self {
-        Self::new(Kind::DeviceLost, message)
+        Self::new(ErrorKind::DeviceLost, message)
     }
 
     /// Memory of the device or of the host ran out.
     pub fn out_of_memory(message: impl Into<String>) -> Self {
-        Self::new(Kind::OutOfMemory, message)
+        Self::new(ErrorKind::OutOfMemory, message)
     }
 
     /// The device did not answer within its time limit.
     pub fn timed_out(message: impl Into<String>) -> Self {
-        Self::new(Kind::TimedOut, message)
+        Self::new(ErrorKind::TimedOut, message)
     }
 
     /// The device said it had finished and its output memory still holds what was there before.
     pub fn nothing_written(message: impl Into<String>) -> Self {
-        Self::new(Kind::NothingWritten, message)
+        Self::new(ErrorKind::NothingWritten, message)
     }
 
     /// The exact small-integer self-test of an operation's layout gave a wrong result.
     pub fn self_test(message: impl Into<String>) -> Self {
-        Self::new(Kind::SelfTest, message)
+        Self::new(ErrorKind::SelfTest, message)
     }
 
     /// The driver refused a call with an error of its own.
     pub fn driver(message: impl Into<String>) -> Self {
-        Self::new(Kind::Driver, message)
+        Self::new(ErrorKind::Driver, message)
     }
 
-    fn new(kind: Kind, message: impl Into<String>) -> Self {
+    /// An error of a kind.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into() }
+    }
+
+    /// Its kind.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        self.kind
     }
 
     /// The caller passed something wrong.
     #[must_use]
     pub fn is_invalid(&self) -> bool {
-        self.kind == Kind::Invalid
+        self.kind == ErrorKind::Invalid
     }
 
     /// The driver or library is not there.
     #[must_use]
     pub fn is_missing_driver(&self) -> bool {
-        self.kind == Kind::MissingDriver
+        self.kind == ErrorKind::MissingDriver
     }
 
     /// The device cannot do this.
     #[must_use]
     pub fn is_unsupported(&self) -> bool {
-        self.kind == Kind::Unsupported
+        self.kind == ErrorKind::Unsupported
     }
 
     /// The device is lost.
     #[must_use]
     pub fn is_device_lost(&self) -> bool {
-        self.kind == Kind::DeviceLost
+        self.kind == ErrorKind::DeviceLost
     }
 
     /// Memory ran out.
     #[must_use]
     pub fn is_out_of_memory(&self) -> bool {
-        self.kind == Kind::OutOfMemory
+        self.kind == ErrorKind::OutOfMemory
     }
 
     /// The time limit passed.
     #[must_use]
     pub fn is_timed_out(&self) -> bool {
-        self.kind == Kind::TimedOut
+        self.kind == ErrorKind::TimedOut
     }
 
     /// The device wrote nothing.
     #[must_use]
     pub fn is_nothing_written(&self) -> bool {
-        self.kind == Kind::NothingWritten
+        self.kind == ErrorKind::NothingWritten
     }
 
     /// The layout self-test failed.
     #[must_use]
     pub fn is_self_test(&self) -> bool {
-        self.kind == Kind::SelfTest
+        self.kind == ErrorKind::SelfTest
     }
 
     /// The same error with `: detail` after its text.

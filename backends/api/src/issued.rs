@@ -2,8 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 /// The instructions that a driver issues for an operation, as far as it shows them.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Issued {
     /// Matrix instructions, and how often each stands in the code.
     pub matrix: BTreeMap<String, usize>,

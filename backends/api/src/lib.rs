@@ -25,7 +25,7 @@ mod timing;
 
 pub use batch::{Elements, TileBatch};
 pub use device::{Backend, Device, DeviceInfo, DeviceKind, Discovery, Driver, Refusal, execute};
-pub use error::Error;
+pub use error::{Error, ErrorKind};
 pub use format::{Decoded, Encoded, Encoding, FloatEncoding, Format, Overflow, Rounding, Specials, Subnormals};
 pub use issued::Issued;
 pub use library::{Library, multiply_with};

@@ -165,7 +165,7 @@ impl From<OperationId> for String {
 }
 
 /// One matrix multiply-add that a device claims: plain data.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Operation {
     /// The canonical name, unique within its device.
     pub id: OperationId,
@@ -173,8 +173,10 @@ pub struct Operation {
     pub scope: String,
     /// The mnemonic of the one instruction behind it, with operands where an assembler takes them; `None` where there is no
     /// such instruction, or it is not known without running it. Remarks belong elsewhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instruction: Option<String>,
     /// Other names people know it by.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub aliases: Vec<String>,
 }
 

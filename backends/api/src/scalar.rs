@@ -106,7 +106,8 @@ impl DotOrder {
 }
 
 /// One function of scalar arithmetic.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub enum ScalarFunction {
     /// `a + b`.
     Add,
@@ -206,8 +207,22 @@ impl FromStr for ScalarFunction {
     }
 }
 
+impl TryFrom<String> for ScalarFunction {
+    type Error = Error;
+
+    fn try_from(text: String) -> Result<Self, Error> {
+        text.parse()
+    }
+}
+
+impl From<ScalarFunction> for String {
+    fn from(function: ScalarFunction) -> Self {
+        function.to_string()
+    }
+}
+
 /// The scalar arithmetic of a device in one format and mode: plain data.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Scalar {
     /// Its name, unique within its device.
     pub id: ScalarId,

@@ -1,9 +1,12 @@
 //! The second, optional ability of a device: to say how long an operation takes when its operands stay in registers.
 
+use serde::{Deserialize, Serialize};
+
 use crate::{Device, Elements, Error, Operation, OperationId, TileBatch};
 
 /// Which clock measured a time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Clock {
     /// Timestamps that the device itself wrote before and after the work.
     Device,
@@ -12,7 +15,8 @@ pub enum Clock {
 }
 
 /// How much of a device works.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Span {
     /// One of its units: a core, a multiprocessor, a workgroup.
     One,
@@ -41,7 +45,7 @@ pub struct Timed {
     /// Units that worked, where they can be counted.
     pub units: Option<u32>,
     /// What a unit is: `core`, `multiprocessor`.
-    pub unit: &'static str,
+    pub unit: String,
     /// Cycles a second of a unit while it worked, where they can be measured.
     pub frequency_hz: Option<f64>,
     /// The tiles of A, B and C that chain `i` computes with: entry `i` modulo the length, which is at
@@ -182,7 +186,7 @@ mod tests {
             elapsed_ns: 1.0,
             clock: Clock::Host,
             units: Some(1),
-            unit: "core",
+            unit: "core".into(),
             frequency_hz: None,
             pattern: vec![[0, 0, 0]],
             d: Elements::zeros(Format::F32, 8),

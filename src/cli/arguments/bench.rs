@@ -38,7 +38,7 @@ pub(crate) struct Bench {
     /// Also write the JSON to a file, or to one file a device if it is a directory; it grows with the run
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
-    /// Seconds that one operation may take
+    /// Give up after this many silent seconds
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "120")]
     pub(crate) timeout: Duration,
     /// Seconds that each device may take; what is not reached by then is skipped

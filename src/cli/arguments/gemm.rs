@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use super::{
-    Printed,
+    Printed, Reach,
     values::{exponents, interval, sizes},
 };
 
@@ -84,6 +84,8 @@ pub(crate) struct Gemm {
     /// How results are printed: for people or for programs
     #[arg(long, value_enum, default_value_t = Printed::Table)]
     pub(crate) format: Printed,
+    #[command(flatten)]
+    pub(crate) reach: Reach,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -1,22 +1,27 @@
 //! The arguments.
 
 mod bench;
+mod devices;
+mod format;
 mod gemm;
 mod models;
+mod run;
 mod saved;
 mod screen;
 mod values;
 
-use std::{path::PathBuf, sync::LazyLock, time::Duration};
+use std::sync::LazyLock;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Parser, Subcommand};
 
 pub(crate) use bench::{Bench, BenchData};
+pub(crate) use devices::{Devices, List};
+pub(crate) use format::{Format, Printed};
 pub(crate) use gemm::{Accumulate, Experiment, Gemm, GemmMethod, WordRounding};
-pub(crate) use models::{Distinguish, Eval, Identify, Inputs, Verify};
+pub(crate) use models::{Distinguish, Eval, Identify, Reach, Verify};
+pub(crate) use run::Run;
 pub(crate) use saved::{Compare, Explain, Schema, SchemaOf, TextFormat, Validate, View};
 pub(crate) use screen::{Screen, ScreenArguments};
-use values::seconds;
 
 /// Finds out how a matrix unit really computes, with the bits that prove it.
 ///
@@ -91,106 +96,4 @@ pub(crate) enum Command {
     /// The other end of an isolated device
     #[command(name = "__worker", hide = true)]
     Worker,
-}
-
-/// Which devices.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
-pub(crate) struct Devices {
-    /// Look only at devices of this backend (repeatable)
-    #[arg(long, value_name = "BACKEND")]
-    pub(crate) backend: Vec<String>,
-    /// Take this device (repeatable): BACKEND:INDEX, BACKEND:NAME or a unique part of its name, BACKEND:all,
-    /// sim:MODEL, sim:FILE.toml. `run` and `eval` take it from MXPROBE_DEVICE where it is not given
-    #[arg(long, value_name = "SELECTOR")]
-    pub(crate) device: Vec<String>,
-    /// Reach devices from this process, without a time limit: what a debugger needs
-    #[arg(long)]
-    pub(crate) no_isolation: bool,
-}
-
-impl Devices {
-    /// What `--device` says; where neither it nor `--backend` is given, what the environment says.
-    pub(crate) fn selectors(&self) -> Vec<String> {
-        let own = self.device.iter().filter(|text| !text.is_empty()).cloned().collect::<Vec<_>>();
-        if !own.is_empty() || !self.backend.is_empty() {
-            return own;
-        }
-        std::env::var("MXPROBE_DEVICE").ok().filter(|text| !text.is_empty()).into_iter().collect()
-    }
-}
-
-/// What `run` does.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
-pub(crate) struct Run {
-    #[command(flatten)]
-    pub(crate) devices: Devices,
-    /// Only operations whose id or alias matches, with `*` and `?` (repeatable)
-    #[arg(long, value_name = "GLOB")]
-    pub(crate) op: Vec<String>,
-    /// Also compare each operation, bit for bit, with this model: a shipped one such as h100, or a file
-    #[arg(long, value_name = "MODEL")]
-    pub(crate) expect: Option<String>,
-    /// Only probes whose name matches or begins so (repeatable); `mxprobe explain` lists them
-    #[arg(long, value_name = "GLOB")]
-    pub(crate) probe: Vec<String>,
-    /// How results are printed: for people or for programs
-    #[arg(long, value_enum)]
-    pub(crate) format: Option<Format>,
-    /// Also write the JSON report to a file, or to one file a device if it is a directory; it grows with the run
-    #[arg(long, value_name = "FILE")]
-    pub(crate) out: Option<PathBuf>,
-    /// Seconds that one operation may take on a device that is no model [default: 60]
-    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = seconds)]
-    pub(crate) timeout: Option<Duration>,
-    /// Seconds that the whole run may take; what is not reached by then is skipped
-    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = seconds)]
-    pub(crate) budget: Option<Duration>,
-    /// Go on with a report that was left unfinished: ask again what failed, was skipped or is missing, in the same file
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["backend", "op", "probe", "out"])]
-    pub(crate) resume: Option<PathBuf>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Format {
-    /// A table for people
-    Table,
-    /// The report; an array where there are several devices
-    Json,
-    /// A document; with -v the bits behind findings
-    Markdown,
-    /// One row a finding
-    Csv,
-    /// One page that needs nothing else, with the bits behind findings
-    Html,
-}
-
-impl Format {
-    /// What shows reports so.
-    pub(crate) fn view(self, screen: Screen) -> Box<dyn mxprobe::report::View> {
-        match self {
-            Self::Table => Box::new(mxprobe::report::Table(screen.style)),
-            Self::Json => Box::new(mxprobe::report::Json),
-            Self::Markdown => Box::new(mxprobe::report::Markdown { evidence: screen.verbose }),
-            Self::Csv => Box::new(mxprobe::report::Csv),
-            Self::Html => Box::new(mxprobe::report::Html),
-        }
-    }
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct List {
-    #[command(flatten)]
-    pub(crate) devices: Devices,
-    /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-/// How a result that is no report is printed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Printed {
-    /// For people
-    Table,
-    /// For programs
-    Json,
 }

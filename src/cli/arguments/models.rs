@@ -61,7 +61,14 @@ pub(crate) struct Inputs {
     /// How results are printed: for people or for programs
     #[arg(long, value_enum, default_value = "table")]
     pub(crate) format: Printed,
-    /// Seconds that a device that is no model may say nothing
+    #[command(flatten)]
+    pub(crate) reach: Reach,
+}
+
+/// How hardware is reached.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Reach {
+    /// Give up after this many silent seconds (hardware only)
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "120")]
     pub(crate) timeout: Duration,
     /// Reach the device from this process, without a time limit: what a debugger needs
@@ -77,6 +84,8 @@ pub(crate) struct Eval {
     /// The operation: an id, an alias or a pattern that matches only one
     #[arg(long, value_name = "OP")]
     pub(crate) op: String,
+    #[command(flatten)]
+    pub(crate) reach: Reach,
 }
 
 #[derive(Debug, Args)]

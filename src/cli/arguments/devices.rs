@@ -1,0 +1,38 @@
+//! Which devices.
+
+use clap::Args;
+
+/// Which devices.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
+pub(crate) struct Devices {
+    /// Look only at devices of this backend (repeatable)
+    #[arg(long, value_name = "BACKEND")]
+    pub(crate) backend: Vec<String>,
+    /// Take this device (repeatable): BACKEND:INDEX, BACKEND:NAME or a unique part of its name, BACKEND:all,
+    /// sim:MODEL, sim:FILE.toml. `run` and `eval` take it from MXPROBE_DEVICE where it is not given
+    #[arg(long, value_name = "SELECTOR")]
+    pub(crate) device: Vec<String>,
+    /// Reach devices from this process, without a time limit: what a debugger needs
+    #[arg(long)]
+    pub(crate) no_isolation: bool,
+}
+
+impl Devices {
+    /// What `--device` says; where neither it nor `--backend` is given, what the environment says.
+    pub(crate) fn selectors(&self) -> Vec<String> {
+        let own = self.device.iter().filter(|text| !text.is_empty()).cloned().collect::<Vec<_>>();
+        if !own.is_empty() || !self.backend.is_empty() {
+            return own;
+        }
+        std::env::var("MXPROBE_DEVICE").ok().filter(|text| !text.is_empty()).into_iter().collect()
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct List {
+    #[command(flatten)]
+    pub(crate) devices: Devices,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}

@@ -1,0 +1,38 @@
+//! The arguments of `run`.
+
+use std::{path::PathBuf, time::Duration};
+
+use clap::Args;
+
+use super::{Devices, Format, values::seconds};
+
+/// What `run` does.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
+pub(crate) struct Run {
+    #[command(flatten)]
+    pub(crate) devices: Devices,
+    /// Only operations whose id or alias matches, with `*` and `?` (repeatable)
+    #[arg(long, value_name = "GLOB")]
+    pub(crate) op: Vec<String>,
+    /// Also compare each operation, bit for bit, with this model: a shipped one such as h100, or a file
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) expect: Option<String>,
+    /// Only probes whose name matches or begins so (repeatable); `mxprobe explain` lists them
+    #[arg(long, value_name = "GLOB")]
+    pub(crate) probe: Vec<String>,
+    /// How results are printed: for people or for programs
+    #[arg(long, value_enum)]
+    pub(crate) format: Option<Format>,
+    /// Also write the JSON report to a file, or to one file a device if it is a directory; it grows with the run
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+    /// Give up after this many silent seconds (hardware only) [default: 60]
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = seconds)]
+    pub(crate) timeout: Option<Duration>,
+    /// Seconds that the whole run may take; what is not reached by then is skipped
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = seconds)]
+    pub(crate) budget: Option<Duration>,
+    /// Go on with a report that was left unfinished: ask again what failed, was skipped or is missing, in the same file
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["backend", "op", "probe", "out"])]
+    pub(crate) resume: Option<PathBuf>,
+}

@@ -1,0 +1,93 @@
+//! What each backend found.
+
+use std::thread;
+
+use mxprobe::{
+    isolate::Described,
+    report::{DeviceRecord, ListedDevice, OperationRecord, RefusalRecord},
+    scalars,
+};
+
+use crate::cli::choose::{
+    process,
+    registry::{Entry, MODELS},
+};
+
+/// What one backend found, as data.
+#[derive(Clone, Debug)]
+pub(crate) struct Found {
+    /// The backend.
+    pub(crate) backend: String,
+    /// Its devices.
+    pub(crate) devices: Vec<ListedDevice>,
+    /// What cannot be used.
+    pub(crate) refusals: Vec<RefusalRecord>,
+}
+
+/// Asks backends for their devices: those with drivers at the same time, each in a process of its own.
+///
+/// A backend whose process dies or hangs has no device, and a refusal that says so.
+pub(crate) fn discover(entries: &[&'static Entry], isolate: bool) -> Vec<Found> {
+    thread::scope(|scope| {
+        let ask = |entry: &'static Entry| if entry.isolated && isolate { apart(entry) } else { here(entry) };
+        let threads: Vec<_> = entries.iter().map(|entry| scope.spawn(move || ask(entry))).collect();
+        threads.into_iter().map(|thread| thread.join().expect("a backend does not panic")).collect()
+    })
+}
+
+/// Asks a backend in a process of its own.
+fn apart(entry: &Entry) -> Found {
+    let backend = entry.name.to_owned();
+    match process::discover(entry) {
+        Ok(found) => Found {
+            backend,
+            devices: found.devices.iter().map(listed).collect(),
+            refusals: found.refusals.iter().map(RefusalRecord::from).collect(),
+        },
+        Err(error) => {
+            let refusal = RefusalRecord {
+                what: format!("the search for {backend} devices"),
+                reason: error.to_string(),
+                help: Some(format!("`mxprobe list --backend {backend} --no-isolation` repeats it in one process")),
+            };
+            Found { backend, devices: Vec::new(), refusals: vec![refusal] }
+        }
+    }
+}
+
+/// Asks a backend in this process.
+fn here(entry: &Entry) -> Found {
+    let found = entry.backend().discover();
+    Found {
+        backend: entry.name.to_owned(),
+        devices: found.devices.iter().map(|device| listed(&Described::of(device.as_ref()))).collect(),
+        refusals: found.refusals.iter().map(RefusalRecord::from).collect(),
+    }
+}
+
+/// A device as it is listed.
+pub(crate) fn listed(device: &Described) -> ListedDevice {
+    ListedDevice {
+        device: DeviceRecord::from(&device.info),
+        operations: device.operations.iter().map(OperationRecord::from).collect(),
+        scalars: device.scalars.iter().map(|scalar| OperationRecord::from(&scalars::operation(scalar))).collect(),
+        refusals: device.refusals.iter().map(RefusalRecord::from).collect(),
+    }
+}
+
+/// Which backends were tried, and what came of it.
+pub(crate) fn tried(found: &[Found]) -> String {
+    let words: Vec<String> = found
+        .iter()
+        .map(|found| {
+            let noun = if found.backend == MODELS { "model" } else { "device" };
+            let result = match found.devices.len() {
+                0 => format!("no {noun}"),
+                1 => format!("1 {noun}"),
+                count => format!("{count} {noun}s"),
+            };
+            format!("{} ({result})", found.backend)
+        })
+        .collect();
+    format!("tried {}", words.join(", "))
+}

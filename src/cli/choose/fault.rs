@@ -1,0 +1,197 @@
+//! Devices that fail, so that what becomes of it can be tested: `fault:NAME:MODEL`.
+//!
+//! The names are those of the conformance suite's wrong devices, and what only a process of its own can be asked to do:
+//! `exit-0`, `exit-1`, `rubbish`, `babble`. `fault:able` has every ability and does not fail. With `MXPROBE_FAULT_ONLY=GLOB` only operations that match are wrong.
+
+use std::io::{self, Write};
+
+use mxprobe_api::{
+    Backend, Device, DeviceInfo, Discovery, Elements, Error, Issued, Library, Operation, OperationSet, Product,
+    Refusal, Scalar, ScalarFunction, TileBatch, Timing,
+};
+use mxprobe_conformance::FaultBackend as Wrong;
+
+use crate::cli::choose::glob;
+
+/// The backend of the devices that fail.
+pub(crate) struct FaultBackend;
+
+/// What a driver does to the process that it is loaded into.
+#[derive(Clone, Copy)]
+enum Process {
+    /// Ends it, with an exit code.
+    Exit(i32),
+    /// Writes rubbish on standard output before each result.
+    Rubbish,
+    /// Writes rubbish on standard output and never returns.
+    Babble,
+}
+
+const PROCESS: [(&str, Process); 4] = [
+    ("exit-0", Process::Exit(0)),
+    ("exit-1", Process::Exit(1)),
+    ("rubbish", Process::Rubbish),
+    ("babble", Process::Babble),
+];
+
+/// Bytes that are no answer and no text, the beginning of an answer among them, and no end of the last line.
+const RUBBISH: &[u8] =
+    b"\n{\"probed\":{\"report\":\n\xff\xfe\0\x1b[2J[[[[[[[[{{{{\n{}\nnull\n{\"refused\":7}\n{\"probed\"";
+
+impl Backend for FaultBackend {
+    fn name(&self) -> &'static str {
+        "fault"
+    }
+
+    fn discover(&self) -> Discovery {
+        let mut found = Wrong.discover();
+        found.devices.extend(PROCESS.iter().filter_map(|(name, _)| self.open(name).ok()));
+        found
+    }
+
+    fn open(&self, name: &str) -> Result<Box<dyn Device>, Error> {
+        if name == "able" {
+            return Ok(mxprobe_conformance::able());
+        }
+        let (fault, model) = name.split_once(':').unwrap_or((name, "h100"));
+        let right = mxprobe_sim::SimBackend.open(model)?;
+        let of = right.info();
+        let (info, fault) = match PROCESS.iter().find(|(name, _)| *name == fault) {
+            Some((_, process)) => {
+                let info = DeviceInfo {
+                    backend: "fault".into(),
+                    selector: format!("fault:{name}"),
+                    name: format!("{}, but {fault}", of.name),
+                    fingerprint: format!("{fault}+{}", of.fingerprint),
+                    ..of.clone()
+                };
+                (info, Fault::OfProcess(*process))
+            }
+            None => {
+                let wrong = Wrong.open(name)?;
+                (wrong.info().clone(), Fault::OfDevice(wrong))
+            }
+        };
+        let only = std::env::var("MXPROBE_FAULT_ONLY").ok();
+        Ok(Box::new(FaultDevice { info, right, fault, only }))
+    }
+}
+
+enum Fault {
+    OfDevice(Box<dyn Device>),
+    OfProcess(Process),
+}
+
+/// A device of which some operations are wrong.
+struct FaultDevice {
+    info: DeviceInfo,
+    right: Box<dyn Device>,
+    fault: Fault,
+    /// Which operations are wrong; all, if it does not say.
+    only: Option<String>,
+}
+
+impl FaultDevice {
+    /// Whether this operation is one of the wrong ones.
+    fn is_wrong(&self, operation: &Operation) -> bool {
+        self.only.as_ref().is_none_or(|only| glob::matches(only, &operation.id.to_string()))
+    }
+
+    /// Who answers what the fault does not touch.
+    fn behind(&self) -> &dyn Device {
+        match &self.fault {
+            Fault::OfDevice(wrong) => wrong.as_ref(),
+            Fault::OfProcess(_) => self.right.as_ref(),
+        }
+    }
+}
+
+impl Device for FaultDevice {
+    fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    fn operations(&self) -> &OperationSet {
+        self.right.operations()
+    }
+
+    fn execute(&self, operation: &Operation, batch: &TileBatch) -> Result<Elements, Error> {
+        if !self.is_wrong(operation) {
+            return self.right.execute(operation, batch);
+        }
+        let write = || {
+            let mut stdout = io::stdout().lock();
+            stdout.write_all(RUBBISH).and_then(|()| stdout.flush())
+        };
+        match &self.fault {
+            Fault::OfDevice(wrong) => wrong.execute(operation, batch),
+            Fault::OfProcess(Process::Exit(code)) => std::process::exit(*code),
+            Fault::OfProcess(Process::Rubbish) => {
+                write().map_err(|error| Error::driver(error.to_string()))?;
+                self.right.execute(operation, batch)
+            }
+            Fault::OfProcess(Process::Babble) => loop {
+                write().map_err(|error| Error::driver(error.to_string()))?;
+            },
+        }
+    }
+
+    fn refusals(&self) -> &[Refusal] {
+        self.behind().refusals()
+    }
+
+    fn scalars(&self) -> &[Scalar] {
+        self.behind().scalars()
+    }
+
+    fn compute(&self, scalar: &Scalar, function: ScalarFunction, operands: &Elements) -> Result<Elements, Error> {
+        self.behind().compute(scalar, function, operands)
+    }
+
+    /// `None` where the fault is what executing a tile does to the process.
+    fn multiply(&self, operation: &Operation, product: &Product<'_>) -> Result<Option<Elements>, Error> {
+        match &self.fault {
+            _ if !self.is_wrong(operation) => self.right.multiply(operation, product),
+            Fault::OfDevice(wrong) => wrong.multiply(operation, product),
+            Fault::OfProcess(_) => Ok(None),
+        }
+    }
+
+    fn library(&self) -> Result<Box<dyn Library>, Error> {
+        self.behind().library()
+    }
+
+    fn kernel_ns(&self) -> Option<u64> {
+        self.behind().kernel_ns()
+    }
+
+    fn timing(&self) -> Option<&dyn Timing> {
+        self.behind().timing()
+    }
+
+    fn issued(&self, operation: &Operation) -> Result<Option<Issued>, Error> {
+        self.behind().issued(operation)
+    }
+
+    fn kernel_hash(&self, operation: &Operation) -> Option<String> {
+        self.behind().kernel_hash(operation)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mxprobe_conformance::{able, dropped};
+
+    fn failing(fault: Fault, only: Option<&str>) -> FaultDevice {
+        let right = able();
+        FaultDevice { info: right.info().clone(), right, fault, only: only.map(str::to_owned) }
+    }
+
+    #[test]
+    fn a_device_that_fails_has_every_ability_of_the_device_behind_it() {
+        assert_eq!(dropped(&failing(Fault::OfDevice(able()), None)), <[&str; 0]>::default());
+        assert_eq!(dropped(&failing(Fault::OfDevice(able()), Some("none"))), <[&str; 0]>::default());
+        assert_eq!(dropped(&failing(Fault::OfProcess(Process::Exit(1)), Some("none"))), <[&str; 0]>::default());
+    }
+}

@@ -1,0 +1,16 @@
+//! Which device, model and operation is meant, and how it is reached.
+
+pub(super) mod catalog;
+mod executable;
+#[cfg(feature = "fault-devices")]
+mod fault;
+pub(super) mod glob;
+pub(super) mod limits;
+pub(super) mod model_file;
+pub(super) mod models;
+pub(super) mod plan;
+mod process;
+pub(super) mod reach;
+pub(super) mod registry;
+pub(super) mod select;
+pub(super) mod similar;

@@ -1,0 +1,33 @@
+//! Models that a command asks for by name, where it takes no other device.
+
+use mxprobe::report::ListedDevice;
+use mxprobe_sim::Model;
+
+use crate::cli::{
+    choose::{registry::MODELS, select},
+    failure::Failure,
+};
+
+/// A model, and what it lists as a device.
+pub(crate) struct Chosen {
+    /// What it is called here, variant included: `h100`, `./mine.toml`.
+    pub(crate) name: String,
+    /// The model.
+    pub(crate) model: Model,
+    /// Its operations.
+    pub(crate) listed: ListedDevice,
+}
+
+/// The model of a name, with or without `sim:` before it.
+pub(crate) fn chosen(name: &str) -> Result<Chosen, Failure> {
+    let prefix = format!("{MODELS}:");
+    let bare = name.strip_prefix(&prefix).unwrap_or(name);
+    let selector = format!("{prefix}{bare}");
+    let (targets, _) = select::named(&[selector], &[], false)?;
+    let [target] = targets.as_slice() else {
+        return Err(Failure::usage(format!("`{name}` means {} models", targets.len())).help("name one of them"));
+    };
+    let name = target.selector.strip_prefix(&prefix).unwrap_or(&target.selector).to_owned();
+    let model = mxprobe_sim::load(&name).map_err(Failure::usage)?;
+    Ok(Chosen { name, model, listed: target.listed.clone() })
+}

@@ -1,0 +1,190 @@
+//! What a run asks: which devices, which of their operations, and what has to be said about the choice.
+
+use mxprobe::{
+    glossary, probes,
+    report::{Conditions, DeviceRecord, Host, Kind, OperationRecord, Plan as Planned, Report, SCHEMA, Time, Tool},
+};
+
+use crate::cli::{
+    arguments::{Devices, Run, Screen, given},
+    choose::{
+        catalog::{self, Found},
+        registry::MODELS,
+        select::{self, Target},
+        similar::{may_be_meant, similar},
+    },
+    failure::Failure,
+    io::output,
+};
+
+/// The models that stand in for a device where there is none, the first that exists.
+const STAND_INS: [&str; 2] = ["sim:v100", "sim:fma-chain"];
+
+/// What will be probed, and what has to be said about it.
+pub(crate) struct Plan {
+    pub(crate) targets: Vec<Target>,
+    pub(crate) found: Vec<Found>,
+    /// For standard error.
+    pub(crate) notes: Vec<String>,
+    /// No device was found; a model stands in for one. For the report.
+    pub(crate) stand_in: Option<String>,
+}
+
+/// A device, what is asked of it, and the report that this is written into.
+pub(crate) struct Job {
+    /// The device; `None` where nothing is left to ask.
+    pub(crate) target: Option<Target>,
+    pub(crate) operations: Vec<OperationRecord>,
+    pub(crate) report: Report,
+}
+
+/// What a run that is not resumed asks.
+pub(crate) fn jobs(arguments: &Run, screen: Screen) -> Result<Vec<Job>, Failure> {
+    arguments.probe.iter().try_for_each(|wanted| check_probe(wanted))?;
+    let plan = plan(&arguments.devices)?;
+    if !screen.quiet {
+        for note in &plan.notes {
+            output::note(format!("note: {note}"));
+        }
+    }
+    let mut jobs = Vec::new();
+    for target in &plan.targets {
+        let operations: Vec<_> = select::asked(&arguments.op, &target.listed).into_iter().cloned().collect();
+        if !operations.is_empty() {
+            let report = begin(target, &plan, &operations, arguments);
+            jobs.push(Job { target: Some(target.clone()), operations, report });
+        } else if target.listed.operations.is_empty() && target.listed.scalars.is_empty() && !screen.quiet {
+            let reasons = target.listed.refusals.iter().map(|refusal| refusal.reason.as_str());
+            let reasons: Vec<&str> = reasons.collect();
+            output::note(format!("note: {} has no operation: {}", target.selector, reasons.join("; ")));
+        } else if plan.targets.len() > 1 && !screen.quiet {
+            output::note(format!("note: {} has no operation {}", target.selector, arguments.op.join(", ")));
+        }
+    }
+    if jobs.is_empty() {
+        let listed: Vec<_> = plan.targets.iter().map(|target| &target.listed).collect();
+        if arguments.op.is_empty() {
+            return Err(select::no_usable(&refused(&listed, &plan.found), "this run"));
+        }
+        return Err(select::no_operation(&arguments.op, &listed));
+    }
+    Ok(jobs)
+}
+
+/// A probe that matches nothing is a mistake, not an empty report.
+fn check_probe(wanted: &str) -> Result<(), Failure> {
+    let is_probe = |entry: &glossary::Entry| entry.kind == glossary::Kind::Probe;
+    if probes::PROBES.iter().any(|(name, _)| select::is_wanted(&[wanted.to_owned()], name))
+        || glossary::explain(wanted).iter().any(is_probe)
+    {
+        return Ok(());
+    }
+    let names: Vec<&str> = probes::PROBES.iter().map(|(name, _)| *name).collect();
+    Err(Failure::usage(format!("there is no probe `{wanted}`; the probes are {}", names.join(", ")))
+        .help(format!("{}`mxprobe explain` says what each of them asks", may_be_meant(&similar(wanted, names)))))
+}
+
+/// Which devices: those that are named; else every device of the backends that are named; else all hardware; else a
+/// model.
+pub(crate) fn plan(devices: &Devices) -> Result<Plan, Failure> {
+    let isolate = !devices.no_isolation;
+    let selectors = devices.selectors();
+    if !selectors.is_empty() {
+        let (targets, found) = select::named(&selectors, &devices.backend, isolate)?;
+        return Ok(Plan { targets, found, notes: Vec::new(), stand_in: None });
+    }
+    let entries = select::entries(&devices.backend)?;
+    let drivers: Vec<_> = entries.iter().copied().filter(|entry| entry.name != MODELS).collect();
+    let found = catalog::discover(&drivers, isolate);
+    let mut targets = Vec::new();
+    let mut notes = Vec::new();
+    for (entry, found) in drivers.iter().zip(&found) {
+        for listed in &found.devices {
+            let device = &listed.device;
+            if !devices.backend.is_empty() || device.kind == Kind::Hardware {
+                targets.push(Target { entry, selector: device.selector.clone(), listed: listed.clone() });
+            } else {
+                notes.push(format!(
+                    "{} ({}) computes in software and is left out; `--device {}` probes it",
+                    device.selector, device.name, device.selector
+                ));
+            }
+        }
+    }
+    if devices.backend.is_empty() {
+        if targets.iter().all(|target| target.listed.operations.is_empty()) {
+            let mut plan = stand_in(isolate)?;
+            let title = &plan.targets[0].listed.device.name;
+            let words = format!("no matrix unit was found; this is the {title}, nothing was measured on silicon");
+            let tried = if found.is_empty() { String::new() } else { format!(" ({})", catalog::tried(&found)) };
+            plan.notes.push(format!("{words}{tried}"));
+            plan.stand_in = Some(words);
+            plan.notes.extend(notes);
+            plan.found = found;
+            // The scalar arithmetic of what is there is asked all the same.
+            targets.retain(|target| !target.listed.scalars.is_empty());
+            targets.append(&mut plan.targets);
+            plan.targets = targets;
+            return Ok(plan);
+        }
+    } else if entries.iter().any(|entry| entry.name == MODELS) {
+        let plan = stand_in(isolate)?;
+        notes.push(format!(
+            "of the models, {} is probed; `--device sim:all` probes every one",
+            plan.targets[0].selector
+        ));
+        targets.extend(plan.targets);
+    }
+    if targets.is_empty() {
+        let names: Vec<String> = devices.backend.iter().map(|name| format!("`--backend {name}`")).collect();
+        return Err(select::no_usable(&found, &names.join(" ")));
+    }
+    Ok(Plan { targets, found, notes, stand_in: None })
+}
+
+fn stand_in(isolate: bool) -> Result<Plan, Failure> {
+    let mut result = Err(Failure::no_device("no model"));
+    for name in STAND_INS {
+        result = select::named(&[name.to_owned()], &[], isolate);
+        if result.is_ok() {
+            break;
+        }
+    }
+    let (targets, found) = result?;
+    Ok(Plan { targets, found, notes: Vec::new(), stand_in: None })
+}
+
+/// What was found, with the reasons of devices that have no operation.
+fn refused(listed: &[&mxprobe::report::ListedDevice], found: &[Found]) -> Vec<Found> {
+    let mut found = found.to_vec();
+    for found in &mut found {
+        let devices = listed.iter().filter(|listed| listed.device.backend == found.backend);
+        found.refusals.extend(devices.flat_map(|listed| listed.refusals.clone()));
+    }
+    found
+}
+
+fn begin(target: &Target, plan: &Plan, operations: &[OperationRecord], arguments: &Run) -> Report {
+    let mut device: DeviceRecord = target.listed.device.clone();
+    device.selector.clone_from(&target.selector);
+    let is_told = |found: &&Found| plan.stand_in.is_some() || found.backend == target.entry.name;
+    let of_backend = plan.found.iter().filter(is_told);
+    let refusals = target.listed.refusals.iter().chain(of_backend.flat_map(|found| &found.refusals));
+    Report {
+        schema: SCHEMA.into(),
+        tool: Tool::this(given()),
+        time: Time::starting(),
+        host: Host::this(),
+        notes: plan.stand_in.iter().filter(|_| target.entry.name == MODELS).cloned().collect(),
+        device,
+        conditions: Conditions::default(),
+        plan: Some(Planned {
+            operations: operations.iter().map(|operation| operation.id.clone()).collect(),
+            patterns: arguments.op.clone(),
+            probes: arguments.probe.clone(),
+        }),
+        resumed: Vec::new(),
+        refusals: refusals.cloned().collect(),
+        operations: Vec::new(),
+    }
+}

@@ -1,0 +1,52 @@
+//! How a chosen device is reached: in a process of its own, or in this one.
+
+use std::sync::Arc;
+
+use mxprobe::isolate::{Health, RemoteDevice};
+use mxprobe_api::{Device, Error};
+
+use crate::cli::choose::{limits::Limits, process, select::Target};
+
+/// A device that can be asked.
+pub(crate) struct Reached {
+    pub(crate) device: Arc<dyn Device>,
+    /// How its process has fared, if it has one of its own.
+    health: Option<Health>,
+}
+
+impl Reached {
+    /// Why nothing more is asked of the device, if so.
+    pub(crate) fn gave_up(&self) -> Option<String> {
+        self.health.as_ref().and_then(Health::gave_up)
+    }
+
+    /// The same device for another thread.
+    pub(crate) fn share(&self) -> Self {
+        Self { device: self.device.clone(), health: self.health.clone() }
+    }
+}
+
+/// Whether devices of hardware are reached through a process of their own, and who hears what it says.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Isolation {
+    /// Models never are: they do not crash.
+    pub(crate) wanted: bool,
+    /// Standard error of that process is forwarded.
+    pub(crate) forward_stderr: bool,
+}
+
+/// Opens a device.
+///
+/// # Errors
+/// If it is not there any more, or its process does not start or does not answer.
+pub(crate) fn reach(target: &Target, isolation: Isolation, limits: &Limits) -> Result<Reached, Error> {
+    if !(target.entry.isolated && isolation.wanted) {
+        let device = Arc::from(target.entry.open(&target.selector)?);
+        return Ok(Reached { device, health: None });
+    }
+    let stop = limits.clone();
+    let program = process::program(limits.request, isolation.forward_stderr, move || stop.stop());
+    let device = RemoteDevice::open(program, &target.selector)?;
+    let health = Some(device.health());
+    Ok(Reached { device: Arc::new(device), health })
+}

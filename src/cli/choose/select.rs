@@ -1,0 +1,411 @@
+//! Which devices and operations are meant.
+
+use mxprobe::{
+    isolate::Described,
+    report::{DeviceRecord, ListedDevice, OperationRecord, RefusalRecord},
+};
+use mxprobe_api::{Error, OperationId};
+use mxprobe_sim::Model;
+
+use crate::cli::{
+    choose::{
+        catalog::{self, Found},
+        glob, model_file, process,
+        registry::{self, ENTRIES, Entry, MODELS},
+    },
+    failure::Failure,
+};
+
+/// A device that was chosen.
+#[derive(Clone)]
+pub(crate) struct Target {
+    /// Its backend.
+    pub(crate) entry: &'static Entry,
+    /// What opens it.
+    pub(crate) selector: String,
+    /// What it is.
+    pub(crate) listed: ListedDevice,
+}
+
+impl Target {
+    /// The model, where the device is one.
+    pub(crate) fn model(&self) -> Result<Option<Model>, Failure> {
+        if self.entry.name != MODELS {
+            return Ok(None);
+        }
+        let name = self.selector.split_once(':').map_or(self.selector.as_str(), |(_, name)| name);
+        mxprobe_sim::load(name).map(Some).map_err(Failure::usage)
+    }
+
+    fn new(entry: &'static Entry, listed: ListedDevice) -> Self {
+        Self { entry, selector: listed.device.selector.clone(), listed }
+    }
+}
+
+/// What `--device` says.
+enum Selector {
+    /// Every device that is no model.
+    All,
+    /// One backend, and what is meant of it.
+    Of(&'static Entry, Choice),
+}
+
+enum Choice {
+    All,
+    Named(String),
+}
+
+fn parse(text: &str) -> Result<Selector, Failure> {
+    if text == "all" {
+        return Ok(Selector::All);
+    }
+    let (backend, name) = match text.split_once(':') {
+        Some((backend, name)) => (backend, Some(name)),
+        None => (text, None),
+    };
+    let Some(entry) = Entry::named(backend) else {
+        return Err(match name {
+            Some(_) => no_backend(backend).cause(format!("in the device `{text}`")),
+            None if registry::LEFT_OUT.contains(&backend) => no_backend(backend),
+            None => Failure::usage(format!("`{text}` selects no device: the form is BACKEND:DEVICE"))
+                .help(format!("the backends are {}; `mxprobe list` shows the devices", registry::names().join(", "))),
+        });
+    };
+    match name {
+        None | Some("all") => Ok(Selector::Of(entry, Choice::All)),
+        Some("") => Err(Failure::usage(format!("`{text}` names no device after the colon"))
+            .help(format!("`mxprobe list --backend {backend}` shows the devices; `{backend}:all` means every one"))),
+        Some(name) => Ok(Selector::Of(entry, Choice::Named(unquoted(name).to_owned()))),
+    }
+}
+
+/// `vulkan:"RTX 4090"` may reach us with its quotes.
+fn unquoted(name: &str) -> &str {
+    name.strip_prefix('"').and_then(|name| name.strip_suffix('"')).unwrap_or(name)
+}
+
+fn no_backend(name: &str) -> Failure {
+    not_among(name, registry::LEFT_OUT)
+}
+
+/// The same in a program that was built without some backends.
+fn not_among(name: &str, left_out: &[&str]) -> Failure {
+    if left_out.contains(&name) {
+        return Failure::usage(format!("this program was built without the backend `{name}`"))
+            .help(format!("its cargo feature adds it: `cargo build --release --features {name}`"));
+    }
+    Failure::usage(format!("there is no backend `{name}`; the backends are {}", registry::names().join(", ")))
+        .help("`mxprobe list` shows what each backend finds on this machine")
+}
+
+/// The backends that `--backend` names; all that are not hidden, if it names none.
+pub(crate) fn entries(names: &[String]) -> Result<Vec<&'static Entry>, Failure> {
+    if names.is_empty() {
+        return Ok(ENTRIES.iter().filter(|entry| !entry.hidden).collect());
+    }
+    let mut entries: Vec<&'static Entry> = Vec::new();
+    for name in names {
+        let entry = Entry::named(name).ok_or_else(|| no_backend(name))?;
+        if !entries.iter().any(|known| known.name == entry.name) {
+            entries.push(entry);
+        }
+    }
+    Ok(entries)
+}
+
+/// The devices that `--device` names, in that order and each once, and what was found on the way.
+pub(crate) fn named(
+    selectors: &[String],
+    backends: &[String],
+    isolate: bool,
+) -> Result<(Vec<Target>, Vec<Found>), Failure> {
+    let allowed = entries(backends)?;
+    let mut parsed = Vec::new();
+    for text in selectors {
+        let selector = parse(text)?;
+        if let Selector::Of(entry, _) = &selector
+            && !backends.is_empty()
+            && !allowed.iter().any(|known| known.name == entry.name)
+        {
+            return Err(Failure::usage(format!("`{text}` is no device of the backend that `--backend` asks for"))
+                .help("leave out `--backend`: a device already names its backend"));
+        }
+        parsed.push((text, selector));
+    }
+    let meant = |entry: &Entry| {
+        parsed.iter().any(|(_, selector)| match selector {
+            Selector::All => entry.name != MODELS && !entry.hidden,
+            Selector::Of(of, _) => of.name == entry.name,
+        })
+    };
+    let asked: Vec<&'static Entry> = ENTRIES.iter().filter(|entry| meant(entry)).collect();
+    let found = catalog::discover(&asked, isolate);
+    let mut targets: Vec<Target> = Vec::new();
+    for (text, selector) in &parsed {
+        let chosen = match selector {
+            Selector::All => {
+                let devices = asked.iter().zip(&found).filter(|(entry, _)| entry.name != MODELS && !entry.hidden);
+                let devices: Vec<Target> = devices
+                    .flat_map(|(entry, found)| found.devices.iter().map(|device| Target::new(entry, device.clone())))
+                    .collect();
+                if devices.is_empty() {
+                    return Err(no_usable(&found, &format!("`--device {text}`")));
+                }
+                devices
+            }
+            Selector::Of(entry, choice) => {
+                let at = asked.iter().position(|known| known.name == entry.name).expect("it was asked");
+                resolve(entry, choice, text, &found[at], isolate)?
+            }
+        };
+        for target in chosen {
+            if !targets.iter().any(|known| known.selector == target.selector) {
+                targets.push(target);
+            }
+        }
+    }
+    Ok((targets, found))
+}
+
+fn resolve(
+    entry: &'static Entry,
+    choice: &Choice,
+    text: &str,
+    found: &Found,
+    isolate: bool,
+) -> Result<Vec<Target>, Failure> {
+    let name = match choice {
+        Choice::All if found.devices.is_empty() => {
+            return Err(no_usable(std::slice::from_ref(found), &format!("`--device {text}`")));
+        }
+        Choice::All => return Ok(found.devices.iter().map(|device| Target::new(entry, device.clone())).collect()),
+        Choice::Named(name) => name,
+    };
+    let records: Vec<&DeviceRecord> = found.devices.iter().map(|device| &device.device).collect();
+    match matching(entry.name, name, &records).as_slice() {
+        [one] => Ok(vec![Target::new(entry, found.devices[*one].clone())]),
+        [] => match describe(entry, name, isolate) {
+            Ok(described) => {
+                let mut listed = catalog::listed(&described);
+                listed.device.selector = text.to_owned();
+                if entry.name == MODELS {
+                    model_file::sign(&mut listed, name);
+                }
+                Ok(vec![Target { entry, selector: text.to_owned(), listed }])
+            }
+            Err(_) if found.devices.is_empty() => {
+                Err(no_usable(std::slice::from_ref(found), &format!("`--device {text}`")))
+            }
+            Err(error) => {
+                Err(Failure::usage(error).help(format!("`mxprobe list --backend {}` shows the devices", entry.name)))
+            }
+        },
+        several => {
+            let mut failure = Failure::usage(format!("`{text}` may mean {} devices", several.len()));
+            for device in several.iter().map(|at| records[*at]) {
+                failure = failure.cause(format!("{}  {}", device.selector, device.name));
+            }
+            Err(failure.help("name one of them by its selector, the first word of its line"))
+        }
+    }
+}
+
+/// A device that discovery does not list.
+fn describe(entry: &Entry, name: &str, isolate: bool) -> Result<Described, Error> {
+    if entry.isolated && isolate {
+        return process::describe(&format!("{}:{name}", entry.name));
+    }
+    entry.backend().open(name).map(|device| Described::of(device.as_ref()))
+}
+
+/// The devices that a name may mean: by selector or alias, else by a part of the device's name. Case is ignored.
+fn matching(backend: &str, name: &str, devices: &[&DeviceRecord]) -> Vec<usize> {
+    let selector = format!("{backend}:{name}");
+    let exact = |device: &DeviceRecord| {
+        device.selector.eq_ignore_ascii_case(&selector)
+            || device.aliases.iter().any(|alias| alias.eq_ignore_ascii_case(name))
+    };
+    let all = |test: &dyn Fn(&DeviceRecord) -> bool| -> Vec<usize> {
+        devices.iter().enumerate().filter(|(_, device)| test(device)).map(|(at, _)| at).collect()
+    };
+    let found = all(&exact);
+    // An index that is not there is not a part of somebody's name.
+    let is_part = !name.is_empty() && !name.bytes().all(|byte| byte.is_ascii_digit()) && !is_path(name);
+    if !found.is_empty() || !is_part {
+        return found;
+    }
+    let part = name.to_lowercase();
+    all(&|device| device.name.to_lowercase().contains(&part))
+}
+
+fn is_path(name: &str) -> bool {
+    name.contains(['/', '\\', '@']) || name.ends_with(".toml")
+}
+
+/// No device can be used: the reasons, and what can be done.
+pub(crate) fn no_usable(found: &[Found], asked: &str) -> Failure {
+    let mut failure = Failure::no_device(format!("no usable device for {asked}"));
+    let mut help = None;
+    for found in found {
+        if found.refusals.is_empty() && found.devices.is_empty() {
+            failure = failure.cause(format!("{}: nothing was found", found.backend));
+        }
+        for refusal in &found.refusals {
+            failure = failure.cause(reason(&found.backend, refusal));
+            help = help.or_else(|| refusal.help.clone());
+        }
+    }
+    let models = "`mxprobe run --device sim:v100` probes a model, without hardware";
+    failure.help(help.map_or_else(|| models.to_owned(), |help| format!("{help}; {models}")))
+}
+
+/// A refusal in one line.
+pub(crate) fn reason(backend: &str, refusal: &RefusalRecord) -> String {
+    // Where the reason, or the backend's own name, says what it is about, it is not said twice.
+    if refusal.reason.starts_with(&refusal.what) || refusal.what.eq_ignore_ascii_case(backend) {
+        format!("{backend}: {}", refusal.reason)
+    } else {
+        format!("{backend}: {}: {}", refusal.what, refusal.reason)
+    }
+}
+
+/// The operations that `--op` names; all, if it names none.
+pub(crate) fn operations<'a>(patterns: &[String], listed: &'a ListedDevice) -> Vec<&'a OperationRecord> {
+    let meant = |operation: &OperationRecord| {
+        patterns.is_empty() || patterns.iter().any(|pattern| is_meant(pattern, operation))
+    };
+    listed.operations.iter().filter(|operation| meant(operation)).collect()
+}
+
+/// What a run asks of a device: its operations and its scalar arithmetic; of the latter, where nothing is named, only as
+/// the device gives it without a mode.
+pub(crate) fn asked<'a>(patterns: &[String], listed: &'a ListedDevice) -> Vec<&'a OperationRecord> {
+    let meant = |scalar: &&OperationRecord| match patterns {
+        [] => scalar.id.qualifiers.is_empty(),
+        patterns => patterns.iter().any(|pattern| is_meant(pattern, scalar)),
+    };
+    operations(patterns, listed).into_iter().chain(listed.scalars.iter().filter(meant)).collect()
+}
+
+fn is_meant(pattern: &str, operation: &OperationRecord) -> bool {
+    glob::matches(pattern, &operation.id.to_string())
+        || operation.aliases.iter().chain(&operation.instruction).any(|name| glob::matches(pattern, name))
+}
+
+/// Whether a probe is among those that `--probe` names: by a pattern, or by the words before one of its dots.
+pub(crate) fn is_wanted(patterns: &[String], probe: &str) -> bool {
+    let is_part = |pattern: &str| probe.strip_prefix(pattern).is_some_and(|rest| rest.starts_with('.'));
+    patterns.iter().any(|pattern| glob::matches(pattern, probe) || is_part(pattern))
+}
+
+/// The one operation that a name means: an id, else an alias, else a pattern.
+pub(crate) fn one_operation<'a>(name: &str, listed: &'a ListedDevice) -> Result<&'a OperationRecord, Failure> {
+    if let Some(exact) = listed.operations.iter().find(|operation| operation.id.to_string() == name) {
+        return Ok(exact);
+    }
+    match operations(&[name.to_owned()], listed).as_slice() {
+        [one] => Ok(one),
+        [] => Err(no_operation(&[name.to_owned()], &[listed])),
+        several => {
+            let mut failure =
+                Failure::usage(format!("`{name}` means {} operations of {}", several.len(), listed.device.selector));
+            for operation in several {
+                failure = failure.cause(line(operation));
+            }
+            Err(failure.help("give the id of one of them"))
+        }
+    }
+}
+
+/// An operation in one line.
+pub(crate) fn line(operation: &OperationRecord) -> String {
+    let mut text = operation.id.to_string();
+    for word in operation.instruction.iter().chain(&operation.aliases) {
+        text.push_str("  ");
+        text.push_str(word);
+    }
+    text
+}
+
+/// No device has an operation of these names: why a name is none, or which operations there are.
+pub(crate) fn no_operation(patterns: &[String], listed: &[&ListedDevice]) -> Failure {
+    let selectors: Vec<&str> = listed.iter().map(|listed| listed.device.selector.as_str()).collect();
+    let names: Vec<String> = patterns.iter().map(|pattern| format!("`{pattern}`")).collect();
+    let mut failure = Failure::usage(format!("{} has no operation {}", selectors.join(", "), names.join(", ")));
+    for pattern in patterns {
+        // What looks like an id and is none has a better reason than that it is not there.
+        if pattern.split('.').count() >= 5
+            && !pattern.contains(['*', '?'])
+            && let Err(error) = pattern.parse::<OperationId>()
+        {
+            failure = failure.cause(error);
+        }
+    }
+    let known: Vec<&OperationRecord> = listed.iter().flat_map(|listed| &listed.operations).collect();
+    let most = 24;
+    for operation in known.iter().take(most) {
+        failure = failure.cause(format!("there is {}", line(operation)));
+    }
+    if known.len() > most {
+        failure = failure.cause(format!("and {} more", known.len() - most));
+    }
+    for listed in listed {
+        for refusal in &listed.refusals {
+            failure = failure.cause(format!("not used: {}: {}", refusal.what, refusal.reason));
+        }
+    }
+    failure.help("`mxprobe list -v` shows every operation; `*` and `?` stand for any text and any character")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use mxprobe::report::Kind;
+
+    use super::*;
+
+    fn device(selector: &str, name: &str, aliases: &[&str]) -> DeviceRecord {
+        DeviceRecord {
+            backend: "vulkan".into(),
+            selector: selector.into(),
+            name: name.into(),
+            fingerprint: "x".into(),
+            kind: Kind::Hardware,
+            emulated: false,
+            aliases: aliases.iter().map(|&alias| alias.to_owned()).collect(),
+            driver: None,
+            properties: BTreeMap::new(),
+        }
+    }
+
+    #[test]
+    fn a_backend_that_was_left_out_is_refused_with_its_feature() {
+        let left_out = format!("{:?}", not_among("wgpu", &["cpu", "wgpu"]));
+        assert!(left_out.contains("this program was built without the backend `wgpu`"), "{left_out}");
+        assert!(left_out.contains("`cargo build --release --features wgpu`"), "{left_out}");
+        assert_eq!(not_among("nope", &["wgpu"]).to_string().find("there is no backend `nope`; "), Some(0));
+    }
+
+    #[test]
+    fn a_device_is_known_by_selector_alias_and_a_part_of_its_name() {
+        let devices = [
+            device("vulkan:0", "NVIDIA GeForce RTX 4090", &["AD102"]),
+            device("vulkan:1", "AMD Radeon RX 7900 XTX", &[]),
+            device("vulkan:10", "llvmpipe (LLVM 20, 256 bits)", &[]),
+        ];
+        let devices: Vec<&DeviceRecord> = devices.iter().collect();
+        for (name, meant) in [
+            ("0", vec![0]),
+            ("1", vec![1]),
+            ("2", vec![]),
+            ("rtx 4090", vec![0]),
+            ("ad102", vec![0]),
+            ("R", vec![0, 1]),
+            ("20", vec![]),
+            ("intel", vec![]),
+        ] {
+            assert_eq!(matching("vulkan", name, &devices), meant, "{name}");
+        }
+    }
+}

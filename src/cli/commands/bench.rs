@@ -1,0 +1,211 @@
+//! `bench`: how fast.
+
+use std::{
+    path::PathBuf,
+    time::{Duration, Instant},
+};
+
+use mxprobe::{
+    bench::{Settings, conclude, headline_first, measure},
+    report::{
+        BENCH_SCHEMA, BenchReport, BenchSettings, Data, Host, Outcome as Ending, Throughput, Time, Tool, to_json,
+    },
+};
+use mxprobe_api::{Device, OperationId};
+
+use crate::cli::{
+    arguments::{Bench, BenchData, Screen, given},
+    choose::{
+        limits::Limits,
+        plan,
+        reach::{Isolation, reach},
+        registry::MODELS,
+        select::{self, Target},
+    },
+    commands::each::{self, Listener},
+    failure::{Failure, INCOMPLETE, INTERRUPTED, Outcome},
+    io::{interrupt::Interrupt, output},
+};
+
+/// Measures the throughput of devices.
+pub(crate) fn bench(arguments: &Bench, screen: Screen) -> Outcome {
+    let plan = plan::plan(&arguments.devices)?;
+    if plan.stand_in.is_some() {
+        return Err(select::no_usable(&plan.found, "`bench`"));
+    }
+    if let Some(model) = plan.targets.iter().find(|target| target.entry.name == MODELS) {
+        return Err(Failure::usage(format!("{} is a model: it has no throughput", model.selector))
+            .help("`mxprobe list` shows the devices of this machine"));
+    }
+    if !screen.quiet {
+        plan.notes.iter().for_each(output::note);
+    }
+    let listed: Vec<_> = plan.targets.iter().map(|target| &target.listed).collect();
+    let chosen = |target: &Target| -> Vec<_> {
+        let mut chosen: Vec<_> = select::operations(&arguments.op, &target.listed).into_iter().cloned().collect();
+        headline_first(&mut chosen, |operation| &operation.id);
+        chosen
+    };
+    if plan.targets.iter().all(|target| chosen(target).is_empty()) {
+        return Err(select::no_operation(&arguments.op, &listed));
+    }
+    let places = places(arguments, &plan.targets)?;
+    places.iter().flatten().try_for_each(|path| output::can_write(path))?;
+    let interrupt = Interrupt::listen();
+    let mut reports = Vec::new();
+    for (target, place) in plan.targets.iter().zip(places) {
+        let report = one_device(arguments, screen, target, &chosen(target), place, &interrupt)?;
+        let interrupted = report.time.interrupted;
+        reports.push(report);
+        if interrupted {
+            break;
+        }
+    }
+    output::print(arguments.format.view(screen).throughput(&reports).as_bytes())?;
+    let any = |test: fn(&Throughput) -> bool| reports.iter().flat_map(|report| &report.operations).any(test);
+    Ok(if reports.iter().any(|report| report.time.interrupted) {
+        INTERRUPTED
+    } else if any(|found| !matches!(found.outcome, Ending::Measured | Ending::Unsupported)) {
+        INCOMPLETE
+    } else {
+        0
+    })
+}
+
+/// Where each device's JSON goes.
+fn places(arguments: &Bench, targets: &[Target]) -> Result<Vec<Option<PathBuf>>, Failure> {
+    let Some(out) = &arguments.out else { return Ok(vec![None; targets.len()]) };
+    if out.is_dir() {
+        let name = |target: &Target| {
+            let safe = |letter: char| if letter.is_ascii_alphanumeric() || letter == '.' { letter } else { '-' };
+            out.join(target.selector.chars().map(safe).collect::<String>() + "-bench.json")
+        };
+        return Ok(targets.iter().map(|target| Some(name(target))).collect());
+    }
+    output::is_for_json(out)?;
+    if targets.len() > 1 {
+        return Err(Failure::usage(format!(
+            "`{}` is one file, and there are {} devices",
+            out.display(),
+            targets.len()
+        ))
+        .help("give a directory that exists, or one device"));
+    }
+    Ok(vec![Some(out.clone())])
+}
+
+fn settings(arguments: &Bench) -> BenchSettings {
+    BenchSettings {
+        data: match arguments.data {
+            _ if arguments.zeros => Data::Zeros,
+            BenchData::Random => Data::Random,
+            BenchData::Small => Data::Small,
+            BenchData::Zeros => Data::Zeros,
+        },
+        sample_ns: nanoseconds(arguments.time),
+        samples: arguments.samples,
+        seed: arguments.seed,
+    }
+}
+
+fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn one_device(
+    arguments: &Bench,
+    screen: Screen,
+    target: &Target,
+    operations: &[mxprobe::report::OperationRecord],
+    place: Option<PathBuf>,
+    interrupt: &Interrupt,
+) -> Result<BenchReport, Failure> {
+    let start = Instant::now();
+    let mut report = BenchReport {
+        schema: BENCH_SCHEMA.into(),
+        tool: Tool::this(given()),
+        time: Time::starting(),
+        host: Host::this(),
+        device: target.listed.device.clone(),
+        settings: settings(arguments),
+        operations: Vec::new(),
+    };
+    report.time.interrupted = true;
+    let limits = Limits::new(arguments.timeout, arguments.budget, interrupt.clone());
+    let isolation = Isolation { wanted: !arguments.devices.no_isolation, forward_stderr: screen.aloud };
+    let reached = reach(target, isolation, &limits);
+    let yardsticks = match &reached {
+        Ok(reached) => reached.device.timing().map_or_else(Vec::new, |timing| timing.yardsticks().to_vec()),
+        Err(_) => Vec::new(),
+    };
+    let ids = yardsticks.iter().map(|yardstick| &yardstick.id).chain(operations.iter().map(|operation| &operation.id));
+    let ids: Vec<OperationId> = ids.cloned().collect();
+    let how = Settings {
+        data: report.settings.data,
+        sample: Duration::from_nanos(report.settings.sample_ns),
+        samples: report.settings.samples,
+        seed: report.settings.seed,
+    };
+    let ask = move |device: &dyn Device, id: &OperationId, _: &dyn Fn(&str)| bench_one(device, id, &how);
+    let mut grows = Grows { target, screen, place, start, report };
+    let interrupted = each::each(reached, &ids, &limits, ask, &mut grows)?;
+    grows.report.time.interrupted = interrupted;
+    grows.report.time.elapsed_since(start, 0);
+    grows.save()?;
+    Ok(grows.report)
+}
+
+/// A report that is saved after every measurement.
+struct Grows<'a> {
+    target: &'a Target,
+    screen: Screen,
+    place: Option<PathBuf>,
+    start: Instant,
+    report: BenchReport,
+}
+
+impl Grows<'_> {
+    fn save(&self) -> Result<(), Failure> {
+        self.place.as_ref().map_or(Ok(()), |path| output::replace(path, &to_json(&self.report)))
+    }
+
+    fn add(&mut self, found: Throughput) -> Result<(), Failure> {
+        each::progress(self.screen, &format!("{}: {}", found.id, ending(&found)));
+        self.report.operations.push(found);
+        conclude(&mut self.report);
+        self.report.time.elapsed_since(self.start, 0);
+        self.save()
+    }
+}
+
+impl Listener<Throughput> for Grows<'_> {
+    fn answered(&mut self, found: Throughput) -> Result<(), Failure> {
+        self.add(found)
+    }
+
+    fn missing(&mut self, id: &OperationId, ending: Ending, reason: &str) -> Result<(), Failure> {
+        let yardstick = !self.target.listed.operations.iter().any(|operation| operation.id == *id);
+        self.add(Throughput { yardstick, ..Throughput::without(id.clone(), ending, reason) })
+    }
+}
+
+fn ending(found: &Throughput) -> String {
+    match (&found.reason, found.best()) {
+        (Some(reason), _) => reason.clone(),
+        (None, Some(run)) => format!("{:.3e} FLOP/s", run.flop_per_s_best),
+        (None, None) => "nothing was measured".to_owned(),
+    }
+}
+
+/// Measures one operation, or a yardstick.
+fn bench_one(device: &dyn Device, id: &OperationId, how: &Settings) -> Throughput {
+    let yardsticks = device.timing().map_or(&[][..], |timing| timing.yardsticks());
+    let known = yardsticks.iter().find(|known| known.id == *id).or_else(|| device.operations().get(id));
+    match known {
+        Some(operation) => measure(device, operation, how),
+        None => {
+            let reason = format!("{} has no operation {id} any more", device.info().selector);
+            Throughput::without(id.clone(), Ending::Failed, reason)
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! `eval`: computes dots, given as JSON lines, on any device or model.
+
+use std::{
+    io::{self, BufRead, Write},
+    sync::Arc,
+};
+
+use mxprobe_api::{Device, Elements, Error, Operation, OperationId, TileBatch, execute};
+use mxprobe_sim::Evaluator;
+
+use crate::cli::{
+    arguments::Eval,
+    choose::{
+        limits::Limits,
+        reach::{Isolation, Reached, reach},
+        select::{self, Target},
+    },
+    failure::{Failure, Outcome},
+    io::{
+        dot_lines::{Dots, of},
+        interrupt::Interrupt,
+        output,
+    },
+};
+
+/// A line may not be longer than this.
+const LONGEST_LINE_BYTES: usize = 16 << 20;
+
+/// How much is read at once where a file or a full pipe allows it.
+const READ_BYTES: usize = 1 << 18;
+
+/// Answers every line of standard input.
+pub(crate) fn eval(arguments: &Eval) -> Outcome {
+    let isolate = !arguments.reach.no_isolation;
+    let (targets, _) = select::named(std::slice::from_ref(&arguments.device), &[], isolate)?;
+    let [target] = targets.as_slice() else {
+        let mut failure = Failure::usage(format!("`{}` means {} devices", arguments.device, targets.len()));
+        for target in &targets {
+            failure = failure.cause(format!("{}  {}", target.selector, target.listed.device.name));
+        }
+        return Err(failure.help("`eval` computes on one device: name one of them"));
+    };
+    let id = &select::one_operation(&arguments.op, &target.listed)?.id;
+    let limits = Limits::new(arguments.reach.timeout, None, Interrupt::default());
+    let isolation = Isolation { wanted: isolate, forward_stderr: false };
+    let unit = Unit::open(target, id, || reach(target, isolation, &limits))?;
+    let operation = unit.operation();
+    let mut stdin = io::BufReader::with_capacity(READ_BYTES, io::stdin().lock());
+    let mut stdout = io::stdout().lock();
+    let mut answers = Vec::new();
+    let mut line_number = 0;
+    let mut begun = Vec::new(); // a line whose end has not come yet
+    loop {
+        let chunk = match stdin.fill_buf() {
+            Ok(chunk) => chunk,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(Failure::usage(format!("standard input cannot be read: {error}"))),
+        };
+        let over = chunk.is_empty();
+        let complete = if over { 0 } else { chunk.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1) };
+        let length = chunk.len();
+        let mut dots = Dots::new(operation);
+        let mut read = |text: &[u8]| -> Result<(), Failure> {
+            text.split(|&byte| byte == b'\n').try_for_each(|line| {
+                line_number += 1;
+                dots.read(line).map_err(|error| error.on_line(line_number, line, operation))
+            })
+        };
+        let mut result = Ok(());
+        if over {
+            if !begun.is_empty() {
+                result = read(&begun);
+            }
+        } else if complete > 0 {
+            begun.extend_from_slice(&chunk[..complete - 1]);
+            result = read(&begun);
+            begun.clear();
+        }
+        begun.extend_from_slice(&chunk[complete..]);
+        let too_long = begun.len() > LONGEST_LINE_BYTES;
+        stdin.consume(length);
+        dots.answer(&unit, &mut answers)?;
+        stdout.write_all(&answers).and_then(|()| stdout.flush()).map_err(|error| Failure::output(&error))?;
+        answers.clear();
+        result?;
+        if too_long {
+            return Err(Failure::usage(format!("line {} is longer than {LONGEST_LINE_BYTES} bytes", line_number + 1)));
+        }
+        if over {
+            return output::print(b"");
+        }
+    }
+}
+
+impl Dots<'_> {
+    /// Computes every dot and appends one line for each.
+    fn answer(&self, unit: &Unit, answers: &mut Vec<u8>) -> Result<(), Failure> {
+        let digits = self.operation.id.d.bits().div_ceil(4);
+        answers.reserve(self.count * (digits as usize + 12));
+        for bits in unit.compute(self)? {
+            answers.extend_from_slice(b"{\"d\":\"0x");
+            for digit in (0..digits).rev() {
+                answers.push(b"0123456789abcdef"[(bits >> (4 * digit) & 15) as usize]);
+            }
+            answers.extend_from_slice(b"\"}\n");
+        }
+        Ok(())
+    }
+}
+
+/// What computes: a device, or, dot by dot, a model.
+enum Unit {
+    Device(Arc<dyn Device>, Operation),
+    Model(Box<Evaluator>, Operation),
+}
+
+impl Unit {
+    fn open(
+        target: &Target,
+        id: &OperationId,
+        reach: impl FnOnce() -> Result<Reached, Error>,
+    ) -> Result<Self, Failure> {
+        let device = reach().map_err(Failure::no_device)?.device;
+        let missing = || Failure::no_device(format!("{} has no operation {id} any more", target.selector));
+        let operation = device.operations().get(id).ok_or_else(missing)?.clone();
+        let Some(model) = target.model()? else { return Ok(Self::Device(device, operation)) };
+        // The elements of a model's tile do not depend on each other: no need to compute those that nobody asked for.
+        Ok(Self::Model(Box::new(Evaluator::new(&model, id).map_err(Failure::usage)?), operation))
+    }
+
+    fn operation(&self) -> &Operation {
+        match self {
+            Self::Device(_, operation) | Self::Model(_, operation) => operation,
+        }
+    }
+
+    fn compute(&self, dots: &Dots) -> Result<Vec<u64>, Failure> {
+        match self {
+            Self::Device(device, operation) => on_diagonals(device.as_ref(), operation, dots),
+            Self::Model(evaluator, _) => {
+                (0..dots.count).map(|at| evaluator.dot(dots.dot(at)).map_err(Failure::usage)).collect()
+            }
+        }
+    }
+}
+
+/// Computes dots that lie on the diagonals of tiles, so that each has a row of A and a column of B of its own.
+fn on_diagonals(device: &dyn Device, operation: &Operation, dots: &Dots) -> Result<Vec<u64>, Failure> {
+    if dots.count == 0 {
+        return Ok(Vec::new());
+    }
+    let (m, n, k) = operation.id.shape.sizes();
+    let in_tile = m.min(n);
+    let mut batch = TileBatch::zeros(operation, dots.count.div_ceil(in_tile));
+    let blocks = operation.id.block_scale().map_or(0, |scale| k.div_ceil(scale.block));
+    for dot in 0..dots.count {
+        let (tile, lane) = (dot / in_tile, dot % in_tile);
+        set_row(&mut batch.a, (tile * m + lane) * k, &dots.a[of(dot, k)]);
+        set_column(&mut batch.b, tile * k * n + lane, n, &dots.b[of(dot, k)]);
+        batch.c.set((tile * m + lane) * n + lane, dots.c[dot]);
+        if let (Some(scale_a), Some(scale_b)) = (&mut batch.scale_a, &mut batch.scale_b) {
+            set_row(scale_a, (tile * m + lane) * blocks, &dots.scale_a[of(dot, blocks)]);
+            set_column(scale_b, tile * blocks * n + lane, n, &dots.scale_b[of(dot, blocks)]);
+        }
+    }
+    let d = execute(device, operation, &batch)
+        .map_err(|error| Failure::incomplete(error).help("answers to the lines before are written"))?;
+    Ok((0..dots.count).map(|dot| d.get(((dot / in_tile) * m + dot % in_tile) * n + dot % in_tile)).collect())
+}
+
+fn set_row(elements: &mut Elements, at: usize, numbers: &[u64]) {
+    for (index, bits) in numbers.iter().enumerate() {
+        elements.set(at + index, *bits);
+    }
+}
+
+fn set_column(elements: &mut Elements, at: usize, stride: usize, numbers: &[u64]) {
+    for (index, bits) in numbers.iter().enumerate() {
+        elements.set(at + index * stride, *bits);
+    }
+}

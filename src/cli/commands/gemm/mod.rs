@@ -1,0 +1,350 @@
+//! `gemm`: products of whole matrices, and what is left of their accuracy.
+
+mod yardstick;
+
+use std::{fmt::Write as _, path::Path, sync::Arc, time::Instant};
+
+use mxprobe::gemm::{
+    Accumulation, Algorithm, Growth, Matrix, Method, Products, Scaling, Split, Uniform, Unit, Variant, errors, grow,
+    multiply, svg,
+};
+use mxprobe::report::is_layout;
+use mxprobe_api::{Device, Error, Format, Library, OperationId, Rounding};
+use mxprobe_sim::Model;
+use serde_json::json;
+
+use crate::cli::{
+    arguments::{Accumulate, Experiment, Gemm, GemmMethod, Printed, Screen, WordRounding},
+    choose::{
+        limits::Limits,
+        reach::{Isolation, Reached, reach},
+        select::{self, Target},
+    },
+    failure::{Failure, Outcome},
+    io::{interrupt::Interrupt, npy, output},
+};
+use yardstick::yardstick;
+
+/// A product that takes less time has no rate: starting the work would be most of it.
+const SHORTEST_S: f64 = 0.01;
+
+/// Multiplies, or measures.
+pub(crate) fn gemm(arguments: &Gemm, screen: Screen) -> Outcome {
+    let isolate = !arguments.reach.no_isolation;
+    let (targets, _) = select::named(std::slice::from_ref(&arguments.device), &[], isolate)?;
+    let [target] = targets.as_slice() else {
+        return Err(Failure::usage(format!("`{}` means {} devices", arguments.device, targets.len()))
+            .help("`gemm` computes on one device: name one of them"));
+    };
+    let limits = Limits::new(arguments.reach.timeout, None, Interrupt::default());
+    let isolation = Isolation { wanted: isolate, forward_stderr: false };
+    let opened = Opened::open(target, || reach(target, isolation, &limits))?;
+    match arguments.experiment {
+        Some(Experiment::Growth) => return experiment(arguments, screen, target, &opened),
+        Some(Experiment::Yardstick) => {
+            yardstick::check(arguments)?;
+            arguments.out.iter().try_for_each(|path| output::can_write(path))?;
+            let library = opened.library(&target.selector);
+            let library = library.as_deref().map_err(Clone::clone);
+            return yardstick(arguments, screen, library, &variants(arguments, target)?, &|id| opened.unit(id));
+        }
+        None => {}
+    }
+    let Some(op) = &arguments.op else {
+        return Err(Failure::usage("no operation: `--op` names one").help("`mxprobe list --device SEL` shows them"));
+    };
+    let id = select::one_operation(op, &target.listed)?.id.clone();
+    let Some(out) = &arguments.out else { return Err(Failure::usage("no place for D: `--out FILE.npy` names one")) };
+    let (a, b, c) = inputs(arguments, &id)?;
+    // What cannot be written is not computed.
+    output::can_write(out)?;
+    let unit = opened.unit(&id).map_err(Failure::usage)?;
+    let algorithm = algorithm(arguments);
+    let started = Instant::now();
+    let product = multiply(&unit, &a, &b, c.as_ref(), &algorithm).map_err(Failure::of_device)?;
+    let seconds = started.elapsed().as_secs_f64();
+    output::replace_bytes(out, &npy::write(&product.d, a.rows, b.columns, arguments.bits))?;
+    let errors = c.is_none().then(|| errors(&a, &b, &product.d));
+    let multiply_adds = (a.rows * b.columns * a.columns * product.products) as f64;
+    if arguments.format == Printed::Json {
+        return output::print_json(&json!({
+            "device": target.selector,
+            "operation": id,
+            "m": a.rows, "n": b.columns, "k": a.columns,
+            "words": arguments.words,
+            "products_of_words": product.products,
+            "d_format": product.d.format().to_string(),
+            "inexact_a": product.inexact_a,
+            "inexact_b": product.inexact_b,
+            "error_componentwise": errors.map(|errors| errors.componentwise),
+            "error_normwise": errors.map(|errors| errors.normwise),
+            "duration_ns": (seconds * 1e9).round(),
+            "multiply_adds_per_s": (seconds >= SHORTEST_S).then(|| multiply_adds / seconds),
+        }));
+    }
+    let mut text = format!(
+        "{}  {id}\n  D = A·B{}, {}×{} by {}×{}: {} as {}\n",
+        target.selector,
+        if c.is_some() { " + C" } else { "" },
+        a.rows,
+        a.columns,
+        b.rows,
+        b.columns,
+        match product.products {
+            1 => "one product".to_owned(),
+            several => format!("{several} products of words"),
+        },
+        product.d.format()
+    );
+    for (name, inexact, matrix) in [("A", product.inexact_a, &a), ("B", product.inexact_b, &b)] {
+        if inexact > 0 {
+            let _ = writeln!(
+                text,
+                "  {inexact} of {} elements of {name} are not exact in their words",
+                matrix.values.len()
+            );
+        }
+    }
+    if let Some(errors) = errors {
+        let _ = writeln!(
+            text,
+            "  error: {:.3e} componentwise (of |A|·|B|), {:.3e} normwise (Frobenius, of A·B)",
+            errors.componentwise, errors.normwise
+        );
+    }
+    let _ = if seconds >= SHORTEST_S {
+        writeln!(text, "  {seconds:.3} s, {:.3} G multiply-adds/s", multiply_adds / seconds / 1e9)
+    } else {
+        writeln!(text, "  {:.0} µs: too short for a rate", seconds * 1e6)
+    };
+    output::print(text.as_bytes())
+}
+
+/// What computes, opened.
+enum Opened {
+    Device(Arc<dyn Device>),
+    Model(Box<Model>),
+}
+
+impl Opened {
+    fn open(target: &Target, reach: impl FnOnce() -> Result<Reached, Error>) -> Result<Self, Failure> {
+        if let Some(model) = target.model()? {
+            return Ok(Self::Model(Box::new(model)));
+        }
+        reach().map(|reached| Self::Device(reached.device)).map_err(Failure::no_device)
+    }
+
+    /// The library that stands beside the device.
+    fn library(&self, selector: &str) -> Result<Box<dyn Library>, Error> {
+        match self {
+            Self::Model(_) => Err(Error::unsupported(format!("no library multiplies on {selector}, which is a model"))),
+            Self::Device(device) => device.library(),
+        }
+    }
+
+    fn unit(&self, id: &OperationId) -> Result<Unit<'_>, Error> {
+        match self {
+            Self::Model(model) => Unit::model(model, id),
+            Self::Device(device) => {
+                let missing = || Error::invalid(format!("{} has no operation {id}", device.info().selector));
+                Ok(Unit::device(device.as_ref(), device.operations().get(id).ok_or_else(missing)?))
+            }
+        }
+    }
+}
+
+fn inputs(arguments: &Gemm, id: &OperationId) -> Result<(Matrix, Matrix, Option<Matrix>), Failure> {
+    let c = arguments.c.as_deref().map(|path| npy::read(path, id.c, false)).transpose()?;
+    if let Some([m, n, k]) = arguments.random {
+        let mut uniform = Uniform::new(arguments.seed);
+        let (low, high) = arguments.interval;
+        let a = uniform.matrix(m, k, low, high, true);
+        return Ok((a, uniform.matrix(k, n, low, high, true), c));
+    }
+    let named = |path: &Option<_>, name: &str| -> Result<_, Failure> {
+        let path: &Option<std::path::PathBuf> = path;
+        path.clone().ok_or_else(|| {
+            Failure::usage(format!("no {name}: `--{} FILE.npy` names one", name.to_lowercase()))
+                .help("`--random M,N,K` draws A and B")
+        })
+    };
+    let (a, b) = (named(&arguments.a, "A")?, named(&arguments.b, "B")?);
+    Ok((npy::read(&a, id.a, false)?, npy::read(&b, id.b, true)?, c))
+}
+
+fn algorithm(arguments: &Gemm) -> Algorithm {
+    let method = match arguments.method {
+        GemmMethod::Multiword => Method::Multiword,
+        GemmMethod::Markidis => Method::Markidis,
+        GemmMethod::Ootomo => Method::Ootomo,
+    };
+    // The two that are named after their authors take two words.
+    let words = if method == Method::Multiword { arguments.words } else { arguments.words.max(2) };
+    Algorithm {
+        method,
+        split: Split {
+            words,
+            rounding: match arguments.split_rounding {
+                WordRounding::Rne => Rounding::NearestEven,
+                WordRounding::Rz => Rounding::TowardZero,
+                WordRounding::Rd => Rounding::Down,
+                WordRounding::Ru => Rounding::Up,
+            },
+            scaling: if arguments.scale { Scaling::Lines } else { Scaling::None },
+            lift_bits: i32::from(arguments.lift),
+        },
+        products: if arguments.all_products { Products::All } else { Products::Significant },
+        accumulation: accumulation(arguments),
+    }
+}
+
+fn accumulation(arguments: &Gemm) -> Accumulation {
+    match arguments.accumulate {
+        Accumulate::Unit => Accumulation::Unit,
+        Accumulate::FabsumF32 => Accumulation::F32 { block: arguments.block },
+        Accumulate::FabsumF64 => Accumulation::F64 { block: arguments.block },
+    }
+}
+
+/// The growth of errors with n.
+fn experiment(arguments: &Gemm, screen: Screen, target: &Target, opened: &Opened) -> Outcome {
+    let places: Vec<&Path> =
+        [&arguments.out, &arguments.svg].into_iter().flatten().map(std::path::PathBuf::as_path).collect();
+    places.iter().try_for_each(|path| output::can_write(path))?;
+    let variants = variants(arguments, target)?;
+    let (first, last) = arguments.exponents;
+    let lengths: Vec<usize> = (first..=last).map(|exponent| 1 << exponent).collect();
+    let unit = |id: &OperationId| opened.unit(id);
+    let blamed = variants.iter().find(|variant| variant.words == 2 && variant.accumulation == Accumulation::Unit);
+    let blame = match opened {
+        Opened::Model(model) => blamed.or(variants.first()).map(|variant| (model.as_ref(), variant)),
+        Opened::Device(_) => None,
+    };
+    let mut said = |interval: mxprobe::gemm::Interval, n: usize| {
+        if !screen.quiet {
+            output::note(format!("n = {n}, elements in {}", interval.name()));
+        }
+    };
+    let started = Instant::now();
+    let growth = grow(&lengths, &variants, arguments.seed, &unit, blame, &mut said).map_err(Failure::of_device)?;
+    if let Some(path) = &arguments.out {
+        output::replace(path, &mxprobe::report::to_json(&growth))?;
+    }
+    if let Some(path) = &arguments.svg {
+        output::replace(path, &svg(&growth, &format!("{}: error against n", target.listed.device.name)))?;
+    }
+    if arguments.format == Printed::Json {
+        return output::print_json(&growth);
+    }
+    output::print(table(&growth, started.elapsed().as_secs_f64()).as_bytes())
+}
+
+/// The ways to multiply that this device has.
+fn variants(arguments: &Gemm, target: &Target) -> Result<Vec<Variant>, Failure> {
+    // Beside the sums in the unit there are blocks, added in f32 unless told otherwise.
+    let blocked = match accumulation(arguments) {
+        Accumulation::Unit => Accumulation::F32 { block: arguments.block },
+        blocked => blocked,
+    };
+    let mut variants = Vec::new();
+    let mut of_format = |format: Format, words: std::ops::RangeInclusive<usize>| {
+        let ids = target.listed.operations.iter().map(|operation| &operation.id);
+        let fits = |id: &&OperationId| {
+            (id.a, id.b, id.c, id.d) == (format, format, Format::F32, Format::F32)
+                && id.qualifiers.iter().all(|word| is_layout(word))
+        };
+        // The shape that chains most products in one operation; of those the smallest tile, and the plainest name.
+        let rank = |id: &&OperationId| {
+            let (tile, words) = (id.shape.m * id.shape.n, id.qualifiers.len());
+            (id.shape.k, std::cmp::Reverse((tile, words)))
+        };
+        let best = ids.filter(fits).max_by_key(rank);
+        let Some(id) = best else { return };
+        for words in words {
+            let variant = |accumulation| {
+                let (name, operation) = (curve_name(words, format, accumulation), Some(id.clone()));
+                Variant { name, operation, words, accumulation }
+            };
+            variants.push(variant(Accumulation::Unit));
+            if words == 2 {
+                variants.push(variant(blocked));
+            }
+        }
+    };
+    if let Some(op) = &arguments.op {
+        let id = select::one_operation(op, &target.listed)?.id.clone();
+        if id.d != Format::F32 {
+            return Err(Failure::usage(format!(
+                "{id} returns {}; the experiment takes operations that return f32",
+                id.d
+            )));
+        }
+        for words in 1..=arguments.words.max(2) {
+            let accumulation = accumulation(arguments);
+            let (name, operation) = (curve_name(words, id.a, accumulation), Some(id.clone()));
+            variants.push(Variant { name, operation, words, accumulation });
+        }
+    } else {
+        of_format(Format::F16, 1..=2);
+        of_format(Format::BF16, 1..=3);
+        of_format(Format::TF32, 1..=1);
+    }
+    if variants.is_empty() {
+        return Err(Failure::usage(format!("{} multiplies neither f16, bf16 nor tf32 into f32", target.selector))
+            .help("`--op` names an operation that returns f32"));
+    }
+    variants.push(Variant { name: "f32".into(), operation: None, words: 1, accumulation: Accumulation::Unit });
+    Ok(variants)
+}
+
+/// The name of a way to multiply: `double-f16, blocks of 256 added in f32`.
+fn curve_name(words: usize, format: Format, accumulation: Accumulation) -> String {
+    let prefix = match words {
+        1 => String::new(),
+        2 => "double-".to_owned(),
+        3 => "triple-".to_owned(),
+        more => format!("{more}-word-"),
+    };
+    match accumulation {
+        Accumulation::Unit => format!("{prefix}{format}"),
+        Accumulation::F32 { block } => format!("{prefix}{format}, blocks of {block} added in f32"),
+        Accumulation::F64 { block } => format!("{prefix}{format}, blocks of {block} added in f64"),
+    }
+}
+
+/// A table for each interval, a column for each curve.
+fn table(growth: &Growth, seconds: f64) -> String {
+    let mut text = String::new();
+    for interval in [mxprobe::gemm::Interval::Positive, mxprobe::gemm::Interval::Centred] {
+        let curves: Vec<_> = growth.curves.iter().filter(|curve| curve.interval == interval).collect();
+        let _ = writeln!(text, "elements in {}: largest error, componentwise, of |A|·|B|", interval.name());
+        for (at, curve) in curves.iter().enumerate() {
+            let operation = curve.operation.as_deref().unwrap_or("every product and sum rounded to f32");
+            let what_if = curve.what_if.map_or(String::new(), |cause| format!(", if {}", cause.words()));
+            let _ = writeln!(text, "  {}  {}{what_if} ({operation})", column(at), curve.name);
+        }
+        let head: Vec<String> = (0..curves.len()).map(|at| format!("{:>9}", column(at))).collect();
+        let _ = writeln!(text, "  {:>8} {}", "n", head.join(" "));
+        for (row, point) in curves.first().map_or(&[][..], |curve| &curve.points).iter().enumerate() {
+            let cells: Vec<String> =
+                curves.iter().map(|curve| cell(curve.points.get(row).map(|point| point.componentwise))).collect();
+            let _ = writeln!(text, "  {:>8} {}", point.n, cells.join(" "));
+        }
+        text.push('\n');
+    }
+    if let Some(cause) = &growth.cause {
+        let _ = writeln!(text, "what makes the error grow on (0, 1]: {cause}");
+    }
+    let _ = writeln!(text, "{} multiply-adds on the unit, {seconds:.1} s", growth.products);
+    text
+}
+
+/// An error, or nothing where a curve ends before.
+fn cell(error: Option<f64>) -> String {
+    error.map_or_else(|| format!("{:>9}", "-"), |error| format!("{error:>9.2e}"))
+}
+
+/// A, B, C, …
+fn column(at: usize) -> char {
+    char::from(b'A' + u8::try_from(at % 26).expect("a letter"))
+}

@@ -1,0 +1,270 @@
+//! `identify`: the model of whatever computes.
+
+use std::time::{Duration, Instant};
+
+use mxprobe::{
+    identify::{self, Arithmetic, Effort, NanBits, Outcome as Ending, disagreements, equals, model_of, parameters},
+    report::{
+        Host, IDENTIFICATION_SCHEMA, IdentificationOutcome, IdentificationReport, IdentifiedOperation,
+        Outcome as Ended, Time, Tool, to_json,
+    },
+};
+use mxprobe_api::{Device, Error, Operation, OperationId};
+
+use crate::cli::{
+    arguments::{Identify, Printed, Screen, given},
+    choose::{
+        limits::Limits,
+        reach::{Isolation, reach},
+    },
+    commands::{
+        each::{self, Listener},
+        identified::ModelFile,
+    },
+    failure::{Failure, INCOMPLETE, INTERRUPTED, NO, Outcome},
+    io::{interrupt::Interrupt, output},
+};
+
+/// Identifies operations of one device and writes their model.
+pub(crate) fn identify(arguments: &Identify, screen: Screen) -> Outcome {
+    let inputs = &arguments.inputs;
+    let target = each::one_target(&arguments.device, !inputs.reach.no_isolation)?;
+    let operations = each::operations(&arguments.op, &target)?;
+    output::can_write(&arguments.out)?;
+    if let Some(path) = &arguments.report {
+        output::is_for_json(path)?;
+        output::can_write(path)?;
+    }
+    let start = Instant::now();
+    let mut report = IdentificationReport {
+        schema: IDENTIFICATION_SCHEMA.into(),
+        tool: Tool::this(given()),
+        time: Time::starting(),
+        host: Host::this(),
+        device: target.listed.device.clone(),
+        model: None,
+        nan: arguments.nan,
+        operations: Vec::new(),
+    };
+    report.time.interrupted = true;
+    let file = ModelFile::new(&target, &arguments.out)?;
+    let mut grows = Grows { arguments, screen, start, file, report };
+    let limits = Limits::new(inputs.reach.timeout, None, Interrupt::listen());
+    let effort = Effort { seed: inputs.seed, nan: arguments.nan, ..Effort::default() };
+    let ask = move |device: &dyn Device, id: &OperationId, progress: &dyn Fn(&str)| {
+        identify_one(device, id, effort, progress)
+    };
+    let ids: Vec<OperationId> = operations.iter().map(|operation| operation.id.clone()).collect();
+    let isolation = Isolation { wanted: !inputs.reach.no_isolation, forward_stderr: false };
+    let interrupted = each::each(reach(&target, isolation, &limits), &ids, &limits, ask, &mut grows)?;
+    grows.report.time.interrupted = interrupted;
+    grows.save()?;
+    let report = grows.report;
+    match inputs.format {
+        Printed::Json => output::print_json(&report)?,
+        Printed::Table => output::print(summary(&report).as_bytes())?,
+    };
+    Ok(code(&report))
+}
+
+/// A report and a model file that are saved after every operation.
+struct Grows<'a> {
+    arguments: &'a Identify,
+    screen: Screen,
+    start: Instant,
+    file: ModelFile<'a>,
+    report: IdentificationReport,
+}
+
+impl Grows<'_> {
+    fn save(&mut self) -> Result<(), Failure> {
+        self.report.time.elapsed_since(self.start, 0);
+        self.arguments.report.as_ref().map_or(Ok(()), |path| output::replace(path, &to_json(&self.report)))
+    }
+
+    fn add(&mut self, found: IdentifiedOperation) -> Result<(), Failure> {
+        if self.arguments.inputs.format == Printed::Table {
+            output::print(text(&found, self.screen).as_bytes())?;
+        }
+        self.file.add(&found)?;
+        self.report.model = self.file.is_written().then(|| self.arguments.out.display().to_string());
+        self.report.operations.push(found);
+        self.save()
+    }
+}
+
+impl Listener<IdentifiedOperation> for Grows<'_> {
+    fn answered(&mut self, found: IdentifiedOperation) -> Result<(), Failure> {
+        self.add(found)
+    }
+
+    fn missing(&mut self, id: &OperationId, ending: Ended, reason: &str) -> Result<(), Failure> {
+        self.add(failed(id, &each::unanswered(ending, reason), Duration::ZERO))
+    }
+
+    fn progress(&mut self, words: &str) {
+        each::progress(self.screen, words);
+    }
+}
+
+fn code(report: &IdentificationReport) -> u8 {
+    let any = |outcome| report.operations.iter().any(|operation| operation.outcome == outcome);
+    if report.time.interrupted {
+        INTERRUPTED
+    } else if any(IdentificationOutcome::Failed) {
+        INCOMPLETE
+    } else if any(IdentificationOutcome::Outside) || any(IdentificationOutcome::Unrepeatable) {
+        NO
+    } else {
+        0
+    }
+}
+
+/// Identifies one operation.
+fn identify_one(device: &dyn Device, id: &OperationId, effort: Effort, progress: &dyn Fn(&str)) -> IdentifiedOperation {
+    let start = Instant::now();
+    let missing = || Error::invalid(format!("{} has no operation {id} any more", device.info().selector));
+    progress(&format!("{} {id}", device.info().selector));
+    let step = |text: &str| progress(&format!("  {text}"));
+    let operation = device.operations().get(id).ok_or_else(missing);
+    let found = operation.and_then(|operation| one(device, operation, effort, &step, start));
+    found.unwrap_or_else(|error| failed(id, &error.to_string(), start.elapsed()))
+}
+
+fn one(
+    device: &dyn Device,
+    operation: &Operation,
+    effort: Effort,
+    progress: &dyn Fn(&str),
+    start: Instant,
+) -> Result<IdentifiedOperation, Error> {
+    let found = identify::identify(device, operation, effort, progress)?;
+    let mut record = IdentifiedOperation {
+        id: operation.id.clone(),
+        outcome: IdentificationOutcome::Identified,
+        reason: None,
+        order: found.order.clone(),
+        tree: None,
+        parameters: Vec::new(),
+        rounds: found.rounds as u64,
+        dots: found.dots,
+        tested: found.tested as u64,
+        explained: None,
+        readings: found.readings as u64,
+        equals: Vec::new(),
+        disagreements: Vec::new(),
+        evidence: found.counterexamples.clone(),
+        model: None,
+        duration_ns: 0,
+    };
+    let describe = |record: &mut IdentifiedOperation, arithmetic: &Arithmetic| {
+        record.tree = Some(arithmetic.tree.clone());
+        record.parameters = parameters(arithmetic);
+    };
+    match &found.outcome {
+        Ending::Identified(arithmetic) => {
+            describe(&mut record, arithmetic);
+            let pair = (arithmetic.clone(), operation.clone());
+            let model = model_of(device.info(), "identified", "this run", &[pair])?;
+            progress("comparing with known models and with the probes");
+            record.equals = equals(arithmetic, effort.seed, effort.nan)?;
+            record.disagreements = disagreements(device, operation, &model, effort.nan);
+            record.model = Some(model.to_toml());
+        }
+        Ending::Unrepeatable { what, evidence } => {
+            record.outcome = IdentificationOutcome::Unrepeatable;
+            record.reason = Some(what.clone());
+            record.evidence = evidence.iter().cloned().collect();
+        }
+        Ending::Outside { evidence, nearest, explained, of, only_nan } => {
+            record.outcome = IdentificationOutcome::Outside;
+            let nan = if *only_nan { NanBits::HINT } else { "" };
+            record.reason = Some(format!("nothing that a model file can say explains every dot{nan}"));
+            describe(&mut record, nearest);
+            record.evidence = evidence.iter().cloned().collect();
+            (record.explained, record.tested) = (Some(*explained as u64), *of as u64);
+        }
+    }
+    record.duration_ns = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    Ok(record)
+}
+
+fn failed(id: &OperationId, reason: &str, took: Duration) -> IdentifiedOperation {
+    IdentifiedOperation {
+        id: id.clone(),
+        outcome: IdentificationOutcome::Failed,
+        reason: Some(reason.to_owned()),
+        order: None,
+        tree: None,
+        parameters: Vec::new(),
+        rounds: 0,
+        dots: 0,
+        tested: 0,
+        explained: None,
+        readings: 0,
+        equals: Vec::new(),
+        disagreements: Vec::new(),
+        evidence: Vec::new(),
+        model: None,
+        duration_ns: u64::try_from(took.as_nanos()).unwrap_or(u64::MAX),
+    }
+}
+
+/// One operation for people.
+fn text(operation: &IdentifiedOperation, screen: Screen) -> String {
+    let mut lines = vec![format!("{}", operation.id)];
+    let mut line = |words: String| lines.push(format!("  {words}"));
+    match operation.outcome {
+        IdentificationOutcome::Identified => line("identified".into()),
+        IdentificationOutcome::Outside => line(
+            format!(
+                "outside of what a model can say: the nearest candidate explains {} of {} dots",
+                operation.explained.unwrap_or(0),
+                operation.tested
+            ) + operation.reason.as_deref().and_then(|reason| reason.find(';').map(|at| &reason[at..])).unwrap_or(""),
+        ),
+        IdentificationOutcome::Unrepeatable => {
+            line(format!("not repeatable: {}", operation.reason.as_deref().unwrap_or("")))
+        }
+        IdentificationOutcome::Failed => line(format!("failed: {}", operation.reason.as_deref().unwrap_or(""))),
+    }
+    if let Some(order) = &operation.order {
+        line(format!("order: {order}"));
+    }
+    if let Some(tree) = &operation.tree {
+        let nearest = if operation.outcome == IdentificationOutcome::Identified { "" } else { "nearest " };
+        line(format!("{nearest}tree: {tree}"));
+    }
+    operation.parameters.iter().for_each(|parameter| line(format!("  {parameter}")));
+    if operation.dots > 0 {
+        line(format!(
+            "{} rounds after the tree, {} dots asked, {} readings of the tree tried, {:.1} s",
+            operation.rounds,
+            operation.dots,
+            operation.readings,
+            Duration::from_nanos(operation.duration_ns).as_secs_f64()
+        ));
+    }
+    if operation.outcome == IdentificationOutcome::Identified {
+        line(format!("tested, not proved: {} dots, no mismatch", operation.tested));
+        match operation.equals.as_slice() {
+            [] => line("no shipped model gives the same bits".into()),
+            equals => line(format!("gives the same bits as {}", equals.join(", "))),
+        }
+    }
+    for words in &operation.disagreements {
+        line(format!("the probes differ: {words}"));
+    }
+    let shown = if screen.verbose || operation.outcome != IdentificationOutcome::Identified { usize::MAX } else { 0 };
+    for evidence in operation.evidence.iter().take(shown) {
+        crate::cli::commands::verify::evidence_lines(&operation.id, evidence).into_iter().for_each(&mut line);
+    }
+    lines.join("\n") + "\n"
+}
+
+fn summary(report: &IdentificationReport) -> String {
+    let identified =
+        report.operations.iter().filter(|operation| operation.outcome == IdentificationOutcome::Identified).count();
+    let written = report.model.as_ref().map(|model| format!("; the model is in {model}")).unwrap_or_default();
+    format!("{identified} of {} operations identified{written}\n", report.operations.len())
+}

@@ -1,0 +1,18 @@
+//! A command a file: it parses what was given, chooses, calls, prints.
+
+pub(super) mod bench;
+pub(super) mod compare;
+pub(super) mod distinguish;
+mod each;
+pub(super) mod eval;
+pub(super) mod explain;
+pub(super) mod gemm;
+mod identified;
+pub(super) mod identify;
+pub(super) mod list;
+pub(super) mod manual;
+pub(super) mod report;
+pub(super) mod run;
+pub(super) mod validate;
+pub(super) mod verify;
+pub(super) mod worker;

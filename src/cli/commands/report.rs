@@ -1,0 +1,24 @@
+//! `report`: saved reports, shown.
+
+use crate::cli::{
+    arguments::{Screen, View},
+    failure::Outcome,
+    io::{input, output},
+};
+
+/// Shows saved reports.
+pub(crate) fn report(arguments: &View, screen: Screen) -> Outcome {
+    let (mut reports, mut read) = (Vec::new(), Vec::new());
+    for found in input::reports(&arguments.files)? {
+        reports.extend(found.reports);
+        read.push(found.path);
+    }
+    if let Some(out) = &arguments.out {
+        output::is_none_of(out, &read)?;
+    }
+    let text = arguments.format.view(screen).reports(&reports);
+    match &arguments.out {
+        Some(path) => output::replace(path, &text).map(|()| 0),
+        None => output::print(text.as_bytes()),
+    }
+}

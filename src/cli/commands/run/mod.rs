@@ -1,0 +1,141 @@
+//! `run`: probe devices and report what was found.
+
+mod conditions;
+mod resume;
+mod sink;
+
+use std::time::Duration;
+
+use mxprobe::{
+    identify, probes,
+    report::{OperationRecord, OperationReport, Outcome as Ending},
+    scalars,
+};
+use mxprobe_api::{Device, OperationId};
+use mxprobe_sim::Model;
+
+use crate::cli::{
+    arguments::{Run, Screen},
+    choose::{
+        limits::Limits,
+        plan::{Job, jobs},
+        reach::{Isolation, reach},
+        select,
+    },
+    commands::each::{self, Listener},
+    failure::{Failure, INCOMPLETE, INTERRUPTED, NO, Outcome},
+    io::{interrupt::Interrupt, progress::Progress},
+};
+use sink::Sink;
+
+/// How long a device may take to answer one request, if `--timeout` does not say.
+const REQUEST: Duration = Duration::from_secs(60);
+
+/// Probes devices.
+pub(crate) fn run(arguments: &Run, screen: Screen) -> Outcome {
+    let limits = Limits::new(arguments.timeout.unwrap_or(REQUEST), arguments.budget, Interrupt::listen());
+    let jobs = match &arguments.resume {
+        Some(file) => resume::jobs(file, &arguments.devices, screen)?,
+        None => jobs(arguments, screen)?,
+    };
+    let expected = expected(arguments, &jobs)?;
+    let mut sink = Sink::new(arguments, screen, &jobs)?;
+    let isolation = Isolation { wanted: !arguments.devices.no_isolation, forward_stderr: screen.aloud };
+    let mut progress = Progress::new(screen, jobs.iter().map(|job| job.operations.len()).sum());
+    for (at, job) in jobs.iter().enumerate() {
+        sink.begin(at);
+        if let Some(target) = &job.target {
+            sink.before(conditions::now(&job.report.device));
+            progress.begin(&target.selector, &job.operations);
+            let ids: Vec<OperationId> = job.operations.iter().map(|operation| operation.id.clone()).collect();
+            let wanted = job.report.plan.as_ref().map_or_else(Vec::new, |plan| plan.probes.clone());
+            let expected = expected.clone();
+            let ask = move |device: &dyn Device, id: &OperationId, _: &dyn Fn(&str)| {
+                probe(device, id, &wanted, expected.as_ref())
+            };
+            let mut grows = Grows { operations: &job.operations, sink: &mut sink, progress: &mut progress };
+            let asked = each::each(reach(target, isolation, &limits), &ids, &limits, ask, &mut grows);
+            progress.clear();
+            asked?;
+            if !limits.interrupt.is_set() {
+                sink.after(conditions::now(&job.report.device));
+            }
+        }
+        sink.end(limits.interrupt.is_set())?;
+        if limits.interrupt.is_set() {
+            break;
+        }
+    }
+    sink.close()?;
+    if limits.interrupt.is_set() {
+        return Ok(INTERRUPTED);
+    }
+    Ok(if sink.is_contradicted() {
+        NO
+    } else if sink.is_finished() {
+        0
+    } else {
+        INCOMPLETE
+    })
+}
+
+/// A report that grows with each operation.
+struct Grows<'a> {
+    operations: &'a [OperationRecord],
+    sink: &'a mut Sink,
+    progress: &'a mut Progress,
+}
+
+impl Listener<Option<OperationReport>> for Grows<'_> {
+    fn answered(&mut self, report: Option<OperationReport>) -> Result<(), Failure> {
+        self.progress.clear();
+        if let Some(report) = report {
+            self.sink.add(report);
+        }
+        self.progress.step();
+        Ok(())
+    }
+
+    fn missing(&mut self, id: &OperationId, ending: Ending, reason: &str) -> Result<(), Failure> {
+        let operation = self.operations.iter().find(|operation| operation.id == *id);
+        self.answered(operation.map(|operation| OperationReport::without_answer(operation, ending, reason)))
+    }
+}
+
+/// A model that operations are compared with, and its name.
+type Expected = (String, Model);
+
+/// Probes one operation, or scalar mode; `None` if the device has no such operation.
+fn probe(
+    device: &dyn Device,
+    id: &OperationId,
+    wanted: &[String],
+    expected: Option<&Expected>,
+) -> Option<OperationReport> {
+    let is_wanted = |name: &str| select::is_wanted(wanted, name);
+    let is_wanted: Option<&dyn Fn(&str) -> bool> = if wanted.is_empty() { None } else { Some(&is_wanted) };
+    if let Some(scalar) = scalars::named(device, id) {
+        return Some(scalars::probe(device, scalar, is_wanted));
+    }
+    let operation = device.operations().get(id)?;
+    let mut report = probes::probe(device, operation, is_wanted);
+    if let Some((name, model)) = expected {
+        report.findings.push(identify::as_expected(device, operation, model, name));
+    }
+    Some(report)
+}
+
+/// The model that `--expect` names, which has an operation of every device.
+fn expected(arguments: &Run, jobs: &[Job]) -> Result<Option<Expected>, Failure> {
+    let Some(name) = &arguments.expect else { return Ok(None) };
+    let model = mxprobe_sim::load(name).map_err(Failure::usage)?;
+    let has = |job: &Job| job.operations.iter().any(|operation| model.operations.contains_key(&operation.id));
+    match jobs.iter().filter(|job| !job.operations.is_empty()).find(|job| !has(job)) {
+        None => Ok(Some((name.clone(), model))),
+        Some(job) => {
+            let selector = &job.report.device.selector;
+            Err(Failure::usage(format!("the model `{name}` has none of the operations of {selector}"))
+                .help("`mxprobe list -v` shows operations; `--op` chooses among them"))
+        }
+    }
+}

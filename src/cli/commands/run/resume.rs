@@ -1,0 +1,129 @@
+//! `run --resume`: goes on with a report that was left unfinished.
+
+use std::path::Path;
+
+use mxprobe::report::{DeviceRecord, Report, Resumption, build_version, check, now};
+use mxprobe_api::OperationId;
+
+use crate::cli::{
+    arguments::{Devices, Screen},
+    choose::{
+        model_file::DIGEST,
+        plan::Job,
+        select::{self, Target},
+    },
+    failure::Failure,
+    io::{input, output},
+};
+
+/// What is left to ask, device by device, in the order of the file.
+pub(crate) fn jobs(file: &Path, devices: &Devices, screen: Screen) -> Result<Vec<Job>, Failure> {
+    let reports = read(file)?;
+    let mut left = Vec::new();
+    for report in &reports {
+        let ids = report.unfinished().ok_or_else(|| {
+            Failure::usage(format!(
+                "`{}` does not say what was to be asked of {}",
+                file.display(),
+                report.device.selector
+            ))
+            .help("reports of `mxprobe run` have a `plan`; without one, probe the device again")
+        })?;
+        left.push(ids.into_iter().cloned().collect::<Vec<_>>());
+    }
+    let targets = targets(devices, &reports, &left)?;
+    let mut jobs = Vec::new();
+    for (report, left) in reports.into_iter().zip(left) {
+        jobs.push(job(file, report, &left, &targets)?);
+    }
+    if jobs.iter().all(|job| job.target.is_none()) && !screen.quiet {
+        output::note(format!("note: nothing is left to ask in `{}`", file.display()));
+    }
+    Ok(jobs)
+}
+
+fn read(file: &Path) -> Result<Vec<Report>, Failure> {
+    if file == Path::new("-") || file.is_dir() {
+        return Err(Failure::usage(format!("`{}` is no file that a run can go on with", file.display()))
+            .help("name the file that `--out` wrote; of a directory, one of its files"));
+    }
+    let text = input::read(file)?;
+    let wrong = |problem: &check::Problem| Failure::usage(format!("`{}` cannot be resumed: {problem}", file.display()));
+    check::check(&text)
+        .map_err(|problems| wrong(&problems[0]).help("`mxprobe validate FILE` says all that is wrong"))?;
+    check::read_reports(&text).map_err(|problem| wrong(&problem))
+}
+
+/// The devices that are there now: those that `--device` names, else those of the reports that are not finished.
+fn targets(devices: &Devices, reports: &[Report], left: &[Vec<OperationId>]) -> Result<Vec<Target>, Failure> {
+    let of_reports = || {
+        let open = reports.iter().zip(left).filter(|(_, left)| !left.is_empty());
+        open.map(|(report, _)| report.device.selector.clone()).collect()
+    };
+    let selectors: Vec<String> = if devices.device.is_empty() { of_reports() } else { devices.device.clone() };
+    if selectors.is_empty() {
+        return Ok(Vec::new());
+    }
+    let (targets, _) = select::named(&selectors, &[], !devices.no_isolation)?;
+    Ok(targets)
+}
+
+fn job(file: &Path, mut report: Report, left: &[OperationId], targets: &[Target]) -> Result<Job, Failure> {
+    if left.is_empty() {
+        return Ok(Job { target: None, operations: Vec::new(), report });
+    }
+    let target = same(file, &report.device, targets)?;
+    let known = |id: &OperationId| {
+        target.listed.operations.iter().chain(&target.listed.scalars).find(|operation| operation.id == *id).cloned()
+    };
+    let mut operations = Vec::new();
+    for id in left {
+        match known(id) {
+            Some(operation) => operations.push(operation),
+            None => output::note(format!("note: {} has no operation {id} any more", target.selector)),
+        }
+    }
+    report.time.interrupted = true;
+    report.resumed.push(Resumption { time: now(), version: build_version(), operations: operations.len() });
+    Ok(Job { target: Some(target.clone()), operations, report })
+}
+
+/// The device that a report is of, among those that are there.
+fn same<'a>(file: &Path, of: &DeviceRecord, targets: &'a [Target]) -> Result<&'a Target, Failure> {
+    let is_same = |target: &&Target| difference(of, &target.listed.device).is_none();
+    let own = targets.iter().filter(|target| target.selector == of.selector).find(is_same);
+    if let Some(target) = own.or_else(|| targets.iter().find(is_same)) {
+        return Ok(target);
+    }
+    let found = targets.iter().find(|target| target.selector == of.selector).or(targets.first());
+    let there = found.map_or_else(String::new, |target| {
+        let difference = difference(of, &target.listed.device).unwrap_or_default();
+        format!(", and {} is {difference}", target.selector)
+    });
+    let driver =
+        of.driver.as_ref().map_or_else(String::new, |driver| format!(" with {} {}", driver.name, driver.version));
+    let failure =
+        Failure::usage(format!("`{}` is a report of {} ({}){driver}{there}", file.display(), of.name, of.fingerprint));
+    Err(failure.help("a report is of one device with one driver; `--device SELECTOR` says where that device is now"))
+}
+
+/// What another device is, in words, if it is not the one of a record.
+fn difference(of: &DeviceRecord, now: &DeviceRecord) -> Option<String> {
+    if of.backend != now.backend || of.fingerprint != now.fingerprint || of.name != now.name {
+        return Some(format!("{} ({})", now.name, now.fingerprint));
+    }
+    if of.emulated != now.emulated {
+        return Some(if now.emulated { "a double of it" } else { "no double" }.to_owned());
+    }
+    let model = |device: &DeviceRecord| device.properties.get(DIGEST).cloned();
+    if let (Some(was), Some(is)) = (model(of), model(now))
+        && was != is
+    {
+        return Some(format!("a file that was changed since (SHA-256 {was} then, {is} now)"));
+    }
+    match &now.driver {
+        driver if *driver == of.driver => None,
+        Some(driver) => Some(format!("the same with {} {}", driver.name, driver.version)),
+        None => Some("the same without a driver".to_owned()),
+    }
+}

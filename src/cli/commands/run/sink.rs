@@ -1,0 +1,231 @@
+//! Where the reports of a run go: to the screen, to a file that grows, to a file a device.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    time::Instant,
+};
+
+use mxprobe::{
+    identify::EXPECTED,
+    report::{DeviceRecord, Kind, OperationReport, Report, to_json},
+};
+
+use crate::cli::{
+    arguments::{Format, Run, Screen},
+    choose::plan::Job,
+    failure::Failure,
+    io::output,
+};
+
+/// Where reports go.
+pub(crate) struct Sink {
+    format: Format,
+    screen: Screen,
+    out: Option<Out>,
+    several: bool,
+    reports: Vec<Report>,
+    /// Which report grows, since when, and what its run had taken before.
+    now: (usize, Instant, u64),
+    /// Why the file is not what is known here.
+    unsaved: Option<Failure>,
+    /// Why standard output is not heard any more.
+    unheard: Option<Failure>,
+}
+
+enum Out {
+    File(PathBuf),
+    /// The file of each report.
+    Directory(Vec<PathBuf>),
+}
+
+impl Sink {
+    /// Writes what is known already, so that a file that cannot be written is noticed before anything is asked.
+    pub(crate) fn new(arguments: &Run, screen: Screen, jobs: &[Job]) -> Result<Self, Failure> {
+        let out = match arguments.resume.as_ref().or(arguments.out.as_ref()) {
+            None => None,
+            Some(path) if path.is_dir() => {
+                let names = file_names(jobs.iter().map(|job| &job.report.device));
+                Some(Out::Directory(names.iter().map(|name| path.join(name)).collect()))
+            }
+            Some(path) => {
+                output::is_for_json(path)?;
+                let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+                if !parent.is_dir() || path.as_os_str().to_string_lossy().ends_with('/') {
+                    return Err(Failure::usage(format!("`{}` cannot be written: no such directory", path.display()))
+                        .help("make the directory first"));
+                }
+                Some(Out::File(path.clone()))
+            }
+        };
+        let format = arguments.format.unwrap_or(Format::Table);
+        let reports: Vec<Report> = jobs.iter().map(|job| job.report.clone()).collect();
+        let several = reports.len() > 1;
+        let now = (0, Instant::now(), 0);
+        let mut sink = Self { format, screen, out, several, reports, now, unsaved: None, unheard: None };
+        if jobs.iter().any(|job| job.target.is_some()) {
+            for at in 0..jobs.len() {
+                sink.begin(at);
+                sink.write()?;
+            }
+        }
+        Ok(sink)
+    }
+
+    /// The report at this place grows from now on.
+    pub(crate) fn begin(&mut self, at: usize) {
+        self.now = (at, Instant::now(), self.reports[at].time.duration_ns);
+    }
+
+    /// What the system said of the device before it was asked.
+    pub(crate) fn before(&mut self, readings: BTreeMap<String, String>) {
+        let conditions = &mut self.reports[self.now.0].conditions;
+        if conditions.start.is_empty() {
+            conditions.start = readings;
+        }
+    }
+
+    /// What the system said of the device after it was asked.
+    pub(crate) fn after(&mut self, readings: BTreeMap<String, String>) {
+        self.reports[self.now.0].conditions.end = readings;
+    }
+
+    pub(crate) fn add(&mut self, operation: OperationReport) {
+        let (at, start, before_ns) = self.now;
+        self.reports[at].put(operation);
+        self.reports[at].time.elapsed_since(start, before_ns);
+        self.save();
+    }
+
+    pub(crate) fn end(&mut self, interrupted: bool) -> Result<(), Failure> {
+        let at = self.now.0;
+        if self.reports[at].time.interrupted != interrupted {
+            self.reports[at].time.interrupted = interrupted;
+            self.save();
+        }
+        if self.format == Format::Table {
+            let shown = self.format.view(self.screen).reports(std::slice::from_ref(&self.reports[at]));
+            let text = format!("{}{shown}", if at > 0 { "\n" } else { "" });
+            self.print(&text)?;
+        }
+        Ok(())
+    }
+
+    /// Says it on standard output. A run that is saved goes on for those who read the file, whoever left.
+    fn print(&mut self, text: &str) -> Result<(), Failure> {
+        if self.unheard.is_some() {
+            return Ok(());
+        }
+        match output::print(text.as_bytes()) {
+            Err(failure) if self.out.is_some() => self.unheard = Some(failure),
+            said => {
+                said?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn close(&mut self) -> Result<(), Failure> {
+        match self.format {
+            // Shown device by device, as they ended.
+            Format::Table => {}
+            Format::Json => self.print(&self.text())?,
+            format => self.print(&format.view(self.screen).reports(&self.reports))?,
+        }
+        match (self.unsaved.take(), self.unheard.take()) {
+            (Some(failure), _) => Err(failure.help("`mxprobe run --resume` with that file goes on from what it holds")),
+            (None, Some(failure)) if !failure.is_silent() => {
+                Err(failure.help("the file that `--out` names has it all"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether everything that was to be asked was, and nothing failed.
+    pub(crate) fn is_finished(&self) -> bool {
+        self.reports.iter().all(|report| report.unfinished().is_some_and(|left| left.is_empty()))
+    }
+
+    /// Whether an operation has other bits than the model that was expected.
+    pub(crate) fn is_contradicted(&self) -> bool {
+        let operations = || self.reports.iter().flat_map(|report| &report.operations);
+        operations().any(|operation| operation.finding(EXPECTED).is_some_and(|finding| finding.is(false)))
+    }
+
+    /// One report, or an array of them where the run has several devices.
+    fn text(&self) -> String {
+        match self.reports.as_slice() {
+            [one] if !self.several => to_json(one),
+            several => to_json(&several),
+        }
+    }
+
+    /// Writes; if that fails, the run goes on, and the next finding is another attempt.
+    fn save(&mut self) {
+        let before = self.unsaved.take();
+        self.unsaved = self.write().err();
+        if let (None, Some(failure)) = (before, &self.unsaved) {
+            output::note(format!("note: {failure}; the run goes on, and tries again after each operation"));
+        }
+    }
+
+    fn write(&self) -> Result<(), Failure> {
+        match &self.out {
+            None => Ok(()),
+            Some(Out::File(path)) => output::replace(path, &self.text()),
+            Some(Out::Directory(files)) => output::replace(&files[self.now.0], &to_json(&self.reports[self.now.0])),
+        }
+    }
+}
+
+/// `cpu-amx.json`: the backend and the fingerprint, so that the same device has the same file on every machine. Of several
+/// that are the same, the second is `cuda-sm_90a-2.json`.
+fn file_names<'a>(devices: impl Iterator<Item = &'a DeviceRecord>) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for device in devices {
+        let stem = file_stem(device);
+        // Some file systems take letters of either case for the same.
+        let is_new = |name: &String| !names.iter().any(|known| known.eq_ignore_ascii_case(name));
+        let more = (2..).map(|number| format!("{stem}-{number}.json"));
+        let name = std::iter::once(format!("{stem}.json")).chain(more).find(is_new);
+        names.push(name.expect("numbers do not end"));
+    }
+    names
+}
+
+fn file_stem(device: &DeviceRecord) -> String {
+    let name = if device.kind == Kind::Model {
+        device.selector.clone()
+    } else {
+        format!("{}-{}", device.backend, device.fingerprint)
+    };
+    let plain = |letter: char| if letter.is_ascii_alphanumeric() || "-_.@".contains(letter) { letter } else { '-' };
+    name.chars().map(plain).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gpu(selector: &str, fingerprint: &str) -> DeviceRecord {
+        DeviceRecord {
+            backend: "cuda".into(),
+            selector: selector.into(),
+            name: "NVIDIA H100".into(),
+            fingerprint: fingerprint.into(),
+            kind: Kind::Hardware,
+            emulated: false,
+            aliases: Vec::new(),
+            driver: None,
+            properties: BTreeMap::new(),
+        }
+    }
+
+    #[test]
+    fn each_of_two_equal_devices_has_a_file_of_its_own() {
+        let devices =
+            [gpu("cuda:0", "sm_90a"), gpu("cuda:1", "SM_90a"), gpu("cuda:2", "sm_90a-2"), gpu("cuda:3", "x/y")];
+        let names = ["cuda-sm_90a.json", "cuda-SM_90a-2.json", "cuda-sm_90a-2-2.json", "cuda-x-y.json"];
+        assert_eq!(file_names(devices.iter()), names);
+    }
+}

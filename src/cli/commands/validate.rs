@@ -1,0 +1,47 @@
+//! `schema` and `validate`.
+
+use mxprobe::report::{
+    bench_schema, check, comparison_schema, distinction_schema, identification_schema, list_schema, plain,
+    schema as report_schema, verification_schema,
+};
+
+use crate::cli::{
+    arguments::{Schema, SchemaOf, Screen, Validate},
+    failure::{Failure, Outcome},
+    io::{input, output},
+};
+
+/// Prints a JSON Schema.
+pub(crate) fn schema(arguments: &Schema) -> Outcome {
+    output::print_json(&match arguments.of {
+        SchemaOf::Report => report_schema(),
+        SchemaOf::List => list_schema(),
+        SchemaOf::Comparison => comparison_schema(),
+        SchemaOf::Identification => identification_schema(),
+        SchemaOf::Verification => verification_schema(),
+        SchemaOf::Bench => bench_schema(),
+        SchemaOf::Distinction => distinction_schema(),
+    })
+}
+
+/// Checks a saved report: 0 if it is valid, 1 if it is not.
+pub(crate) fn validate(arguments: &Validate, screen: Screen) -> Outcome {
+    let text = input::read(&arguments.file)?;
+    let name = arguments.file.display();
+    match check::check(&text) {
+        Ok(summary) => {
+            if !screen.quiet {
+                output::print(format!("{name}: valid: {summary}\n").as_bytes())?;
+            }
+            Ok(0)
+        }
+        Err(problems) => {
+            let mut lines = String::new();
+            for problem in &problems {
+                lines += &format!("{name}: {}\n", plain::lines(&problem.to_string()));
+            }
+            output::print(lines.as_bytes())?;
+            Err(Failure::no(format!("`{name}` is not valid")))
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! `verify`: a device against a model, bit for bit.
+
+use std::time::{Duration, Instant};
+
+use mxprobe::{
+    identify::{self, Comparison, decimal},
+    report::{
+        Evidence, Host, Outcome as Ending, Time, Tool, VERIFICATION_SCHEMA, VerificationReport, VerifiedOperation,
+        to_json,
+    },
+};
+use mxprobe_api::{Device, Error, Format as NumberFormat, OperationId};
+use mxprobe_sim::Model;
+
+use crate::cli::{
+    arguments::{Printed, Screen, Verify, given},
+    choose::{
+        limits::Limits,
+        reach::{Isolation, reach},
+        select::Target,
+    },
+    commands::each::{self, Listener},
+    failure::{Failure, INCOMPLETE, INTERRUPTED, NO, Outcome},
+    io::{interrupt::Interrupt, output},
+};
+
+/// Compares operations of one device with a model.
+pub(crate) fn verify(arguments: &Verify, screen: Screen) -> Outcome {
+    let inputs = &arguments.inputs;
+    let model = mxprobe_sim::load(&arguments.model).map_err(Failure::usage)?;
+    let target = each::one_target(&arguments.device, !inputs.reach.no_isolation)?;
+    let ids = common(arguments, &target, &model)?;
+    if let Some(path) = &arguments.out {
+        output::is_for_json(path)?;
+        output::can_write(path)?;
+    }
+    let start = Instant::now();
+    let mut report = VerificationReport {
+        schema: VERIFICATION_SCHEMA.into(),
+        tool: Tool::this(given()),
+        time: Time::starting(),
+        host: Host::this(),
+        device: target.listed.device.clone(),
+        model: arguments.model.clone(),
+        nan: arguments.nan,
+        operations: Vec::new(),
+    };
+    report.time.interrupted = true;
+    let mut grows = Grows { arguments, screen, start, report };
+    let limits = Limits::new(inputs.reach.timeout, None, Interrupt::listen());
+    let comparison = Comparison { count: arguments.count, seed: inputs.seed, nan: arguments.nan };
+    let ask = move |device: &dyn Device, id: &OperationId, progress: &dyn Fn(&str)| {
+        verify_one(device, id, &model, comparison, progress)
+    };
+    let isolation = Isolation { wanted: !inputs.reach.no_isolation, forward_stderr: false };
+    let interrupted = each::each(reach(&target, isolation, &limits), &ids, &limits, ask, &mut grows)?;
+    grows.report.time.interrupted = interrupted;
+    grows.save()?;
+    let report = grows.report;
+    if inputs.format == Printed::Json {
+        output::print_json(&report)?;
+    }
+    Ok(if interrupted {
+        INTERRUPTED
+    } else if report.operations.iter().any(|operation| operation.mismatches > 0) {
+        NO
+    } else if report.operations.iter().any(|operation| operation.failed.is_some()) {
+        INCOMPLETE
+    } else {
+        0
+    })
+}
+
+/// A report that is saved after every operation.
+struct Grows<'a> {
+    arguments: &'a Verify,
+    screen: Screen,
+    start: Instant,
+    report: VerificationReport,
+}
+
+impl Grows<'_> {
+    fn save(&mut self) -> Result<(), Failure> {
+        self.report.time.elapsed_since(self.start, 0);
+        self.arguments.out.as_ref().map_or(Ok(()), |path| output::replace(path, &to_json(&self.report)))
+    }
+
+    fn add(&mut self, found: VerifiedOperation) -> Result<(), Failure> {
+        if self.arguments.inputs.format == Printed::Table {
+            output::print(text(&found).as_bytes())?;
+        }
+        self.report.operations.push(found);
+        self.save()
+    }
+}
+
+impl Listener<VerifiedOperation> for Grows<'_> {
+    fn answered(&mut self, found: VerifiedOperation) -> Result<(), Failure> {
+        self.add(found)
+    }
+
+    fn missing(&mut self, id: &OperationId, ending: Ending, reason: &str) -> Result<(), Failure> {
+        self.add(failed(id, &each::unanswered(ending, reason)))
+    }
+
+    fn progress(&mut self, words: &str) {
+        each::progress(self.screen, words);
+    }
+}
+
+/// The operations that are asked for, and that the device and the model have; without `--op` whatever both have.
+fn common(arguments: &Verify, target: &Target, model: &Model) -> Result<Vec<OperationId>, Failure> {
+    let asked = each::operations(&arguments.op, target)?;
+    let both: Vec<OperationId> = asked
+        .iter()
+        .filter(|operation| model.operations.contains_key(&operation.id))
+        .map(|operation| operation.id.clone())
+        .collect();
+    if !both.is_empty() && (arguments.op.is_empty() || both.len() == asked.len()) {
+        return Ok(both);
+    }
+    let missing = asked.iter().find(|operation| !model.operations.contains_key(&operation.id));
+    let missing = missing.map_or_else(String::new, |operation| operation.id.to_string());
+    let mut failure = Failure::usage(format!("the model `{}` has no operation {missing}", arguments.model));
+    for id in model.operations.keys().take(12) {
+        failure = failure.cause(format!("it has {id}"));
+    }
+    Err(failure.help("`mxprobe list -v --backend sim` shows the operations of every model"))
+}
+
+/// Compares one operation.
+fn verify_one(
+    device: &dyn Device,
+    id: &OperationId,
+    model: &Model,
+    comparison: Comparison,
+    progress: &dyn Fn(&str),
+) -> VerifiedOperation {
+    let missing = || Error::invalid(format!("{} has no operation {id} any more", device.info().selector));
+    let told = std::cell::Cell::new(Instant::now());
+    let tell = |dots: u64| {
+        if told.get().elapsed() > Duration::from_secs(1) {
+            told.set(Instant::now());
+            progress(&format!("{id}: {dots} dots"));
+        }
+    };
+    let operation = device.operations().get(id).ok_or_else(missing);
+    let found = operation.and_then(|operation| identify::verify(device, operation, model, comparison, &tell));
+    found.unwrap_or_else(|error| failed(id, &error.to_string()))
+}
+
+fn failed(id: &OperationId, reason: &str) -> VerifiedOperation {
+    VerifiedOperation {
+        id: id.clone(),
+        dots: 0,
+        mismatches: 0,
+        other_nan: 0,
+        evidence: Vec::new(),
+        failed: Some(reason.to_owned()),
+        duration_ns: 0,
+    }
+}
+
+/// One operation for people.
+pub(crate) fn text(operation: &VerifiedOperation) -> String {
+    let seconds = Duration::from_nanos(operation.duration_ns).as_secs_f64();
+    let mut lines = vec![match (&operation.failed, operation.mismatches) {
+        (Some(reason), _) => format!("{}: failed: {reason}", operation.id),
+        (None, 0) => {
+            let nan = match operation.other_nan {
+                0 => String::new(),
+                count => format!(" ({count} NaN of other bits)"),
+            };
+            format!("{}: {} dots, no mismatch{nan}, {seconds:.1} s", operation.id, operation.dots)
+        }
+        (None, wrong) => {
+            format!("{}: {} of {} dots differ; the first, made simple:", operation.id, wrong, operation.dots)
+        }
+    }];
+    for evidence in &operation.evidence {
+        lines.extend(evidence_lines(&operation.id, evidence).into_iter().map(|line| format!("  {line}")));
+    }
+    lines.join("\n") + "\n"
+}
+
+/// One dot with bits and decimals: the products that are not zero, c, d and what rivals say.
+pub(crate) fn evidence_lines(id: &OperationId, evidence: &Evidence) -> Vec<String> {
+    let show = |format: NumberFormat, text: &str| match format.parse_hex(text) {
+        Ok(bits) => format!("{text} ({})", decimal(format, bits)),
+        Err(_) => text.to_owned(),
+    };
+    let is_zero = |format: NumberFormat, text: &str| format.parse_hex(text) == Ok(0);
+    let mut lines = vec![evidence.about.clone()];
+    for (k, (a, b)) in evidence.a.iter().zip(&evidence.b).enumerate() {
+        if !is_zero(id.a, a) || !is_zero(id.b, b) {
+            lines.push(format!("  k {k}: a {}, b {}", show(id.a, a), show(id.b, b)));
+        }
+    }
+    if let (Some(scale), Some(a), Some(b)) = (id.block_scale(), &evidence.scale_a, &evidence.scale_b) {
+        for (block, (a, b)) in a.iter().zip(b).enumerate() {
+            lines.push(format!("  scales {block}: a {}, b {}", show(scale.format, a), show(scale.format, b)));
+        }
+    }
+    lines.push(format!("  c {}", show(id.c, &evidence.c)));
+    lines.push(format!("  d {}", show(id.d, &evidence.d)));
+    for rival in &evidence.rivals {
+        lines.push(format!("  {}: {}", rival.answer, show(id.d, &rival.d)));
+    }
+    lines
+}

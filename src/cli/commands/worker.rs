@@ -1,0 +1,33 @@
+//! `__worker`: the process of a device.
+
+use std::io::{self, BufReader, BufWriter, Write};
+
+use mxprobe::isolate;
+
+use crate::cli::{
+    choose::registry::Entry,
+    failure::{Failure, Outcome},
+};
+
+/// Answers requests of the device protocol until standard input closes.
+pub(crate) fn serve() -> Outcome {
+    let output = own_stdout().map_err(|error| Failure::output(&error))?;
+    let input = BufReader::with_capacity(1 << 16, io::stdin());
+    let backend = |name: &str| Entry::named(name).map(Entry::backend);
+    isolate::serve(input, BufWriter::with_capacity(1 << 16, output), &backend)
+        .map_err(|error| Failure::output(&error))?;
+    Ok(0)
+}
+
+/// Standard output under another descriptor: what a driver prints goes to standard error from now on.
+#[cfg(unix)]
+fn own_stdout() -> io::Result<impl Write> {
+    let own = rustix::io::dup(io::stdout())?;
+    rustix::stdio::dup2_stdout(io::stderr())?;
+    Ok(std::fs::File::from(own))
+}
+
+#[cfg(not(unix))]
+fn own_stdout() -> io::Result<impl Write> {
+    Ok(io::stdout())
+}

@@ -1,0 +1,231 @@
+//! Dots as JSON lines: bits as full-width hexadecimal, one dot a line.
+
+use std::ops::Range;
+
+use mxprobe_api::{Format, Operation};
+use mxprobe_sim::Dot;
+use serde::Deserialize;
+
+use crate::cli::failure::Failure;
+
+/// One line.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Line<'a> {
+    #[serde(borrow)]
+    a: Vec<&'a str>,
+    #[serde(borrow)]
+    b: Vec<&'a str>,
+    c: &'a str,
+    #[serde(borrow, default)]
+    scale_a: Option<Vec<&'a str>>,
+    #[serde(borrow, default)]
+    scale_b: Option<Vec<&'a str>>,
+}
+
+/// What is wrong with a line.
+pub(in crate::cli) struct Wrong(String);
+
+impl Wrong {
+    pub(in crate::cli) fn on_line(self, number: usize, line: &[u8], operation: &Operation) -> Failure {
+        let text = String::from_utf8_lossy(line);
+        let text = text.trim();
+        let shown: String = text.chars().take(100).collect();
+        let more = if shown.len() < text.len() { "…" } else { "" };
+        let mut example = format!(
+            r#"{{"a":["{}"],"b":["{}"],"c":"{}""#,
+            operation.id.a.hex(operation.id.a.one()),
+            operation.id.b.hex(operation.id.b.one()),
+            operation.id.c.hex(0)
+        );
+        if let Some(scale) = operation.id.block_scale() {
+            let one = scale.format.hex(scale.format.one());
+            example += &format!(r#","scale_a":["{one}"],"scale_b":["{one}"]"#);
+        }
+        Failure::usage(format!("line {number}: {}", self.0))
+            .cause(format!("{shown}{more}"))
+            .help(format!("a line of {} is such as {example}}}", operation.id))
+    }
+}
+
+/// Dots of one operation, as bits.
+pub(in crate::cli) struct Dots<'a> {
+    pub(in crate::cli) operation: &'a Operation,
+    pub(in crate::cli) count: usize,
+    pub(in crate::cli) a: Vec<u64>,
+    pub(in crate::cli) b: Vec<u64>,
+    pub(in crate::cli) c: Vec<u64>,
+    pub(in crate::cli) scale_a: Vec<u64>,
+    pub(in crate::cli) scale_b: Vec<u64>,
+}
+
+impl<'a> Dots<'a> {
+    pub(in crate::cli) fn new(operation: &'a Operation) -> Self {
+        let (a, b, c) = (Vec::new(), Vec::new(), Vec::new());
+        Self { operation, count: 0, a, b, c, scale_a: Vec::new(), scale_b: Vec::new() }
+    }
+
+    /// Reads one line; an empty one is none.
+    pub(in crate::cli) fn read(&mut self, line: &[u8]) -> Result<(), Wrong> {
+        let line = line.trim_ascii();
+        if line.is_empty() {
+            return Ok(());
+        }
+        let line: Line = serde_json::from_slice(line).map_err(|error| Wrong(describe(&error)))?;
+        let id = &self.operation.id;
+        let k = id.shape.sizes().2;
+        if line.a.len() != line.b.len() {
+            return Err(Wrong(format!("a has {} elements and b has {}", line.a.len(), line.b.len())));
+        }
+        if line.a.len() > k {
+            return Err(Wrong(format!("a and b have {} elements, and k of {id} is {k}", line.a.len())));
+        }
+        let kept = self.marks();
+        let result = self.append(&line, k);
+        match result {
+            Ok(()) => self.count += 1,
+            Err(_) => self.cut(kept),
+        }
+        result
+    }
+
+    fn append(&mut self, line: &Line, k: usize) -> Result<(), Wrong> {
+        let id = &self.operation.id;
+        numbers(&mut self.a, "a", id.a, &line.a, k, 0)?;
+        numbers(&mut self.b, "b", id.b, &line.b, k, 0)?;
+        numbers(&mut self.c, "c", id.c, &[line.c], 1, 0)?;
+        let Some(scale) = id.block_scale() else {
+            return match (&line.scale_a, &line.scale_b) {
+                (None, None) => Ok(()),
+                _ => Err(Wrong(format!("{id} takes no scale_a and no scale_b"))),
+            };
+        };
+        let (Some(scale_a), Some(scale_b)) = (&line.scale_a, &line.scale_b) else {
+            return Err(Wrong(format!(
+                "scale_a and scale_b are wanted: one {} for each {} elements",
+                scale.format, scale.block
+            )));
+        };
+        let (least, most) = (line.a.len().div_ceil(scale.block), k.div_ceil(scale.block));
+        for (name, scales) in [("scale_a", scale_a), ("scale_b", scale_b)] {
+            if !(least..=most).contains(&scales.len()) {
+                return Err(Wrong(format!(
+                    "{name} has {} elements, and {} elements of a in blocks of {} take from {least} to {most}",
+                    scales.len(),
+                    line.a.len(),
+                    scale.block
+                )));
+            }
+        }
+        let one = scale.format.one();
+        numbers(&mut self.scale_a, "scale_a", scale.format, scale_a, most, one)?;
+        numbers(&mut self.scale_b, "scale_b", scale.format, scale_b, most, one)
+    }
+
+    fn marks(&self) -> [usize; 5] {
+        [self.a.len(), self.b.len(), self.c.len(), self.scale_a.len(), self.scale_b.len()]
+    }
+
+    fn cut(&mut self, marks: [usize; 5]) {
+        let all = [&mut self.a, &mut self.b, &mut self.c, &mut self.scale_a, &mut self.scale_b];
+        for (numbers, mark) in all.into_iter().zip(marks) {
+            numbers.truncate(mark);
+        }
+    }
+
+    /// The `at`th dot.
+    pub(in crate::cli) fn dot(&self, at: usize) -> Dot<'_> {
+        let k = self.operation.id.shape.sizes().2;
+        let blocks = self.operation.id.block_scale().map_or(0, |scale| k.div_ceil(scale.block));
+        Dot {
+            a: &self.a[of(at, k)],
+            b: &self.b[of(at, k)],
+            c: self.c[at],
+            scales: (blocks > 0).then(|| (&self.scale_a[of(at, blocks)], &self.scale_b[of(at, blocks)])),
+        }
+    }
+}
+
+/// The elements of the `at`th dot, where each has `length`.
+pub(in crate::cli) fn of(at: usize, length: usize) -> Range<usize> {
+    at * length..(at + 1) * length
+}
+
+/// Appends `wanted` numbers: those of the text, then as often as needed `rest`.
+fn numbers(
+    into: &mut Vec<u64>,
+    name: &str,
+    format: Format,
+    texts: &[&str],
+    wanted: usize,
+    rest: u64,
+) -> Result<(), Wrong> {
+    for (at, text) in texts.iter().enumerate() {
+        let bits = format.parse_hex(text).map_err(|error| {
+            let place = if name == "c" { name.to_owned() } else { format!("{name}[{at}]") };
+            Wrong(format!("{place}: {error}"))
+        })?;
+        into.push(bits);
+    }
+    into.extend(std::iter::repeat_n(rest, wanted - texts.len()));
+    Ok(())
+}
+
+/// The parser's words, without the number of the line, which it does not know.
+fn describe(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let words = text.rsplit_once(" at line ").map_or(text.as_str(), |(words, _)| words);
+    let words = words.replace("a borrowed string", "a text of hexadecimal digits");
+    if error.is_data() { words } else { format!("not JSON: {words} at column {}", error.column()) }
+}
+
+#[cfg(test)]
+#[path = "../../../tests/mutation/mod.rs"]
+#[allow(dead_code)]
+mod mutation;
+
+#[cfg(test)]
+mod tests {
+    use mxprobe_api::Backend;
+
+    use super::{
+        mutation::{MANY, files, survives},
+        *,
+    };
+
+    fn read(text: &[u8], operation: &Operation) {
+        let mut dots = Dots::new(operation);
+        for line in text.split(|&byte| byte == b'\n') {
+            let read = dots.read(line);
+            let k = operation.id.shape.sizes().2;
+            assert_eq!((dots.a.len(), dots.b.len(), dots.c.len()), (dots.count * k, dots.count * k, dots.count));
+            if let Err(wrong) = read {
+                assert!(!wrong.0.is_empty());
+            }
+        }
+    }
+
+    fn changed(count: u64) {
+        let device = mxprobe_sim::SimBackend.open("rtx5090").expect("a model");
+        let scaled = |operation: &&Operation| operation.id.block_scale().is_some();
+        let operation = device.operations().values().find(scaled).expect("one has block scales").clone();
+        let (a, b, c) = (operation.id.a.hex(1), operation.id.b.hex(2), operation.id.c.hex(3));
+        let scale = operation.id.block_scale().expect("it was chosen so").format;
+        let scale = scale.hex(scale.one());
+        let line =
+            format!(r#"{{"a":["{a}","{a}"],"b":["{b}","{b}"],"c":"{c}","scale_a":["{scale}"],"scale_b":["{scale}"]}}"#);
+        read(line.as_bytes(), &operation);
+        survives(count, vec![format!("{line}\n{line}\n").into_bytes()], move |text| read(text, &operation));
+    }
+
+    #[test]
+    fn changed_dots_are_read_or_refused() {
+        changed(files() / 3);
+    }
+
+    #[test]
+    #[ignore = "100 000 files with those of the other kinds: cargo test --release -- --ignored changed"]
+    fn many_changed_dots_are_read_or_refused() {
+        changed(MANY / 3);
+    }
+}

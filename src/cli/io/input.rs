@@ -1,0 +1,75 @@
+//! Files that are read.
+
+use std::{
+    fs,
+    io::{self, Read},
+    path::{Path, PathBuf},
+};
+
+use mxprobe::report::{Report, check};
+
+use crate::cli::failure::Failure;
+
+/// The text of a file, or of standard input for `-`. The mark that some editors put before UTF-8 is left out.
+pub(crate) fn read(path: &Path) -> Result<String, Failure> {
+    let bytes = if path == Path::new("-") {
+        let mut bytes = Vec::new();
+        io::stdin().read_to_end(&mut bytes).map(|_| bytes)
+    } else {
+        fs::read(path)
+    };
+    let mut bytes = bytes.map_err(|error| Failure::usage(format!("`{}` cannot be read: {error}", path.display())))?;
+    if bytes.starts_with("\u{feff}".as_bytes()) {
+        bytes.drain(..3);
+    }
+    String::from_utf8(bytes)
+        .map_err(|error| Failure::usage(format!("`{}` is no text in UTF-8: {error}", path.display())))
+}
+
+/// The reports of one file.
+pub(crate) struct Saved {
+    /// Where they were read.
+    pub(crate) path: PathBuf,
+    /// One, or the elements of an array.
+    pub(crate) reports: Vec<Report>,
+}
+
+/// Reads reports: of files, of the `.json` files of directories in the order of their names, of standard input for `-`.
+pub(crate) fn reports(paths: &[PathBuf]) -> Result<Vec<Saved>, Failure> {
+    if paths.iter().filter(|path| *path == Path::new("-")).count() > 1 {
+        return Err(Failure::usage("`-` stands here twice, and standard input can be read once")
+            .help("save one of the reports, and name its file"));
+    }
+    let mut found = Vec::new();
+    for path in paths {
+        for path in files(path)? {
+            let text = read(&path)?;
+            let reports = check::read_reports(&text).map_err(|problem| {
+                Failure::usage(format!("`{}` is no report: {problem}", path.display()))
+                    .help("`mxprobe validate FILE` says the same; `mxprobe schema` prints what a report looks like")
+            })?;
+            found.push(Saved { path, reports });
+        }
+    }
+    Ok(found)
+}
+
+/// A file itself; of a directory, the files in it that may be reports.
+fn files(path: &Path) -> Result<Vec<PathBuf>, Failure> {
+    if !path.is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let unreadable = |error| Failure::usage(format!("`{}` cannot be read: {error}", path.display()));
+    let mut files = Vec::new();
+    for entry in fs::read_dir(path).map_err(unreadable)? {
+        let file = entry.map_err(unreadable)?.path();
+        if file.is_file() && file.extension().is_some_and(|extension| extension == "json") {
+            files.push(file);
+        }
+    }
+    if files.is_empty() {
+        return Err(Failure::usage(format!("there is no report in `{}`: no file ends in .json", path.display())));
+    }
+    files.sort();
+    Ok(files)
+}

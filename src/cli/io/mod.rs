@@ -1,0 +1,8 @@
+//! Files, standard streams, signals: dots as JSON lines, NumPy's files, progress.
+
+pub(super) mod dot_lines;
+pub(super) mod input;
+pub(super) mod interrupt;
+pub(super) mod npy;
+pub(super) mod output;
+pub(super) mod progress;

@@ -1,0 +1,118 @@
+//! Results to standard output, notes to standard error, files renamed into place.
+
+use std::{
+    fmt::Display,
+    fs,
+    io::{self, Write},
+    path::{Path, PathBuf},
+};
+
+use mxprobe::report::{plain, to_json};
+use serde::Serialize;
+
+use crate::cli::failure::{Failure, Outcome};
+
+/// Writes results.
+pub(crate) fn print(bytes: &[u8]) -> Outcome {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(bytes).and_then(|()| stdout.flush()).map_err(|error| Failure::output(&error))?;
+    Ok(0)
+}
+
+/// Writes JSON for programs that people can read.
+pub(crate) fn print_json(value: &impl Serialize) -> Outcome {
+    print(to_json(value).as_bytes())
+}
+
+/// Says something beside the results.
+pub(crate) fn note(words: impl Display) {
+    // Nobody can be told that standard error is closed.
+    let _ = writeln!(anstream::stderr(), "{}", plain::lines(&words.to_string()));
+}
+
+/// Replaces a file in one step: a reader sees the old text or the new one, never a part.
+pub(crate) fn replace(path: &Path, text: &str) -> Result<(), Failure> {
+    replace_bytes(path, text.as_bytes())
+}
+
+/// Says before the work, and not after it, that a file cannot be written.
+pub(crate) fn can_write(path: &Path) -> Result<(), Failure> {
+    if path.is_dir() || path.as_os_str().to_string_lossy().ends_with('/') {
+        return Err(unwritable(path, &"it is a directory"));
+    }
+    if fs::metadata(path).is_ok_and(|existing| !existing.is_file()) {
+        return Ok(()); // a pipe or /dev/null
+    }
+    let file = tempfile::Builder::new().prefix(".mxprobe-").tempfile_in(folder(path));
+    file.map(drop).map_err(|error| unwritable(path, &without_path(&error)))
+}
+
+/// Refuses to write over what was read: a view of a report is not the report.
+pub(crate) fn is_none_of(out: &Path, read: &[PathBuf]) -> Result<(), Failure> {
+    let Ok(out_now) = fs::canonicalize(out) else { return Ok(()) };
+    match read.iter().find(|path| out_now.is_file() && fs::canonicalize(path).is_ok_and(|path| path == out_now)) {
+        Some(_) => Err(Failure::usage(format!("`{}` is a report that is read, and would be lost", out.display()))
+            .help("give `--out` another name")),
+        None => Ok(()),
+    }
+}
+
+/// Refuses names of views: what is written is JSON, whatever `--format` prints.
+pub(crate) fn is_for_json(path: &Path) -> Result<(), Failure> {
+    let views = [("html", "html"), ("htm", "html"), ("md", "markdown"), ("csv", "csv")];
+    let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
+    match views.into_iter().find(|(name, _)| extension.eq_ignore_ascii_case(name)) {
+        Some((_, format)) => {
+            Err(Failure::usage(format!("`{}` is no name for a report: --out writes JSON", path.display())).help(
+                format!("`--format {format}` prints that view, and `mxprobe report` shows a saved report as one"),
+            ))
+        }
+        None => Ok(()),
+    }
+}
+
+fn folder(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+fn unwritable(path: &Path, why: &dyn Display) -> Failure {
+    Failure::usage(format!("`{}` cannot be written: {why}", path.display()))
+        .help("give a file where this user may write; `--out` also takes a directory that exists")
+}
+
+/// As [`replace`], with bytes. Where a link stands, what it leads to is replaced; who may read it stays as it was.
+pub(crate) fn replace_bytes(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    let write = || -> io::Result<()> {
+        let there = fs::metadata(path).ok();
+        if there.as_ref().is_some_and(|existing| !existing.is_file()) {
+            return fs::write(path, bytes); // a pipe or /dev/null: there is nothing to rename over
+        }
+        let real = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let mut builder = tempfile::Builder::new();
+        ordinary(builder.prefix(".mxprobe-"));
+        let mut file = builder.tempfile_in(folder(&real))?;
+        file.write_all(bytes)?;
+        if let Some(existing) = there {
+            file.as_file().set_permissions(existing.permissions())?;
+        }
+        file.persist(&real).map_err(|error| error.error)?;
+        Ok(())
+    };
+    write().map_err(|error| unwritable(path, &without_path(&error)))
+}
+
+/// What the system says; the name of a temporary file, which nobody asked for, is left out.
+fn without_path(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split_once(" at path ").map_or(text.clone(), |(what, _)| what.to_owned())
+}
+
+/// Temporary files are private; a report is an ordinary file, which the user's mask says who may read.
+#[cfg(unix)]
+fn ordinary(builder: &mut tempfile::Builder<'_, '_>) {
+    use std::os::unix::fs::PermissionsExt;
+    builder.permissions(fs::Permissions::from_mode(0o666));
+}
+
+#[cfg(not(unix))]
+fn ordinary(_: &mut tempfile::Builder<'_, '_>) {}

@@ -1,0 +1,222 @@
+//! The device's own process: answers requests one after the other until its standard input closes.
+
+use std::{
+    collections::BTreeMap,
+    io::{self, BufRead, Write},
+    sync::mpsc,
+    thread,
+    time::Duration,
+};
+
+use mxprobe_api::{
+    Backend, Device, Elements, Error, Format, Library, Load, Operation, OperationId, Product, Scalar, execute,
+};
+
+use super::protocol::{Answer, Described, Frame, Next, PROTOCOL, Request, TimedRecord, batch_of_parts, read};
+
+/// How long a driver may take to unload once nobody listens any more.
+const FAREWELL: Duration = Duration::from_secs(1);
+
+/// The exit code of a process whose parent is gone.
+const ORPHANED: i32 = 130;
+
+/// Answers requests about the devices of some backends.
+///
+/// Returns when `input` ends between two requests. If it ends while a request is being answered, the process exits: the
+/// parent is gone, and a driver may never return.
+///
+/// # Errors
+/// If an answer cannot be written.
+pub fn serve(
+    input: impl BufRead + Send + 'static,
+    mut output: impl Write,
+    backend: &dyn Fn(&str) -> Option<Box<dyn Backend>>,
+) -> io::Result<()> {
+    let (sender, requests) = mpsc::channel();
+    let (idle, is_idle) = mpsc::channel::<()>();
+    thread::spawn(move || {
+        forward(input, &sender);
+        drop(sender);
+        // The answering side drops `idle` when it has nothing left to do.
+        if is_idle.recv_timeout(FAREWELL).is_err_and(|error| error == mpsc::RecvTimeoutError::Timeout) {
+            // The way out leads through the driver's own farewell, which may hang as well.
+            thread::spawn(|| {
+                thread::sleep(FAREWELL);
+                std::process::abort();
+            });
+            std::process::exit(ORPHANED);
+        }
+    });
+    let mut devices = Devices { backend, open: BTreeMap::new(), libraries: BTreeMap::new() };
+    for request in requests {
+        let (message, part) = match request.and_then(|frame: Frame<Request>| devices.answer(frame)) {
+            Ok((message, part)) => (message, part),
+            Err(error) => (Answer::Failed { kind: error.kind(), message: error.to_string() }, None),
+        };
+        let parts = part.iter().map(Elements::bytes).collect();
+        Frame { message, parts }.write(&mut output)?;
+    }
+    drop(idle);
+    Ok(())
+}
+
+/// Hands over every request of a stream.
+fn forward(mut input: impl BufRead, requests: &mpsc::Sender<Result<Frame<Request>, Error>>) {
+    loop {
+        let request = match read(&mut input, || usize::MAX) {
+            Ok(Next::Message(frame)) => Ok(frame),
+            Ok(Next::Stray(line)) if line.is_empty() => continue,
+            Ok(Next::Stray(line)) => {
+                let shown: String = String::from_utf8_lossy(&line).chars().take(80).collect();
+                Err(Error::invalid(format!("`{shown}` is not a request of {PROTOCOL}")))
+            }
+            Ok(Next::TooLong(bytes)) => Err(Error::invalid(format!("{bytes} bytes of operands"))),
+            Ok(Next::End) | Err(_) => return,
+        };
+        if requests.send(request).is_err() {
+            return;
+        }
+    }
+}
+
+/// The devices of this process, each opened once.
+struct Devices<'b> {
+    backend: &'b dyn Fn(&str) -> Option<Box<dyn Backend>>,
+    open: BTreeMap<String, Box<dyn Device>>,
+    libraries: BTreeMap<String, Box<dyn Library>>,
+}
+
+/// The answer that is followed by elements alone.
+const DONE: Answer = Answer::Done { kernel_ns: None };
+
+/// An answer and the elements that follow it.
+type Answered = Result<(Answer, Option<Elements>), Error>;
+
+impl Devices<'_> {
+    fn answer(&mut self, Frame { message, parts }: Frame<Request>) -> Answered {
+        match message {
+            Request::Discover { protocol, backend } => self.discover(&protocol, backend.as_deref()),
+            Request::Open { device } => {
+                Ok((Answer::Opened { device: Box::new(Described::of(self.device(&device)?)) }, None))
+            }
+            Request::Execute { device, operation, tiles } => {
+                let device = self.device(&device)?;
+                let operation = operation_of(device, &operation)?;
+                let batch = batch_of_parts(operation, tiles, parts)?;
+                Ok((DONE, Some(execute(device, operation, &batch)?)))
+            }
+            Request::Call { device, scalar, function } => {
+                let device = self.device(&device)?;
+                let is_meant = |known: &&Scalar| known.id == scalar;
+                let missing = || Error::invalid(format!("{} has no {scalar}", device.info().selector));
+                let known = device.scalars().iter().find(is_meant).ok_or_else(missing)?;
+                let [operands] = elements([scalar.format], parts)?;
+                Ok((DONE, Some(mxprobe_api::compute(device, known, function, &operands)?)))
+            }
+            Request::Multiply { device, operation, sizes: [m, n, k] } => {
+                let device = self.device(&device)?;
+                let operation = operation_of(device, &operation)?;
+                let id = &operation.id;
+                let [a, b, c] = elements([id.a, id.b, id.c], parts)?;
+                let product = Product { m, n, k, a: &a, b: &b, c: &c };
+                let d = mxprobe_api::multiply(device, operation, &product)?;
+                let kernel_ns = device.kernel_ns();
+                Ok(d.map_or((Answer::TileByTile, None), |d| (Answer::Done { kernel_ns }, Some(d))))
+            }
+            Request::Time { device, operation, tiles, steps, span } => {
+                let device = self.device(&device)?;
+                let yardsticks = device.timing().map_or(&[][..], |timing| timing.yardsticks());
+                let yardstick = yardsticks.iter().find(|known| known.id == operation);
+                let operation = yardstick.map_or_else(|| operation_of(device, &operation), Ok)?;
+                let operands = &batch_of_parts(operation, tiles, parts)?;
+                let timed = mxprobe_api::time(device, operation, &Load { operands, steps, span })?;
+                Ok((Answer::Timed(TimedRecord::from(&timed)), Some(timed.d)))
+            }
+            Request::Code { device, operation } => {
+                let device = self.device(&device)?;
+                let operation = operation_of(device, &operation)?;
+                Ok((Answer::Code { issued: device.issued(operation)? }, None))
+            }
+            Request::Kernel { device, operation } => {
+                let device = self.device(&device)?;
+                Ok((Answer::Kernel { sha256: device.kernel_hash(operation_of(device, &operation)?) }, None))
+            }
+            Request::Library { device } => {
+                Ok((Answer::Library { name: self.library(&device)?.name().to_owned() }, None))
+            }
+            Request::MultiplyWithLibrary { device, sizes: [m, n, k] } => {
+                let [a, b] = elements([Format::F32; 2], parts)?;
+                let library = self.library(&device)?;
+                let d = mxprobe_api::multiply_with(library, (m, n, k), &a, &b)?;
+                Ok((Answer::Done { kernel_ns: library.kernel_ns() }, Some(d)))
+            }
+        }
+    }
+
+    fn discover(&mut self, protocol: &str, backend: Option<&str>) -> Answered {
+        if protocol != PROTOCOL {
+            return Err(Error::invalid(format!("the protocol `{protocol}` is not {PROTOCOL}")));
+        }
+        let name = backend.ok_or_else(|| Error::invalid("the request names no backend"))?;
+        let found = self.backend(name)?.discover();
+        let devices = found.devices.iter().map(|device| Described::of(device.as_ref())).collect();
+        let answer = Answer::Found { protocol: PROTOCOL.to_owned(), devices, refusals: found.refusals };
+        self.open.extend(found.devices.into_iter().map(|device| (device.info().selector.clone(), device)));
+        Ok((answer, None))
+    }
+
+    fn backend(&self, name: &str) -> Result<Box<dyn Backend>, Error> {
+        (self.backend)(name).ok_or_else(|| Error::invalid(format!("there is no backend `{name}`")))
+    }
+
+    /// The device of a selector: one that discovery lists, or one that its backend opens by name.
+    fn device(&mut self, selector: &str) -> Result<&dyn Device, Error> {
+        if !self.open.contains_key(selector) {
+            let (backend, name) = selector.split_once(':').unwrap_or((selector, ""));
+            let backend = self.backend(backend)?;
+            let listed = backend.discover().devices.into_iter().find(|device| device.info().selector == selector);
+            let device = listed.map_or_else(|| backend.open(name), Ok)?;
+            self.open.insert(selector.to_owned(), device);
+        }
+        Ok(self.open[selector].as_ref())
+    }
+
+    fn library(&mut self, selector: &str) -> Result<&dyn Library, Error> {
+        if !self.libraries.contains_key(selector) {
+            let library = self.device(selector)?.library()?;
+            self.libraries.insert(selector.to_owned(), library);
+        }
+        Ok(self.libraries[selector].as_ref())
+    }
+}
+
+impl Described {
+    /// A device as data.
+    #[must_use]
+    pub fn of(device: &dyn Device) -> Self {
+        Self {
+            info: device.info().clone(),
+            operations: device.operations().values().cloned().collect(),
+            refusals: device.refusals().to_vec(),
+            scalars: device.scalars().to_vec(),
+            yardsticks: device.timing().map(|timing| timing.yardsticks().to_vec()),
+        }
+    }
+}
+
+fn operation_of<'d>(device: &'d dyn Device, id: &OperationId) -> Result<&'d Operation, Error> {
+    let missing = || Error::invalid(format!("{} has no operation {id}", device.info().selector));
+    device.operations().get(id).ok_or_else(missing)
+}
+
+/// Operands of these formats from their parts.
+fn elements<const N: usize>(formats: [Format; N], parts: Vec<Vec<u8>>) -> Result<[Elements; N], Error> {
+    let given = parts.len();
+    let wrong = || Error::invalid(format!("{given} operands were sent where {N} are taken"));
+    let parts: [Vec<u8>; N] = parts.try_into().map_err(|_| wrong())?;
+    let mut found = formats.map(|format| Elements::zeros(format, 0));
+    for ((place, format), part) in found.iter_mut().zip(formats).zip(parts) {
+        *place = Elements::from_bytes(format, part)?;
+    }
+    Ok(found)
+}

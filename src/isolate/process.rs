@@ -1,0 +1,226 @@
+//! A child process that speaks the protocol: requests in, answers out, a time limit, and how it ended.
+
+use std::{
+    io::BufReader,
+    process::{Child, Command, ExitStatus, Stdio},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+        mpsc::{self, Receiver, RecvTimeoutError, Sender},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use super::{
+    protocol::{Answer, Frame, Next, Request, read},
+    words::{Words, lines},
+};
+
+/// How often a wait looks for an interrupt.
+const TICK: Duration = Duration::from_millis(50);
+
+/// Longer lines on standard error are shown in pieces.
+const LONGEST_WORDS_BYTES: usize = 4096;
+
+/// Where a line of a child's standard error goes while it runs: the child's process id and the line.
+pub type Listener = Arc<dyn Fn(u32, &str) + Send + Sync>;
+
+/// How waiting for an answer ended.
+#[derive(Debug)]
+pub(super) enum Ended {
+    /// It said nothing for this long, and was killed.
+    TimedOut(Duration),
+    /// It died, or broke the protocol; in words.
+    Died(String),
+    /// The caller's own reason to stop.
+    Stopped(String),
+}
+
+/// A child process that answers.
+pub(super) struct Process {
+    child: Child,
+    /// As long as this is here, the child's standard input is open. A child whose input closes ends itself, so that none
+    /// outlives this process, however that ends.
+    requests: Sender<Vec<u8>>,
+    answers: Receiver<Result<Frame<Answer>, String>>,
+    /// The most bytes that the parts of the next answer may have.
+    most_bytes: Arc<AtomicUsize>,
+    /// What it says on standard error.
+    words: Words,
+    /// What it writes on standard output that is not an answer: a driver may write there too.
+    stray: Words,
+}
+
+impl Process {
+    /// Starts a child; `listener` hears its standard error as it comes.
+    ///
+    /// # Errors
+    /// If the program cannot be started, with the reason.
+    pub(super) fn start(mut command: Command, listener: Option<Listener>) -> Result<Self, String> {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        // Its last words are to be a reason, not a trace.
+        command.env("RUST_BACKTRACE", "0");
+        out_of_reach_of_the_terminal(&mut command);
+        let mut child = command.spawn().map_err(|error| {
+            format!("the process of the device did not start: {}: {error}", command.get_program().display())
+        })?;
+        let (words, stray) = (Words::default(), Words::default());
+        let most_bytes = Arc::new(AtomicUsize::new(0));
+        let (requests, pending) = mpsc::channel::<Vec<u8>>();
+        let mut stdin = child.stdin.take().expect("it is piped");
+        thread::spawn(move || {
+            use std::io::Write;
+            // A child that died already is noticed when it does not answer.
+            pending.iter().try_for_each(|bytes| stdin.write_all(&bytes).and_then(|()| stdin.flush()))
+        });
+        let (sender, answers) = mpsc::sync_channel(1);
+        let mut stdout = BufReader::with_capacity(1 << 16, child.stdout.take().expect("it is piped"));
+        let (beside, most) = (stray.clone(), most_bytes.clone());
+        thread::spawn(move || {
+            while let Ok(next) = read(&mut stdout, || most.load(Ordering::Acquire)) {
+                let sent = match next {
+                    Next::Message(frame) => sender.send(Ok(frame)),
+                    Next::Stray(line) => {
+                        beside.hear(&line);
+                        continue;
+                    }
+                    Next::TooLong(bytes) => {
+                        let most = most.load(Ordering::Acquire);
+                        let _ = sender.send(Err(format!(
+                            "the device's process announced {bytes} bytes where at most {most} can follow"
+                        )));
+                        return;
+                    }
+                    Next::End => return,
+                };
+                if sent.is_err() {
+                    return;
+                }
+            }
+        });
+        let stderr = child.stderr.take().expect("it is piped");
+        let (heard, process) = (words.clone(), child.id());
+        thread::spawn(move || {
+            lines(stderr, LONGEST_WORDS_BYTES, |line| {
+                if let (Some(said), Some(listener)) = (heard.hear(line), &listener) {
+                    listener(process, &said);
+                }
+                true
+            });
+        });
+        Ok(Self { child, requests, answers, most_bytes, words, stray })
+    }
+
+    /// Sends a request and waits for its answer, whose parts may have `most_bytes` in all.
+    ///
+    /// `stop` is asked now and then; what it returns ends the wait.
+    pub(super) fn ask<P: AsRef<[u8]>>(
+        &mut self,
+        request: &Frame<Request, P>,
+        most_bytes: usize,
+        limit: Duration,
+        stop: &dyn Fn() -> Option<String>,
+    ) -> Result<Frame<Answer>, Ended> {
+        let mut text = Vec::with_capacity(256 + request.parts.iter().map(|part| part.as_ref().len()).sum::<usize>());
+        request.write(&mut text).expect("memory takes every byte");
+        self.most_bytes.store(most_bytes, Ordering::Release);
+        // A writer that is gone is noticed when no answer comes.
+        let _ = self.requests.send(text);
+        let start = Instant::now();
+        let mut ticks_after_its_end = 0;
+        loop {
+            match self.answers.recv_timeout(TICK.min(limit)) {
+                Ok(Ok(answer)) => return Ok(answer),
+                Ok(Err(how)) => {
+                    self.kill();
+                    return Err(Ended::Died(how + &self.last_words()));
+                }
+                Err(RecvTimeoutError::Disconnected) => return Err(self.ended()),
+                Err(RecvTimeoutError::Timeout) => {
+                    if let Some(reason) = stop() {
+                        self.kill();
+                        return Err(Ended::Stopped(reason));
+                    }
+                    if start.elapsed() >= limit {
+                        self.kill();
+                        return Err(Ended::TimedOut(limit));
+                    }
+                    // Its standard output may stay open: in a process that a driver left behind.
+                    ticks_after_its_end += u32::from(matches!(self.child.try_wait(), Ok(Some(_))));
+                    if ticks_after_its_end > 4 {
+                        return Err(self.ended());
+                    }
+                }
+            }
+        }
+    }
+
+    /// What it said outside of the protocol, to follow a reason; empty, if it said nothing.
+    pub(super) fn last_words(&self) -> String {
+        let said = self.words.last().map_or_else(String::new, |last| format!("; it last said: {last}"));
+        let wrote = self.stray.last().map_or_else(String::new, |last| format!("; on standard output it wrote: {last}"));
+        said + &wrote
+    }
+
+    fn ended(&mut self) -> Ended {
+        let status = self.kill();
+        thread::sleep(Duration::from_millis(10)); // what it said last is still on its way
+        let how = status.map_or_else(|| "the device's process ended".to_owned(), describe);
+        Ended::Died(how + &self.last_words())
+    }
+
+    /// Ends the child, if it has not ended, and tells how it ended.
+    fn kill(&mut self) -> Option<ExitStatus> {
+        // Standard output closes a moment before a child that ends by itself can be waited for.
+        for _ in 0..20 {
+            match self.child.try_wait() {
+                Ok(Some(status)) => return Some(status),
+                Ok(None) if !matches!(self.answers.try_recv(), Err(mpsc::TryRecvError::Disconnected)) => break,
+                Ok(None) => thread::sleep(Duration::from_millis(10)),
+                Err(_) => break,
+            }
+        }
+        let _ = self.child.kill();
+        self.child.wait().ok()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        if !matches!(self.child.try_wait(), Ok(Some(_))) {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+}
+
+/// Ctrl-C and Ctrl-Z at the terminal are for this process, which then ends the child or lets it wait.
+#[cfg(unix)]
+fn out_of_reach_of_the_terminal(command: &mut Command) {
+    std::os::unix::process::CommandExt::process_group(command, 0);
+}
+
+#[cfg(not(unix))]
+fn out_of_reach_of_the_terminal(_: &mut Command) {}
+
+#[cfg(unix)]
+fn describe(status: ExitStatus) -> String {
+    use std::os::unix::process::ExitStatusExt;
+    // The numbers that Linux gives these signals on every architecture mxprobe is built for.
+    let names =
+        [(4, "SIGILL"), (6, "SIGABRT"), (7, "SIGBUS"), (8, "SIGFPE"), (9, "SIGKILL"), (11, "SIGSEGV"), (15, "SIGTERM")];
+    match (status.signal(), status.code()) {
+        (Some(signal), _) => match names.iter().find(|(number, _)| *number == signal) {
+            Some((_, name)) => format!("the device's process was ended by signal {signal} ({name})"),
+            None => format!("the device's process was ended by signal {signal}"),
+        },
+        (None, Some(code)) => format!("the device's process ended with exit code {code}"),
+        (None, None) => "the device's process ended".to_owned(),
+    }
+}
+
+#[cfg(not(unix))]
+fn describe(status: ExitStatus) -> String {
+    format!("the device's process ended: {status}")
+}

@@ -1,0 +1,376 @@
+//! The messages of the device protocol, as `docs/protocol.md` describes it.
+//!
+//! A message is one line of JSON. Its key `bytes`, if present, lists the lengths of the raw parts that follow the line:
+//! operands of a request, results of an answer, elements little-endian and without padding between them.
+
+use std::io::{self, BufRead, Read, Write};
+
+use mxprobe_api::{
+    Clock, DeviceInfo, Elements, Error, ErrorKind, Format, Issued, Load, Operation, OperationId, Refusal, Scalar,
+    ScalarFunction, ScalarId, Span, TileBatch, Timed,
+};
+use serde::{Deserialize, Serialize};
+
+/// The version of the protocol: programs of the same number understand each other.
+pub const PROTOCOL: &str = "mxprobe-device/1";
+
+/// A line of JSON must not be longer than this: the listing of a device with tens of thousands of operations.
+pub(super) const LONGEST_LINE_BYTES: usize = 64 << 20;
+
+/// What a device's process is asked. Each request has one answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "ask", rename_all = "snake_case")]
+pub enum Request {
+    /// Which devices it has.
+    Discover {
+        /// [`PROTOCOL`], so that a program can refuse another version.
+        protocol: String,
+        /// The backend whose devices are wanted; absent for a program that has only one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        backend: Option<String>,
+    },
+    /// Opens a device that discovery does not list, and describes it.
+    Open {
+        /// Its selector.
+        device: String,
+    },
+    /// D of a batch of tiles. Parts: A, B, C, and the scales of A and of B if the operation has block scales.
+    Execute {
+        /// The device's selector, as discovery gave it.
+        device: String,
+        /// The operation.
+        operation: OperationId,
+        /// The number of tiles.
+        tiles: usize,
+    },
+    /// Calls of a scalar function. One part: the operands of each call side by side.
+    Call {
+        /// The device's selector.
+        device: String,
+        /// The format and mode.
+        scalar: ScalarId,
+        /// The function.
+        function: ScalarFunction,
+    },
+    /// D of whole matrices. Parts: A m×k, B k×n, C m×n, row-major.
+    Multiply {
+        /// The device's selector.
+        device: String,
+        /// The operation that is chained along k.
+        operation: OperationId,
+        /// m, n and k.
+        sizes: [usize; 3],
+    },
+    /// The time that chains of an operation take. Parts as of [`Execute`](Self::Execute).
+    Time {
+        /// The device's selector.
+        device: String,
+        /// The operation, or a yardstick of the device.
+        operation: OperationId,
+        /// The number of tiles given.
+        tiles: usize,
+        /// Multiply-adds in a row in each chain.
+        steps: u64,
+        /// How much of the device works.
+        span: Span,
+    },
+    /// The code that the driver runs for an operation.
+    Code {
+        /// The device's selector.
+        device: String,
+        /// The operation.
+        operation: OperationId,
+    },
+    /// The SHA-256 of the kernel handed to the driver for an operation.
+    Kernel {
+        /// The device's selector.
+        device: String,
+        /// The operation.
+        operation: OperationId,
+    },
+    /// The library that multiplies f32 matrices on a device.
+    Library {
+        /// The device's selector.
+        device: String,
+    },
+    /// A product of f32 matrices by that library. Parts: A m×k and B k×n, row-major.
+    MultiplyWithLibrary {
+        /// The device's selector.
+        device: String,
+        /// m, n and k.
+        sizes: [usize; 3],
+    },
+}
+
+/// What it answers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "answer", rename_all = "snake_case")]
+pub enum Answer {
+    /// To `discover`.
+    Found {
+        /// [`PROTOCOL`].
+        protocol: String,
+        /// The devices.
+        #[serde(default)]
+        devices: Vec<Described>,
+        /// What was found or looked for and cannot be used.
+        #[serde(default)]
+        refusals: Vec<Refusal>,
+    },
+    /// To `open`.
+    Opened {
+        /// The device.
+        device: Box<Described>,
+    },
+    /// To `execute`, `call`, `multiply` and `multiply_with_library`; one part: the elements.
+    Done {
+        /// Nanoseconds that kernels of products have run since the device or the library was opened, by the device's own
+        /// clock; absent if it cannot tell.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        kernel_ns: Option<u64>,
+    },
+    /// To `multiply`, if the device has no faster way than tile by tile for this operation.
+    TileByTile,
+    /// To `time`; one part: the last D of every chain.
+    Timed(TimedRecord),
+    /// To `code`.
+    Code {
+        /// What the driver shows.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        issued: Option<Issued>,
+    },
+    /// To `kernel`.
+    Kernel {
+        /// In hex; absent if nothing is handed to a driver.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        sha256: Option<String>,
+    },
+    /// To `library`.
+    Library {
+        /// What the library says of itself.
+        name: String,
+    },
+    /// To anything: it could not be done.
+    Failed {
+        /// Which kind of error it is; `driver` if absent or unknown.
+        #[serde(default)]
+        kind: ErrorKind,
+        /// The error, in one line.
+        message: String,
+    },
+}
+
+/// A device and its abilities, as data.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Described {
+    /// Its identity.
+    #[serde(flatten)]
+    pub info: DeviceInfo,
+    /// Its operations.
+    #[serde(default)]
+    pub operations: Vec<Operation>,
+    /// What it lists and cannot be used.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refusals: Vec<Refusal>,
+    /// Its scalar arithmetic.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scalars: Vec<Scalar>,
+    /// The arithmetic that is timed beside its operations; absent if the device cannot be timed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub yardsticks: Option<Vec<Operation>>,
+}
+
+/// [`Timed`] without its elements, which follow as the part of the message.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TimedRecord {
+    /// How long the chains took, in nanoseconds.
+    pub elapsed_ns: f64,
+    /// Which clock says so.
+    pub clock: Clock,
+    /// Units that worked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub units: Option<u32>,
+    /// What a unit is.
+    pub unit: String,
+    /// Cycles a second of a unit while it worked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub frequency_hz: Option<f64>,
+    /// The tiles of A, B and C that each chain computes with.
+    pub pattern: Vec<[usize; 3]>,
+}
+
+impl From<&Timed> for TimedRecord {
+    fn from(timed: &Timed) -> Self {
+        Self {
+            elapsed_ns: timed.elapsed_ns,
+            clock: timed.clock,
+            units: timed.units,
+            unit: timed.unit.clone(),
+            frequency_hz: timed.frequency_hz,
+            pattern: timed.pattern.clone(),
+        }
+    }
+}
+
+impl TimedRecord {
+    /// The measurement, with the elements that came with it.
+    #[must_use]
+    pub fn with(self, d: Elements) -> Timed {
+        let Self { elapsed_ns, clock, units, unit, frequency_hz, pattern } = self;
+        Timed { elapsed_ns, clock, units, unit, frequency_hz, pattern, d }
+    }
+}
+
+/// A message and its parts.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Frame<M, P = Vec<u8>> {
+    pub(super) message: M,
+    pub(super) parts: Vec<P>,
+}
+
+/// The line of a message.
+#[derive(Serialize, Deserialize)]
+struct Line<M> {
+    #[serde(flatten)]
+    message: M,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    bytes: Vec<usize>,
+}
+
+impl<M: Serialize, P: AsRef<[u8]>> Frame<M, P> {
+    /// Writes the message as it is sent.
+    pub(super) fn write(&self, stream: &mut impl Write) -> io::Result<()> {
+        let bytes = self.parts.iter().map(|part| part.as_ref().len()).collect();
+        let mut line = serde_json::to_vec(&Line { message: &self.message, bytes })?;
+        line.push(b'\n');
+        stream.write_all(&line)?;
+        self.parts.iter().try_for_each(|part| stream.write_all(part.as_ref()))?;
+        stream.flush()
+    }
+}
+
+/// What stood next on a stream.
+#[derive(Debug, PartialEq)]
+pub(super) enum Next<M> {
+    /// A message.
+    Message(Frame<M>),
+    /// A line that is not a message, such as what a driver prints.
+    Stray(Vec<u8>),
+    /// A message whose parts are longer than the reader allows: bytes announced.
+    TooLong(usize),
+    /// The end.
+    End,
+}
+
+/// Reads the next message; its parts may have `most_bytes` in all.
+///
+/// # Errors
+/// Those of the stream, and an end in the middle of a part.
+pub(super) fn read<M: for<'de> Deserialize<'de>>(
+    stream: &mut impl BufRead,
+    most_bytes: impl Fn() -> usize,
+) -> io::Result<Next<M>> {
+    let mut line = Vec::new();
+    if stream.take(LONGEST_LINE_BYTES as u64).read_until(b'\n', &mut line)? == 0 {
+        return Ok(Next::End);
+    }
+    let text = line.strip_suffix(b"\n").unwrap_or(&line);
+    // The parser's limit of 128 levels is more than any message has.
+    let message = text.first().filter(|first| **first == b'{').and_then(|_| serde_json::from_slice(text).ok());
+    let Some(Line { message, bytes }) = message else {
+        line.truncate(text.len());
+        return Ok(Next::Stray(line));
+    };
+    let total = bytes.iter().try_fold(0_usize, |sum, length| sum.checked_add(*length)).unwrap_or(usize::MAX);
+    if total > most_bytes() {
+        return Ok(Next::TooLong(total));
+    }
+    let mut parts = Vec::with_capacity(bytes.len().min(8));
+    for length in bytes {
+        let mut part = vec![0; length];
+        stream.read_exact(&mut part)?;
+        parts.push(part);
+    }
+    Ok(Next::Message(Frame { message, parts }))
+}
+
+/// The operands of a batch as parts: A, B, C and the scales.
+pub(super) fn parts_of_batch(batch: &TileBatch) -> Vec<&[u8]> {
+    let operands = [Some(&batch.a), Some(&batch.b), Some(&batch.c), batch.scale_a.as_ref(), batch.scale_b.as_ref()];
+    operands.into_iter().flatten().map(Elements::bytes).collect()
+}
+
+/// The batch of an operation from its parts.
+///
+/// # Errors
+/// [`Error::is_invalid`] if a part is missing, superfluous or of another length.
+pub(super) fn batch_of_parts(operation: &Operation, tiles: usize, parts: Vec<Vec<u8>>) -> Result<TileBatch, Error> {
+    let id = &operation.id;
+    let (given, scale) = (parts.len(), id.block_scale());
+    let wanted = if scale.is_some() { 5 } else { 3 };
+    if given != wanted {
+        return Err(Error::invalid(format!("{given} operands were sent for {id}, which takes {wanted}")));
+    }
+    let mut parts = parts.into_iter();
+    let mut next = |format: Format| Elements::from_bytes(format, parts.next().unwrap_or_default());
+    let mut batch = TileBatch { tiles, a: next(id.a)?, b: next(id.b)?, c: next(id.c)?, scale_a: None, scale_b: None };
+    if let Some(scale) = scale {
+        batch.scale_a = Some(next(scale.format)?);
+        batch.scale_b = Some(next(scale.format)?);
+    }
+    batch.validate(operation)?;
+    Ok(batch)
+}
+
+/// A request to time a load.
+pub(super) fn time_request(device: &str, operation: &Operation, load: &Load<'_>) -> Request {
+    let (steps, span, tiles) = (load.steps, load.span, load.operands.tiles);
+    Request::Time { device: device.to_owned(), operation: operation.id.clone(), tiles, steps, span }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn next(text: &[u8], most_bytes: usize) -> Next<Request> {
+        read(&mut &text[..], || most_bytes).unwrap()
+    }
+
+    #[test]
+    fn a_request_reads_as_it_was_written() {
+        let operation: OperationId = "mma.m16n8k16.f32.f16.f16.f32".parse().unwrap();
+        let message = Request::Execute { device: "x:0".into(), operation, tiles: 2 };
+        let frame = Frame { message, parts: vec![vec![1, 2, 3], Vec::new(), vec![b'\n', b'{']] };
+        let mut text = Vec::new();
+        frame.write(&mut text).unwrap();
+        let line = "{\"ask\":\"execute\",\"device\":\"x:0\",\"operation\":\"mma.m16n8k16.f32.f16.f16.f32\",\
+                    \"tiles\":2,\"bytes\":[3,0,2]}\n";
+        assert!(text.starts_with(line.as_bytes()), "{}", String::from_utf8_lossy(&text));
+        assert_eq!(next(&text, 5), Next::Message(frame));
+        assert_eq!(next(&text, 4), Next::TooLong(5));
+    }
+
+    #[test]
+    fn what_is_not_a_message_is_stray() {
+        for line in ["", "loading driver …", "{", "{}", "{\"ask\":\"nothing\"}", "{\"ask\":\"library\"}", "[1]"] {
+            assert_eq!(next(format!("{line}\n").as_bytes(), 9), Next::Stray(line.as_bytes().to_owned()), "{line}");
+        }
+        assert_eq!(next(b"", 9), Next::End);
+        assert!(read::<Request>(&mut &b"{\"ask\":\"library\",\"device\":\"x\",\"bytes\":[2]}\n1"[..], || 9).is_err());
+    }
+
+    #[test]
+    fn lengths_that_overflow_are_too_long() {
+        let line = format!("{{\"ask\":\"library\",\"device\":\"x\",\"bytes\":[{0},{0}]}}\n", usize::MAX);
+        assert_eq!(next(line.as_bytes(), usize::MAX - 1), Next::TooLong(usize::MAX));
+    }
+
+    #[test]
+    fn errors_of_kinds_that_nobody_knows_are_the_drivers() {
+        let read = |text: &str| serde_json::from_str::<Answer>(text).unwrap();
+        let failed = |kind| Answer::Failed { kind, message: "m".into() };
+        assert_eq!(read(r#"{"answer":"failed","message":"m"}"#), failed(ErrorKind::Driver));
+        assert_eq!(read(r#"{"answer":"failed","kind":"odd","message":"m"}"#), failed(ErrorKind::Driver));
+        assert_eq!(read(r#"{"answer":"failed","kind":"timed_out","message":"m"}"#), failed(ErrorKind::TimedOut));
+    }
+}

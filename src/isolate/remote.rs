@@ -1,0 +1,399 @@
+//! A device in another process, as a device.
+
+use std::{
+    collections::BTreeMap,
+    process::Command,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use mxprobe_api::{
+    Device, DeviceInfo, Elements, Error, Format, Issued, Library, Load, Operation, OperationSet, Product, Refusal,
+    Scalar, ScalarFunction, TileBatch, Timed, Timing,
+};
+
+use super::{
+    process::{Ended, Listener, Process},
+    protocol::{Answer, Described, Frame, PROTOCOL, Request, parts_of_batch, time_request},
+};
+
+/// After so many operations in a row that ended the device's process or hung, nothing more is asked of the device.
+pub const PATIENCE: usize = 3;
+
+/// A program that speaks the device protocol, and how long to wait for it.
+pub struct Program {
+    /// Starts the program.
+    pub command: Box<dyn Fn() -> Command + Send + Sync>,
+    /// A request that is not answered within this time ends the process.
+    pub limit: Duration,
+    /// Asked while waiting: a reason to stop, such as an interrupt.
+    pub stop: Box<dyn Fn() -> Option<String> + Send + Sync>,
+    /// Hears what the process says on standard error.
+    pub listener: Option<Listener>,
+}
+
+/// What a program found.
+pub struct Found {
+    /// Its devices, not yet opened.
+    pub devices: Vec<Described>,
+    /// What it found or looked for and cannot use.
+    pub refusals: Vec<Refusal>,
+}
+
+impl Program {
+    /// Asks for the devices of a backend, or, without one, for those of a program that has no backends.
+    ///
+    /// # Errors
+    /// If the program does not start, does not answer in time, or answers something else.
+    pub fn discover(&self, backend: Option<&str>) -> Result<Found, Error> {
+        let message = Request::Discover { protocol: PROTOCOL.to_owned(), backend: backend.map(str::to_owned) };
+        match self.ask(&mut self.start()?, message)? {
+            Answer::Found { protocol, devices, refusals } if protocol == PROTOCOL => Ok(Found { devices, refusals }),
+            Answer::Found { protocol, .. } => {
+                Err(Error::unsupported(format!("the program speaks `{protocol}`, not {PROTOCOL}")))
+            }
+            other => Err(unexpected(other)),
+        }
+    }
+
+    /// Describes a device that discovery does not list.
+    ///
+    /// # Errors
+    /// If there is no such device, or the program fails.
+    pub fn describe(&self, selector: &str) -> Result<Described, Error> {
+        self.described(selector).map(|(described, _)| described)
+    }
+
+    fn described(&self, selector: &str) -> Result<(Described, Process), Error> {
+        let mut process = self.start()?;
+        match self.ask(&mut process, Request::Open { device: selector.to_owned() })? {
+            Answer::Opened { device } => Ok((*device, process)),
+            other => Err(unexpected(other)),
+        }
+    }
+
+    /// Asks something that has no parts.
+    fn ask(&self, process: &mut Process, message: Request) -> Result<Answer, Error> {
+        let request = Frame { message, parts: Vec::<Vec<u8>>::new() };
+        let answer = process.ask(&request, 0, self.limit, &self.stop);
+        answer.map(|frame| frame.message).map_err(|ended| error_of(ended, process))
+    }
+
+    fn start(&self) -> Result<Process, Error> {
+        Process::start((self.command)(), self.listener.clone()).map_err(Error::driver)
+    }
+}
+
+/// A device in another process. What takes the process down, or hangs, costs the operation that was being asked; the next
+/// one is asked of a new process.
+pub struct RemoteDevice {
+    info: DeviceInfo,
+    operations: OperationSet,
+    refusals: Vec<Refusal>,
+    scalars: Vec<Scalar>,
+    yardsticks: Option<Vec<Operation>>,
+    /// What the device said last of the time its kernels ran.
+    kernel_ns: Mutex<Option<u64>>,
+    link: Arc<Link>,
+}
+
+impl RemoteDevice {
+    /// Opens the device of a selector, in a process that is started now.
+    ///
+    /// # Errors
+    /// If the program does not start or has no such device, or what it answers instead.
+    pub fn open(program: Program, selector: &str) -> Result<Self, Error> {
+        let (described, process) = program.described(selector)?;
+        let Described { info, operations, refusals, scalars, yardsticks } = described;
+        let state = State { process: Some(process), ..State::default() };
+        let link = Arc::new(Link { program, device: selector.to_owned(), state: Mutex::new(state) });
+        let operations = operations.into_iter().map(|operation| (operation.id.clone(), operation)).collect();
+        Ok(Self { info, operations, refusals, scalars, yardsticks, kernel_ns: Mutex::default(), link })
+    }
+
+    /// Tells how the device has fared, also when somebody else owns it.
+    #[must_use]
+    pub fn health(&self) -> Health {
+        Health(self.link.clone())
+    }
+}
+
+/// How a device in another process has fared.
+#[derive(Clone)]
+pub struct Health(Arc<Link>);
+
+impl Health {
+    /// How many operations ended the device's process or hung, or lost the device.
+    #[must_use]
+    pub fn falls(&self) -> usize {
+        self.0.lock().fallen.len()
+    }
+
+    /// Why nothing more is asked of the device, if so.
+    #[must_use]
+    pub fn gave_up(&self) -> Option<String> {
+        self.0.lock().gave_up()
+    }
+}
+
+/// The way to a process that is started when it is needed.
+struct Link {
+    program: Program,
+    /// The device's selector.
+    device: String,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    process: Option<Process>,
+    /// The operation or scalar mode that was asked last.
+    asked: String,
+    /// What ended the process or hung, and how.
+    fallen: BTreeMap<String, Error>,
+    /// How many of those followed one another.
+    in_a_row: usize,
+}
+
+impl State {
+    fn gave_up(&self) -> Option<String> {
+        (self.in_a_row >= PATIENCE)
+            .then(|| format!("{PATIENCE} operations before in a row lost the device, ended its process or hung"))
+    }
+}
+
+impl Link {
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        // A thread that panicked while it held the lock left a state that is valid at every step.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asks about `name`, an operation or a scalar mode.
+    fn ask(&self, name: &str, message: Request, parts: Vec<&[u8]>, most_bytes: usize) -> Result<Frame<Answer>, Error> {
+        let state = &mut *self.lock();
+        if state.asked != name {
+            if !state.asked.is_empty() && !state.fallen.contains_key(&state.asked) {
+                state.in_a_row = 0;
+            }
+            name.clone_into(&mut state.asked);
+        }
+        if let Some(error) = state.fallen.get(name) {
+            return Err(error.clone());
+        }
+        if let Some(reason) = state.gave_up() {
+            return Err(Error::device_lost(reason));
+        }
+        let process = match &mut state.process {
+            Some(process) => process,
+            none => none.insert(self.program.start()?),
+        };
+        let answer = process.ask(&Frame { message, parts }, most_bytes, self.program.limit, &self.program.stop);
+        let error = match answer {
+            Ok(Frame { message: Answer::Failed { kind, message }, .. }) => {
+                let error = Error::new(kind, message);
+                if !error.is_device_lost() {
+                    return Err(error);
+                }
+                error
+            }
+            Ok(frame) => return Ok(frame),
+            Err(Ended::Stopped(reason)) => {
+                state.process = None;
+                return Err(Error::timed_out(reason));
+            }
+            Err(ended) => error_of(ended, process),
+        };
+        // A new process has a new context.
+        state.process = None;
+        state.in_a_row += 1;
+        state.fallen.insert(name.to_owned(), error.clone());
+        Err(error)
+    }
+
+    /// Asks for `len` elements.
+    fn elements(
+        &self,
+        name: &str,
+        message: Request,
+        parts: Vec<&[u8]>,
+        format: Format,
+        len: usize,
+    ) -> Result<Elements, Error> {
+        match self.ask(name, message, parts, len * format.storage_bytes())? {
+            Frame { message: Answer::Done { .. }, parts } => one_part(format, parts),
+            other => Err(unexpected(other.message)),
+        }
+    }
+}
+
+impl Device for RemoteDevice {
+    fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    fn operations(&self) -> &OperationSet {
+        &self.operations
+    }
+
+    fn refusals(&self) -> &[Refusal] {
+        &self.refusals
+    }
+
+    fn execute(&self, operation: &Operation, batch: &TileBatch) -> Result<Elements, Error> {
+        let (id, tiles) = (&operation.id, batch.tiles);
+        let (m, n, _) = id.shape.sizes();
+        let message = Request::Execute { device: self.link.device.clone(), operation: id.clone(), tiles };
+        self.link.elements(&id.to_string(), message, parts_of_batch(batch), id.d, tiles * m * n)
+    }
+
+    fn scalars(&self) -> &[Scalar] {
+        &self.scalars
+    }
+
+    fn compute(&self, scalar: &Scalar, function: ScalarFunction, operands: &Elements) -> Result<Elements, Error> {
+        let message = Request::Call { device: self.link.device.clone(), scalar: scalar.id.clone(), function };
+        let (format, calls) = (function.result(scalar.id.format), operands.len() / function.arity());
+        self.link.elements(&scalar.id.to_string(), message, vec![operands.bytes()], format, calls)
+    }
+
+    fn multiply(&self, operation: &Operation, product: &Product<'_>) -> Result<Option<Elements>, Error> {
+        let Product { m, n, k, a, b, c } = *product;
+        let id = &operation.id;
+        let device = self.link.device.clone();
+        let message = Request::Multiply { device, operation: id.clone(), sizes: [m, n, k] };
+        let parts = vec![a.bytes(), b.bytes(), c.bytes()];
+        let Frame { message, parts } = self.link.ask(&id.to_string(), message, parts, m * n * id.d.storage_bytes())?;
+        match message {
+            Answer::Done { kernel_ns } => {
+                note(&self.kernel_ns, kernel_ns);
+                one_part(id.d, parts).map(Some)
+            }
+            Answer::TileByTile => Ok(None),
+            other => Err(unexpected(other)),
+        }
+    }
+
+    fn library(&self) -> Result<Box<dyn Library>, Error> {
+        let message = Request::Library { device: self.link.device.clone() };
+        match self.link.ask(LIBRARY, message, Vec::new(), 0)?.message {
+            Answer::Library { name } => {
+                Ok(Box::new(RemoteLibrary { name, link: self.link.clone(), kernel_ns: Mutex::default() }))
+            }
+            other => Err(unexpected(other)),
+        }
+    }
+
+    fn kernel_ns(&self) -> Option<u64> {
+        noted(&self.kernel_ns)
+    }
+
+    fn timing(&self) -> Option<&dyn Timing> {
+        self.yardsticks.as_ref().map(|_| self as &dyn Timing)
+    }
+
+    fn issued(&self, operation: &Operation) -> Result<Option<Issued>, Error> {
+        let message = Request::Code { device: self.link.device.clone(), operation: operation.id.clone() };
+        match self.link.ask(&operation.id.to_string(), message, Vec::new(), 0)?.message {
+            Answer::Code { issued } => Ok(issued),
+            other => Err(unexpected(other)),
+        }
+    }
+
+    fn kernel_hash(&self, operation: &Operation) -> Option<String> {
+        let message = Request::Kernel { device: self.link.device.clone(), operation: operation.id.clone() };
+        match self.link.ask(&operation.id.to_string(), message, Vec::new(), 0).ok()?.message {
+            Answer::Kernel { sha256 } => sha256,
+            _ => None,
+        }
+    }
+}
+
+impl Timing for RemoteDevice {
+    fn yardsticks(&self) -> &[Operation] {
+        self.yardsticks.as_deref().unwrap_or_default()
+    }
+
+    fn time(&self, operation: &Operation, load: &Load<'_>) -> Result<Timed, Error> {
+        let message = time_request(&self.link.device, operation, load);
+        // How many chains there are is for the device to say.
+        let parts = parts_of_batch(load.operands);
+        let Frame { message, parts } = self.link.ask(&operation.id.to_string(), message, parts, MOST_TIMED_BYTES)?;
+        match message {
+            Answer::Timed(timed) => Ok(timed.with(one_part(operation.id.d, parts)?)),
+            other => Err(unexpected(other)),
+        }
+    }
+}
+
+/// The name under which falls of a library are counted.
+const LIBRARY: &str = "the library";
+
+/// The most bytes of sums that a timed load may return: those of a million chains of the largest tiles in use.
+const MOST_TIMED_BYTES: usize = u32::MAX as usize;
+
+/// A library that multiplies in another process.
+struct RemoteLibrary {
+    name: String,
+    link: Arc<Link>,
+    kernel_ns: Mutex<Option<u64>>,
+}
+
+impl Library for RemoteLibrary {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn multiply(&self, (m, n, k): (usize, usize, usize), a: &Elements, b: &Elements) -> Result<Elements, Error> {
+        let message = Request::MultiplyWithLibrary { device: self.link.device.clone(), sizes: [m, n, k] };
+        let most_bytes = m * n * Format::F32.storage_bytes();
+        match self.link.ask(LIBRARY, message, vec![a.bytes(), b.bytes()], most_bytes)? {
+            Frame { message: Answer::Done { kernel_ns }, parts } => {
+                note(&self.kernel_ns, kernel_ns);
+                one_part(Format::F32, parts)
+            }
+            other => Err(unexpected(other.message)),
+        }
+    }
+
+    fn kernel_ns(&self) -> Option<u64> {
+        noted(&self.kernel_ns)
+    }
+}
+
+fn note(place: &Mutex<Option<u64>>, value: Option<u64>) {
+    *place.lock().unwrap_or_else(PoisonError::into_inner) = value;
+}
+
+fn noted(place: &Mutex<Option<u64>>) -> Option<u64> {
+    *place.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The only part of an answer, as elements.
+fn one_part(format: Format, parts: Vec<Vec<u8>>) -> Result<Elements, Error> {
+    let count = parts.len();
+    let [part] = <[Vec<u8>; 1]>::try_from(parts)
+        .map_err(|_| Error::driver(format!("the device's process returned {count} parts instead of one")))?;
+    Elements::from_bytes(format, part).map_err(|error| Error::driver(error.to_string()))
+}
+
+/// An answer to another question.
+fn unexpected(answer: Answer) -> Error {
+    match answer {
+        Answer::Failed { kind, message } => Error::new(kind, message),
+        other => {
+            let text = serde_json::to_string(&other).unwrap_or_default();
+            let shown: String = text.chars().take(120).collect();
+            Error::driver(format!("the device's process answered something else: {shown}"))
+        }
+    }
+}
+
+fn error_of(ended: Ended, process: &Process) -> Error {
+    match ended {
+        Ended::TimedOut(limit) => {
+            Error::timed_out(format!("timed out after {} s{}", limit.as_secs_f64(), process.last_words()))
+        }
+        Ended::Died(how) => Error::device_lost(how),
+        Ended::Stopped(reason) => Error::timed_out(reason),
+    }
+}

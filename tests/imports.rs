@@ -1,0 +1,216 @@
+//! Who names whom inside of the command: rooms in one direction, and files without a circle.
+//!
+//! Every path of every file is resolved to the file that defines what it names, through what a folder's `mod.rs` hands on.
+#![allow(missing_docs)]
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::{Path, PathBuf},
+};
+
+use syn::{Item, UseTree, Visibility, visit::Visit};
+
+/// A module: its names from the crate's root down.
+type Module = Vec<String>;
+
+/// What one file says.
+#[derive(Default)]
+struct File {
+    path: PathBuf,
+    /// Paths that it names, each with the module that it stands in.
+    paths: Vec<(Module, Vec<String>)>,
+    /// What it hands on: a name, and the path behind it.
+    handed_on: BTreeMap<String, Vec<String>>,
+}
+
+/// The files below a folder by their modules.
+fn files(folder: &Path, module: &Module, into: &mut BTreeMap<Module, File>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        let below = || [module.clone(), vec![name.clone()]].concat();
+        if path.is_dir() {
+            files(&path, &below(), into);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let module = if name == "mod" { module.clone() } else { below() };
+            let text = fs::read_to_string(&path).unwrap();
+            let syntax = syn::parse_file(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+            let mut reader = Reader { file: File { path, ..File::default() }, module: module.clone() };
+            reader.visit_file(&syntax);
+            into.insert(module, reader.file);
+        }
+    }
+}
+
+struct Reader {
+    file: File,
+    module: Module,
+}
+
+impl Reader {
+    fn use_tree(&mut self, tree: &UseTree, before: &[String], is_public: bool) {
+        let with = |name: &syn::Ident| [before, &[name.to_string()]].concat();
+        match tree {
+            UseTree::Path(path) => self.use_tree(&path.tree, &with(&path.ident), is_public),
+            UseTree::Group(group) => group.items.iter().for_each(|item| self.use_tree(item, before, is_public)),
+            UseTree::Glob(_) => self.names(before.to_vec(), None, is_public),
+            UseTree::Name(name) if name.ident == "self" => {
+                self.names(before.to_vec(), before.last().cloned(), is_public);
+            }
+            UseTree::Name(name) => self.names(with(&name.ident), Some(name.ident.to_string()), is_public),
+            UseTree::Rename(rename) => self.names(with(&rename.ident), Some(rename.rename.to_string()), is_public),
+        }
+    }
+
+    fn names(&mut self, path: Vec<String>, name: Option<String>, is_public: bool) {
+        match name {
+            Some(name) if is_public => drop(self.file.handed_on.insert(name, path)),
+            _ => self.file.paths.push((self.module.clone(), path)),
+        }
+    }
+}
+
+impl<'ast> Visit<'ast> for Reader {
+    fn visit_item(&mut self, item: &'ast Item) {
+        match item {
+            Item::Use(item) => self.use_tree(&item.tree, &[], !matches!(item.vis, Visibility::Inherited)),
+            Item::Mod(item) if item.content.is_some() => {
+                self.module.push(item.ident.to_string());
+                syn::visit::visit_item_mod(self, item);
+                self.module.pop();
+            }
+            _ => syn::visit::visit_item(self, item),
+        }
+    }
+
+    // Who may see a thing is not what it needs.
+    fn visit_visibility(&mut self, _: &'ast Visibility) {}
+
+    fn visit_path(&mut self, path: &'ast syn::Path) {
+        let names = path.segments.iter().map(|segment| segment.ident.to_string()).collect();
+        self.file.paths.push((self.module.clone(), names));
+        syn::visit::visit_path(self, path);
+    }
+}
+
+/// The module whose file defines what a path names, if it is one of these.
+fn resolve(files: &BTreeMap<Module, File>, module: &Module, path: &[String], depth: usize) -> Option<Module> {
+    let mut at = module.clone();
+    let mut names = path;
+    match names.first()?.as_str() {
+        "crate" => {
+            at = Vec::new();
+            names = &names[1..];
+        }
+        "self" => names = &names[1..],
+        "super" => {
+            while names.first().is_some_and(|name| name == "super") {
+                at.pop()?;
+                names = &names[1..];
+            }
+        }
+        first => {
+            let below = [&at[..], &[first.to_owned()]].concat();
+            let known = files.get(&at).is_some_and(|file| file.handed_on.contains_key(first));
+            if !files.contains_key(&below) && !known {
+                return None;
+            }
+        }
+    }
+    for (done, name) in names.iter().enumerate() {
+        let below = [&at[..], std::slice::from_ref(name)].concat();
+        if files.contains_key(&below) {
+            at = below;
+            continue;
+        }
+        if let Some(behind) = files.get(&at).and_then(|file| file.handed_on.get(name)).filter(|_| depth < 8) {
+            let behind = [&behind[..], &names[done + 1..]].concat();
+            return resolve(files, &at, &behind, depth + 1);
+        }
+        break;
+    }
+    // A module inside of a file is that file's.
+    while !files.contains_key(&at) {
+        at.pop()?;
+    }
+    Some(at)
+}
+
+/// Which file names which.
+fn imports(files: &BTreeMap<Module, File>) -> BTreeMap<Module, BTreeSet<Module>> {
+    let of = |(module, file): (&Module, &File)| {
+        let named = file.paths.iter().filter_map(|(inside, path)| resolve(files, inside, path, 0));
+        (module.clone(), named.filter(|other| other != module).collect())
+    };
+    files.iter().map(of).collect()
+}
+
+/// Everything that can be reached from a node.
+fn reached<'a>(graph: &'a BTreeMap<Module, BTreeSet<Module>>, from: &'a Module) -> BTreeSet<&'a Module> {
+    let mut seen = BTreeSet::new();
+    let mut waiting: Vec<&Module> = graph[from].iter().collect();
+    while let Some(node) = waiting.pop() {
+        if seen.insert(node) {
+            waiting.extend(graph.get(node).into_iter().flatten());
+        }
+    }
+    seen
+}
+
+/// Files that reach themselves, each with one that it stands in a circle with.
+fn circles(graph: &BTreeMap<Module, BTreeSet<Module>>) -> Vec<String> {
+    let stands = |module: &Module| {
+        let mut others = reached(graph, module).into_iter().filter(|other| *other != module);
+        let other = others.find(|other| reached(graph, other).contains(module));
+        other.map(|other| format!("{} with {}", module.join("::"), other.join("::")))
+    };
+    graph.keys().filter_map(stands).collect()
+}
+
+fn command() -> BTreeMap<Module, File> {
+    let mut found = BTreeMap::new();
+    files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src/cli"), &vec!["cli".to_owned()], &mut found);
+    assert!(found.len() > 30, "{}", found.len());
+    found
+}
+
+#[test]
+fn no_files_of_the_command_stand_in_a_circle() {
+    assert_eq!(circles(&imports(&command())), Vec::<String>::new());
+}
+
+#[test]
+fn the_rooms_of_the_command_name_each_other_in_one_direction() {
+    // What a command does, how it chooses, what it reads and writes, what was given.
+    let order = ["commands", "choose", "io", "arguments"];
+    let place = |module: &Module| module.get(1).and_then(|room| order.iter().position(|name| name == room));
+    let files = command();
+    let mut counted = 0;
+    for (from, named) in imports(&files) {
+        for to in &named {
+            let (Some(above), Some(below)) = (place(&from), place(to)) else { continue };
+            counted += 1;
+            assert!(above <= below, "{} names {}", files[&from].path.display(), to.join("::"));
+        }
+    }
+    assert!(counted > 100, "{counted}");
+}
+
+#[test]
+fn a_circle_is_found_through_what_a_folder_hands_on() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("room")).unwrap();
+    let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
+    write("room/mod.rs", "mod one;\npub(crate) use one::One;\n");
+    write("room/one.rs", "pub(crate) struct One(crate::other::Other);\n");
+    write("other.rs", "use crate::room::One;\npub(crate) struct Other(Option<Box<One>>);\n");
+    let read = || {
+        let mut found = BTreeMap::new();
+        files(folder.path(), &Vec::new(), &mut found);
+        imports(&found)
+    };
+    assert_eq!(circles(&read()), ["other with room::one", "room::one with other"]);
+    write("room/one.rs", "pub(crate) struct One;\n");
+    assert!(circles(&read()).is_empty());
+}
