@@ -125,7 +125,7 @@ fn sites(subject: &Subject<'_>, facts: &Facts) -> Vec<Site> {
     let is_last = |leaves: &[Leaf]| leaves.iter().all(|leaf| last.contains(leaf));
     add(last.clone(), false);
     let of_all = structure.blocks.len() == 1 && structure.blocks[0].len() == subject.k();
-    add(structure.site.clone(), !is_last(&structure.site) && !(structure.tree.is_none() && of_all));
+    add(structure.site.clone(), !(is_last(&structure.site) || structure.tree.is_none() && of_all));
     let beside_c = vec![Leaf::C, product_for_c(subject, facts)];
     add(beside_c.clone(), !is_last(&beside_c));
     sites

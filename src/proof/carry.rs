@@ -25,7 +25,8 @@ pub fn sufficient_carry_bits(
     nodes: &[PlanNode],
 ) -> Option<u32> {
     let [rule] = adder.grid.as_slice() else { return None };
-    if rule.terms != Class::All || adder.value_cut_bits != 0 || adder.scale == Scale::Sum && id.block_scale().is_some() {
+    if rule.terms != Class::All || adder.value_cut_bits != 0 || adder.scale == Scale::Sum && id.block_scale().is_some()
+    {
         return None;
     }
     // The largest significand of a format, and how many of its bits are fraction bits.

@@ -293,7 +293,9 @@ impl<'a> Comparison<'a> {
         match self.prove(query, plan, effort, tried, taken, conflicts) {
             Attempt::Decided(verdict) => return Ok(*verdict),
             Attempt::OutOfTime => return Err(too_late.into()),
-            Attempt::PartsAlone if query.whole => return Err("what the solver found does not hold of whole dots".into()),
+            Attempt::PartsAlone if query.whole => {
+                return Err("what the solver found does not hold of whole dots".into());
+            }
             Attempt::PartsAlone => {}
         }
         let parts = "a part of the dot differs, on a result that may never reach it";
@@ -322,7 +324,8 @@ impl<'a> Comparison<'a> {
             let left = effort.end.saturating_duration_since(Instant::now());
             let effort = Effort { end: Instant::now() + left / SHARE, ..*effort };
             let query = Query::of_few(arithmetic, effort.finite, products).ok()?;
-            if let Attempt::Decided(verdict) = self.prove(&query, arithmetic[0].plan, &effort, tried, &Taken::default(), u64::MAX)
+            if let Attempt::Decided(verdict) =
+                self.prove(&query, arithmetic[0].plan, &effort, tried, &Taken::default(), u64::MAX)
                 && matches!(*verdict, Verdict::Differ(..))
             {
                 return Some(*verdict);
@@ -359,15 +362,7 @@ impl<'a> Comparison<'a> {
         (adders, freed)
     }
 
-    fn prove(
-        &self,
-        query: &Query,
-        plan: &Plan,
-        effort: &Effort,
-        tried: u64,
-        taken: &Taken,
-        conflicts: u64,
-    ) -> Attempt {
+    fn prove(&self, query: &Query, plan: &Plan, effort: &Effort, tried: u64, taken: &Taken, conflicts: u64) -> Attempt {
         let certificate = |refuted: Option<Refuted>| {
             Attempt::Decided(Box::new(Verdict::Equal(Certificate::of(query, taken, refuted, tried))))
         };
@@ -386,7 +381,9 @@ impl<'a> Comparison<'a> {
             }))
         };
         // Products that may be anything are a far smaller question. Equality then holds of products too.
-        if let Some(Encoded { cnf, .. }) = Encoded::with_any_products(&query.circuit, query.differs).filter(|_| taken.any_products) {
+        if let Some(Encoded { cnf, .. }) =
+            Encoded::with_any_products(&query.circuit, query.differs).filter(|_| taken.any_products)
+        {
             let left = effort.end.saturating_duration_since(start);
             if let Answer::Refuted(refutation) = solve(&cnf, start + left / 3, conflicts) {
                 return refuted(cnf, refutation);

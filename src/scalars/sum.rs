@@ -87,7 +87,7 @@ impl Sum {
         let is_apart = |fused: Fused| match order {
             Order::FromZero => !fused.has(0) || fused == Fused(0b1111),
             Order::Chain([a, b, ..]) => !(fused.has(a) && fused.has(b)),
-            Order::Pairs([a, b, c, d]) => !(fused.has(a) && fused.has(b)) && !(fused.has(c) && fused.has(d)),
+            Order::Pairs([a, b, c, d]) => !(fused.has(a) && fused.has(b) || fused.has(c) && fused.has(d)),
         };
         let is_same_as_all = |fused: Fused| order == Order::FromZero && fused == Fused(0b1110);
         (0..16)

@@ -213,7 +213,7 @@ fn carry_bits_are_counted_from_the_exponent_that_the_unit_aligns_by_and_beyond_t
         finding.value,
         Some(serde_json::json!({ "enough": true, "beyond_leading_bit": 3 })),
         "{}",
-        words(finding)
+        finding.statement
     );
     assert!(finding.statement.contains("3 bits above the largest term's leading bit"), "{}", finding.statement);
 }

@@ -187,7 +187,7 @@ impl Timing for Able {
             elapsed_ns: 1.0,
             clock: Clock::Host,
             units: None,
-            unit: "unit",
+            unit: "unit".into(),
             frequency_hz: None,
             pattern: vec![[0, 0, 0]],
             d: answers(operation.id.d, 1),

@@ -131,7 +131,7 @@ pub(crate) unsafe fn time(resident: Resident, operation: &Operation, load: &Load
         elapsed_ns: (end - start).as_secs_f64() * 1e9,
         clock: Clock::Host,
         units: Some(units),
-        unit: "core",
+        unit: "core".into(),
         frequency_hz: Some(frequency_hz),
         pattern: held.pattern,
         d: Elements::from_bytes(operation.id.d, d)?,

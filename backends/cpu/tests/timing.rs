@@ -1,6 +1,4 @@
 //! What is timed is what is computed, and takes as long as in a loop that somebody else wrote.
-//!
-//! What this machine cannot run is said on stdout.
 #![cfg(target_arch = "x86_64")]
 #![expect(clippy::print_stdout, reason = "says which part ran")]
 
@@ -79,7 +77,7 @@ fn every_chain_ends_where_as_many_executions_do() {
                     let wanted = expected.c.get(at % expected.c.len());
                     assert_eq!(timed.d.get(at), wanted, "{}: element {at} after {steps} steps", operation.id);
                 }
-                assert_eq!((timed.clock, timed.unit), (Clock::Host, "core"));
+                assert_eq!((timed.clock, timed.unit.as_str()), (Clock::Host, "core"));
                 assert!(timed.frequency_hz.is_some_and(|frequency| frequency > 0.0), "it is measured");
             }
             println!("{} was timed and compared", operation.id);

@@ -56,7 +56,7 @@ pub(crate) fn time(
         elapsed_ns,
         clock,
         units: (load.span == Span::One).then_some(1),
-        unit: "workgroup",
+        unit: "workgroup".into(),
         frequency_hz: None,
         pattern: work.pattern,
         d: Elements::from_bytes(operation.id.d, d)?,

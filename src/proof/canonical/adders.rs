@@ -4,9 +4,7 @@
 //! the adder. None changes a bit of d.
 
 use mxprobe_api::{Format, Overflow, Rounding, Subnormals};
-use mxprobe_sim::{
-    Adder, Below, Class, Exponent, GridRule, NanCause, NanRules, Output, PlanNode, Scale, ZeroSign,
-};
+use mxprobe_sim::{Adder, Below, Class, Exponent, GridRule, NanCause, NanRules, Output, PlanNode, Scale, ZeroSign};
 
 use super::{
     super::carry::sufficient_carry_bits,
@@ -25,7 +23,7 @@ impl Form<'_> {
         let observed = self.observed(&facts);
         let mut changed = self.simplify_flush(&facts, &observed);
         let lowest = self.lowest(&facts);
-        for node in 0..self.nodes.len() {
+        for (node, &observed) in observed.iter().enumerate() {
             let terms = self.terms(node, &facts);
             let sum = self.sum(node, &terms);
             let mut adder = self.nodes[node].adder.clone();
@@ -37,12 +35,12 @@ impl Form<'_> {
                 adder.product_overflow = false;
             }
             values(&mut adder, &terms);
-            grid(&mut adder, &terms, observed[node], lowest);
+            grid(&mut adder, &terms, observed, lowest);
             self.carry(node, &mut adder);
-            lossless(&mut adder, &terms, observed[node]);
+            lossless(&mut adder, &terms, observed);
             normalisation(&mut adder, &sum);
-            output(&mut adder, &terms, &sum, observed[node]);
-            self.nan(node, &mut adder, &terms, observed[node]);
+            output(&mut adder, &terms, &sum, observed);
+            self.nan(node, &mut adder, &terms, observed);
             if adder != self.nodes[node].adder {
                 self.nodes[node].adder = adder;
                 self.steps.insert("parameters that no dot can show are left out");
@@ -56,7 +54,8 @@ impl Form<'_> {
     fn carry(&self, node: usize, adder: &mut Adder) {
         let Some(bits) = adder.carry_bits else { return };
         let adders: Vec<Adder> = self.nodes.iter().map(|node| node.adder.clone()).collect();
-        let nodes: Vec<PlanNode> = (0..).zip(&self.nodes).map(|(adder, node)| PlanNode { adder, terms: node.terms.clone() }).collect();
+        let nodes: Vec<PlanNode> =
+            (0..).zip(&self.nodes).map(|(adder, node)| PlanNode { adder, terms: node.terms.clone() }).collect();
         if sufficient_carry_bits(adder, &nodes[node], self.id, &adders, &nodes).is_some_and(|needed| needed <= bits) {
             adder.carry_bits = None;
         }
@@ -392,7 +391,8 @@ fn output(adder: &mut Adder, terms: &[Facts], sum: &Sum, observed: Observed) {
             }
             let exact = is_exact(format, fraction_bits, sum);
             // One term alone keeps its sign where it is zero, and becomes no zero if no bit of it is lost.
-            let alone = terms.iter().filter(|term| !term.zero).count() == 1 && terms.len() == 1 && loses_nothing(adder, terms);
+            let alone =
+                terms.iter().filter(|term| !term.zero).count() == 1 && terms.len() == 1 && loses_nothing(adder, terms);
             let Output::Float { fraction_bits, rounding, overflow, subnormals, .. } = &mut adder.output else { return };
             let Facts { exponents: (least, most), .. } = Facts::of(format, false);
             // An exact sum is not rounded; only a zero that cancellation leaves is −0 if it would be rounded down.

@@ -19,13 +19,13 @@ impl Form<'_> {
         let observed = self.observed(&facts);
         let mut keys: Vec<Key> = Vec::with_capacity(self.nodes.len());
         let mut sorted: Vec<Vec<Term>> = Vec::with_capacity(self.nodes.len());
-        for node in 0..self.nodes.len() {
+        for (node, &observed) in observed.iter().enumerate() {
             let mut order = self.nodes[node].terms.clone();
             order.sort_by_key(|term| rank(*term, &keys));
             keys.push(key(&order, &keys));
             let terms = self.terms(node, &facts);
             let adder = &self.nodes[node].adder;
-            let (operand, value, _) = self.nan_shown(node, observed[node]);
+            let (operand, value, _) = self.nan_shown(node, observed);
             let count = |is: &dyn Fn(&super::ranges::Facts) -> bool| terms.iter().filter(|term| is(term)).count();
             let operands = operand && count(&|term| term.nan.operand) > 1;
             let values = value && count(&|term| term.nan.value) > 1;
