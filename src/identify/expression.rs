@@ -134,18 +134,10 @@ impl Expression {
     /// The adders in the order in which they come from d downward.
     pub(super) fn adders_downward(&self) -> Vec<usize> {
         let mut found = Vec::new();
-        let mut level = vec![self];
-        while !level.is_empty() {
-            let mut next = Vec::new();
-            for expression in level {
-                if let Self::Add(adder, arguments) = expression {
-                    if !found.contains(adder) {
-                        found.push(*adder);
-                    }
-                    next.extend(arguments);
-                }
+        for adder in self.adders_by_addition() {
+            if !found.contains(&adder) {
+                found.push(adder);
             }
-            level = next;
         }
         found
     }
