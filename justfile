@@ -11,7 +11,7 @@ run *arguments:
 test:
     ./scripts/test
 
-# The tests of one crate, or those with a name: `just only -p mxprobe-sim`
+# The tests of one crate, or those with a name: `just only -p mxprobe-models`
 only *arguments:
     cargo test --all-features {{ arguments }}
 

@@ -56,8 +56,12 @@ fn a_backend_depends_on_the_contract_alone() {
     // workspace, or a program that has devices which fail, depends on it.
     for name in backends().iter().filter(|name| !["api", "conformance"].contains(&name.as_str())) {
         let found = depends_on(&format!("backends/{name}/Cargo.toml"), "dependencies");
-        assert_eq!(found, ["mxprobe-api"], "backends/{name}");
+        // Models as devices need models.
+        let wanted: &[&str] = if name == "sim" { &["mxprobe-api", "mxprobe-models"] } else { &["mxprobe-api"] };
+        assert_eq!(found, wanted, "backends/{name}");
     }
+    assert_eq!(depends_on("models/Cargo.toml", "dependencies"), ["mxprobe-api"]);
+    assert_eq!(depends_on("models/Cargo.toml", "dev-dependencies"), Vec::<String>::new());
     for name in backends() {
         let manifest = format!("backends/{name}/Cargo.toml");
         for table in ["dependencies", "build-dependencies", "dev-dependencies"] {
@@ -72,7 +76,7 @@ fn the_program_depends_on_the_contract_models_and_dots_and_on_backends_by_choice
     let of_ours = manifest["dependencies"].as_table().unwrap().iter().filter(|(name, _)| name.starts_with("mxprobe"));
     let is_optional = |table: &toml::Value| table.get("optional").and_then(toml::Value::as_bool) == Some(true);
     let always: Vec<&str> = of_ours.filter(|(_, table)| !is_optional(table)).map(|(name, _)| name.as_str()).collect();
-    assert_eq!(always, ["mxprobe-api", "mxprobe-dots", "mxprobe-sim"]);
+    assert_eq!(always, ["mxprobe-api", "mxprobe-dots", "mxprobe-models", "mxprobe-sim"]);
     assert_eq!(manifest["features"]["fault-devices"].as_array().unwrap()[0].as_str(), Some("dep:mxprobe-conformance"));
 }
 
@@ -81,7 +85,7 @@ fn the_fake_driver_is_in_no_program() {
     // It stands in for hardware, so that its arithmetic is a model's; tests alone may use it.
     let fake = "mxprobe-fake-driver";
     let found = depends_on("tests/fake-driver/Cargo.toml", "dependencies");
-    assert_eq!(found, ["mxprobe-api", "mxprobe-sim"]);
+    assert_eq!(found, ["mxprobe-api", "mxprobe-models", "mxprobe-sim"]);
     let manifest: toml::Table = read("tests/fake-driver/Cargo.toml").parse().unwrap();
     assert_eq!(manifest["package"]["publish"].as_bool(), Some(false));
     let manifests = backends().into_iter().map(|name| format!("backends/{name}/Cargo.toml"));
@@ -141,9 +145,9 @@ fn only_the_registry_names_the_backends_of_hardware() {
 #[test]
 fn unsafe_code_stays_where_it_may_be() {
     assert!(read("backends/api/src/lib.rs").contains("#![forbid(unsafe_code)]"));
-    assert!(!read("backends/sim/src/exact.rs").contains("unsafe"), "the exact evaluator is safe code");
-    let sim = read("backends/sim/src/lib.rs");
-    assert!(sim.contains("#![deny(unsafe_code)]") || sim.contains("#![forbid(unsafe_code)]"));
+    assert!(!read("models/src/exact.rs").contains("unsafe"), "the exact evaluator is safe code");
+    assert!(read("models/src/lib.rs").contains("#![deny(unsafe_code)]"));
+    assert!(read("backends/sim/src/lib.rs").contains("#![forbid(unsafe_code)]"));
     for (path, text) in sources(&root().join("src")) {
         assert!(!text.contains("unsafe {") && !text.contains("unsafe fn"), "{} has unsafe code", path.display());
     }

@@ -18,7 +18,8 @@ use mxprobe_api::{
     Clock, Device, DeviceInfo, DeviceKind, Driver, Elements, Error, Load, Operation, OperationSet, Span, TileBatch,
     Timed, Timing, execute,
 };
-use mxprobe_sim::{ModelDevice, load};
+use mxprobe_models::load;
+use mxprobe_sim::ModelDevice;
 
 /// What is wrong with a clock or a loop.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -10,7 +10,7 @@ use mxprobe::report::{
     BenchReport, Finding, IdentificationReport, OperationReport, Outcome, Report, TimedBy, VerificationReport,
     check::read_reports,
 };
-use mxprobe_sim::shipped;
+use mxprobe_models::shipped;
 
 use fake::{in_folder, on_fake_driver};
 

@@ -17,7 +17,8 @@ use std::{
 
 use mxprobe::identify::{Comparison, Effort, Identification, NanBits, Outcome, identify, model_of, verify};
 use mxprobe_api::{Device, DeviceInfo, Elements, Error, Operation, OperationId, OperationSet, TileBatch};
-use mxprobe_sim::{Basis, Evaluator, Model, ModelDevice, load, shipped};
+use mxprobe_models::{Basis, Evaluator, Model, load, shipped};
+use mxprobe_sim::ModelDevice;
 
 use units::{invented, operations};
 
@@ -287,7 +288,7 @@ fn one_stuck_bit_of_one_multiplier_in_one_lane_is_named_with_its_place() {
         }
         let mut dot = mxprobe::dots::Dot::at(id, batch, at);
         dot.a[5] |= 1;
-        A100.dot(mxprobe_sim::Dot { a: &dot.a, b: &dot.b, c: dot.c, scales: None }).unwrap()
+        A100.dot(mxprobe_models::Dot { a: &dot.a, b: &dot.b, c: dot.c, scales: None }).unwrap()
     });
     let Outcome::Unrepeatable { what, evidence } = &found.outcome else { panic!("{:?}", found.outcome) };
     assert!(what.contains("row 3, column 2") && evidence.is_some(), "{what}");

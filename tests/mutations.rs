@@ -10,7 +10,7 @@ use std::{
 };
 
 use mxprobe::report::check;
-use mxprobe_sim::{Dot, Evaluator, Model};
+use mxprobe_models::{Dot, Evaluator, Model};
 
 use mutation::{MANY, files, mutated, survives};
 
@@ -41,7 +41,7 @@ fn said(arguments: &[&str]) -> Vec<u8> {
 fn models() -> Vec<Vec<u8>> {
     ["amx", "avx512", "v100", "mi300x", "rdna4", "fma-chain", "rtx5090"]
         .iter()
-        .map(|name| fs::read(root(&format!("backends/sim/models/{name}.toml"))).expect("a model file"))
+        .map(|name| fs::read(root(&format!("models/units/{name}.toml"))).expect("a model file"))
         .collect()
 }
 

@@ -6,7 +6,8 @@ mod units;
 
 use mxprobe::{probes::probe, report::Outcome};
 use mxprobe_api::{Device, Format, OperationId};
-use mxprobe_sim::{Model, ModelDevice, shipped};
+use mxprobe_models::{Model, shipped};
+use mxprobe_sim::ModelDevice;
 
 use recovery::{Check, differences};
 use units::{invented, operations};
@@ -55,7 +56,7 @@ fn the_main_findings_are_measured_on_the_main_units() {
         ("h100", "wgmma.m64n8k32.f32.e4m3.e4m3.f32", (32, 13, "truncate", "RZ")),
         ("h100", "mma.m16n8k16.f16.f16.f16.f16", (16, 25, "truncate", "RNE")),
     ] {
-        let device = ModelDevice::new(mxprobe_sim::load(name).unwrap());
+        let device = ModelDevice::new(mxprobe_models::load(name).unwrap());
         let id: OperationId = operation.parse().unwrap();
         let report = probe(&device, &device.operations()[&id], None);
         let mut check = Check { report: &report, name: format!("{name} {operation}"), wrong: Vec::new() };

@@ -7,7 +7,8 @@
 
 use mxprobe::gemm::{Accumulation, Algorithm, Method, Products, Scaling, Split, Uniform, Unit, multiply};
 use mxprobe_api::{Backend, Device, Elements, Format, Operation, Rounding, TileBatch, execute};
-use mxprobe_sim::{ModelDevice, load};
+use mxprobe_models::load;
+use mxprobe_sim::ModelDevice;
 
 /// SplitMix64.
 struct Random(u64);

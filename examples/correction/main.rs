@@ -16,7 +16,7 @@ use mxprobe::{
     probes::Number,
 };
 use mxprobe_api::{Format, OperationId, Overflow, Rounding, Subnormals};
-use mxprobe_sim::{Evaluator, Model, Trace, load};
+use mxprobe_models::{Evaluator, Model, Trace, load};
 
 /// Exponents of the inputs, as in the paper.
 const EXPONENTS: [i32; 2] = [-15, 14];
@@ -58,7 +58,7 @@ impl Unit {
             bits
         };
         let (a, b) = (padded(a), padded(b));
-        let dot = mxprobe_sim::Dot { a: &a, b: &b, c, scales: None };
+        let dot = mxprobe_models::Dot { a: &a, b: &b, c, scales: None };
         let d = self.evaluator.dot(dot).expect("k products");
         self.last.replace((a, b, c));
         d
@@ -254,7 +254,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         for (way, compute) in ways {
             compute(&unit, &dot).ok_or("the inputs are finite")?;
             let (a, b, c) = unit.last.take();
-            let input = mxprobe_sim::Dot { a: &a, b: &b, c, scales: None };
+            let input = mxprobe_models::Dot { a: &a, b: &b, c, scales: None };
             let trace = Trace::of(&model, &id, input).ok_or("the model has the operation")?;
             println!("{way}: the last product, A·B, inside the unit\n{}", trace.text(&model, &id, input));
         }

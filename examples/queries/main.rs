@@ -20,7 +20,7 @@ use mxprobe::proof::{
     rup, smt,
 };
 use mxprobe_api::OperationId;
-use mxprobe_sim::Model;
+use mxprobe_models::Model;
 
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/queries/smt-paper.toml");
 
@@ -78,7 +78,7 @@ fn questions() -> Vec<Question> {
 }
 
 fn model(variant: Option<&str>) -> Result<Model, mxprobe_api::Error> {
-    mxprobe_sim::load(&variant.map_or_else(|| FILE.to_owned(), |variant| format!("{FILE}@{variant}")))
+    mxprobe_models::load(&variant.map_or_else(|| FILE.to_owned(), |variant| format!("{FILE}@{variant}")))
 }
 
 /// How a pair was decided: in words, with the median and the longest time.

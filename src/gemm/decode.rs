@@ -1,7 +1,7 @@
 //! Values of many bits at a time.
 
 use mxprobe_api::{Encoding, Format, Specials};
-use mxprobe_sim::{Vectorised, vectorised};
+use mxprobe_models::{Vectorised, vectorised};
 
 use super::value;
 

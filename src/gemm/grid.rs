@@ -1,7 +1,7 @@
 //! Values rounded into a format many at a time: in f64's own arithmetic, which is exact here.
 
 use mxprobe_api::{Encoding, Format, Rounding, Specials};
-use mxprobe_sim::{Vectorised, vectorised};
+use mxprobe_models::{Vectorised, vectorised};
 
 /// Values that are rounded at once, all of them in range or each by itself.
 const BLOCK: usize = 64;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use mxprobe_api::{Elements, Error, Format, OperationId, Rounding};
-use mxprobe_sim::{Evaluator, Model, Output, shipped};
+use mxprobe_models::{Evaluator, Model, Output, shipped};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -362,7 +362,8 @@ const ENDED: f64 = 3.0;
 mod tests {
     use super::*;
     use mxprobe_api::{Device, DeviceInfo, Operation, OperationSet, TileBatch};
-    use mxprobe_sim::{ModelDevice, load};
+    use mxprobe_models::load;
+    use mxprobe_sim::ModelDevice;
 
     /// A device with the fingerprint of a unit.
     struct Hardware {

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use mxprobe_api::Elements;
-use mxprobe_sim::{Vectorised, vectorised};
+use mxprobe_models::{Vectorised, vectorised};
 
 use super::Matrix;
 

@@ -1,7 +1,7 @@
 //! Whole matrices of bits through one operation.
 
 use mxprobe_api::{Device, Elements, Error, Operation, OperationId, Product, TileBatch, execute, multiply};
-use mxprobe_sim::{Evaluator, Matrices, Model};
+use mxprobe_models::{Evaluator, Matrices, Model};
 
 /// What computes: an operation of a device, or of a model.
 pub enum Unit<'a> {

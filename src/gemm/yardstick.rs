@@ -190,7 +190,7 @@ mod tests {
     use super::*;
     use crate::gemm::Accumulation;
     use mxprobe_api::Format;
-    use mxprobe_sim::shipped;
+    use mxprobe_models::shipped;
     use std::sync::atomic::{AtomicU64, Ordering};
 
     /// A library that multiplies in f64 and rounds once, and whose kernels take 1 µs by its own clock.

@@ -154,7 +154,7 @@ mod tests {
     #[test]
     fn every_family_of_the_models_is_explained() {
         let known = names(Kind::Family);
-        for model in mxprobe_sim::shipped() {
+        for model in mxprobe_models::shipped() {
             for id in model.operations.keys() {
                 assert!(known.contains(&id.family), "{} of {}", id.family, model.name);
             }

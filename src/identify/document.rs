@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use mxprobe_api::{DeviceInfo, Error, Operation};
-use mxprobe_sim::{Adder, Basis, Model, Origin, Output, Provenance, Unit};
+use mxprobe_models::{Adder, Basis, Model, Origin, Output, Provenance, Unit};
 
 use super::Arithmetic;
 

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use mxprobe_api::{Decoded, Error, Format};
-use mxprobe_sim::{Flush, Sample};
+use mxprobe_models::{Flush, Sample};
 
 use crate::{
     dots::{Dot, draw},
@@ -117,7 +117,7 @@ impl<'a, 's> Experiments<'a, 's> {
 
 fn push(sample: &mut Sample, id: &mxprobe_api::OperationId, dot: &Dot) {
     let scales = dot.scales.as_ref().map(|(a, b)| (&a[..], &b[..]));
-    sample.push(id, mxprobe_sim::Dot { a: &dot.a, b: &dot.b, c: dot.c, scales });
+    sample.push(id, mxprobe_models::Dot { a: &dot.a, b: &dot.b, c: dot.c, scales });
 }
 
 /// Dots as evaluators that flush so read them.

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use mxprobe_sim::{Plan, PlanNode, Term, plan_of};
+use mxprobe_models::{Plan, PlanNode, Term, plan_of};
 
 use crate::{dots::Dot, probes::Leaf};
 

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use mxprobe_api::{Error, Format, OperationId, Overflow, Rounding, Subnormals};
-use mxprobe_sim::{
+use mxprobe_models::{
     Adder, Basis, Below, Class, Evaluator, Exponent, Flush, GridRule, NanCause, NanRules, Origin, Output, Path,
     Provenance, Scale, ZeroSign,
 };

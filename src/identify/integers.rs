@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use mxprobe_api::Format;
-use mxprobe_sim::{Adder, Flush, Output};
+use mxprobe_models::{Adder, Flush, Output};
 
 use super::{
     experiments::Experiments,

@@ -1,7 +1,8 @@
 //! What is already known beside what was identified: shipped models that compute the same, probes that say otherwise.
 
 use mxprobe_api::{Device, Error, Operation, OperationId};
-use mxprobe_sim::{Evaluator, Model, ModelDevice, Path, shipped};
+use mxprobe_models::{Evaluator, Model, Path, shipped};
+use mxprobe_sim::ModelDevice;
 
 use super::{Arithmetic, Comparison, NanBits, verify};
 use crate::{
@@ -20,7 +21,7 @@ const COMPARED: usize = 20_000;
 pub fn equals(arithmetic: &Arithmetic, seed: u64, nan: NanBits) -> Result<Vec<String>, Error> {
     let id = &arithmetic.operation;
     let names: Vec<&str> = arithmetic.adders.iter().map(|adder| adder.name.as_str()).collect();
-    let plan = mxprobe_sim::plan_of(&arithmetic.tree, &names, id.shape.sizes().2)?;
+    let plan = mxprobe_models::plan_of(&arithmetic.tree, &names, id.shape.sizes().2)?;
     let own = Evaluator::of_plan(&arithmetic.adders, arithmetic.flush, &plan, id, Path::Scalar)?;
     let mut rivals: Vec<(String, Evaluator)> = Vec::new();
     for model in shipped() {
@@ -31,7 +32,7 @@ pub fn equals(arithmetic: &Arithmetic, seed: u64, nan: NanBits) -> Result<Vec<St
     }
     for dot in Draw::new(id, seed_of(seed, 9)).take(COMPARED) {
         let scales = dot.scales.as_ref().map(|(a, b)| (&a[..], &b[..]));
-        let dot = mxprobe_sim::Dot { a: &dot.a, b: &dot.b, c: dot.c, scales };
+        let dot = mxprobe_models::Dot { a: &dot.a, b: &dot.b, c: dot.c, scales };
         let d = own.dot(dot)?;
         rivals.retain(|(_, rival)| rival.dot(dot).is_ok_and(|other| nan.alike(id.d, other, d)));
         if rivals.is_empty() {

@@ -29,7 +29,7 @@ mod words;
 use std::{collections::HashSet, rc::Rc, time::Duration};
 
 use mxprobe_api::{Device, Error, Operation, OperationId};
-use mxprobe_sim::{Adder, Basis, Flush, Origin, Output};
+use mxprobe_models::{Adder, Basis, Flush, Origin, Output};
 
 pub use document::model_of;
 pub use known::{EXPECTED, as_expected, disagreements, equals};
@@ -667,7 +667,7 @@ impl Search<'_, '_> {
             let model = |dot: &Dot| {
                 let scales = dot.scales.as_ref().map(|(a, b)| (&a[..], &b[..]));
                 evaluator
-                    .dot(mxprobe_sim::Dot { a: &dot.a, b: &dot.b, c: dot.c, scales })
+                    .dot(mxprobe_models::Dot { a: &dot.a, b: &dot.b, c: dot.c, scales })
                     .expect("a dot of the operation")
             };
             let dot = simplest(id, &self.experiments.dots[*at], |dots: &[Dot]| {
@@ -689,7 +689,7 @@ impl Search<'_, '_> {
         let alike = |at: &usize| {
             let dot = &self.experiments.dots[*at];
             let scales = dot.scales.as_ref().map(|(a, b)| (&a[..], &b[..]));
-            let modelled = evaluator.dot(mxprobe_sim::Dot { a: &dot.a, b: &dot.b, c: dot.c, scales });
+            let modelled = evaluator.dot(mxprobe_models::Dot { a: &dot.a, b: &dot.b, c: dot.c, scales });
             modelled.is_ok_and(|modelled| NanBits::Any.alike(d, modelled, self.experiments.answers[*at]))
         };
         Ok(!wrong.is_empty() && wrong.iter().all(alike))

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use mxprobe_api::{Overflow, Rounding, Subnormals};
-use mxprobe_sim::{
+use mxprobe_models::{
     Adder, Below, Class, Exponent, Flush, GridRule, IgnoredValues, NanCause, NanRules, Output, Scale, ZeroSign,
 };
 

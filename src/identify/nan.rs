@@ -1,7 +1,7 @@
 //! Which NaN comes out, read off the answers.
 
 use mxprobe_api::{Decoded, Format};
-use mxprobe_sim::{NanCause, NanRules};
+use mxprobe_models::{NanCause, NanRules};
 
 use super::experiments::Experiments;
 

@@ -7,7 +7,7 @@
 use std::rc::Rc;
 
 use mxprobe_api::{Decoded, Format, OperationId, Rounding};
-use mxprobe_sim::{Adder, Flush, Output};
+use mxprobe_models::{Adder, Flush, Output};
 
 use super::{
     experiments::Experiments,

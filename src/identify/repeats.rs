@@ -171,7 +171,7 @@ impl Search<'_, '_> {
             for at in 0..d.len() {
                 let dot = Dot::at(id, &batch, at);
                 let scales = dot.scales.as_ref().map(|(a, b)| (&a[..], &b[..]));
-                let modelled = evaluator.dot(mxprobe_sim::Dot { a: &dot.a, b: &dot.b, c: dot.c, scales })?;
+                let modelled = evaluator.dot(mxprobe_models::Dot { a: &dot.a, b: &dot.b, c: dot.c, scales })?;
                 let got = d.get(at);
                 if modelled == got {
                     continue;

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use mxprobe_api::{FloatEncoding, Format, Overflow, Rounding, Subnormals};
-use mxprobe_sim::{Adder, Below, Class, Exponent, Flush, Output, Sample, ZeroSign};
+use mxprobe_models::{Adder, Below, Class, Exponent, Flush, Output, Sample, ZeroSign};
 
 use super::{
     experiments::{Experiments, fewer, sample_of},
@@ -168,7 +168,7 @@ fn of_grid(adder: &Adder, changes: &mut Vec<Change>) {
     }
     changes.extend(BELOWS.map(Change::Below));
     for at in 0..adder.grid.len() {
-        let mut with = |change: &dyn Fn(&mut mxprobe_sim::GridRule)| {
+        let mut with = |change: &dyn Fn(&mut mxprobe_models::GridRule)| {
             let mut grid = adder.grid.clone();
             change(&mut grid[at]);
             changes.push(Change::Grid(grid));

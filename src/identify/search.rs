@@ -4,7 +4,7 @@
 use std::rc::Rc;
 
 use mxprobe_api::{Format, OperationId};
-use mxprobe_sim::{Adder, Flush, Output, Scale};
+use mxprobe_models::{Adder, Flush, Output, Scale};
 
 use super::{
     experiments::Experiments,

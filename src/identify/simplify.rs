@@ -1,7 +1,7 @@
 //! The simplest model that still explains everything asked.
 
 use mxprobe_api::{Overflow, Subnormals};
-use mxprobe_sim::{Adder, Below, Exponent, Flush, Output, ZeroSign};
+use mxprobe_models::{Adder, Below, Exponent, Flush, Output, ZeroSign};
 
 use super::{experiments::Experiments, hypothesis::Hypothesis, search::explained};
 

@@ -7,7 +7,7 @@
 use std::collections::HashSet;
 
 use mxprobe_api::OperationId;
-use mxprobe_sim::Plan;
+use mxprobe_models::Plan;
 
 use super::expression::{Expression, Order, nested};
 use crate::probes::{Joint, Leaf, Tree};

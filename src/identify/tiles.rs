@@ -1,7 +1,7 @@
 //! Tiles of random values, by the million.
 
 use mxprobe_api::{Elements, Error, Format, Operation, Specials, TileBatch};
-use mxprobe_sim::{Evaluator, Matrices};
+use mxprobe_models::{Evaluator, Matrices};
 
 use crate::dots::Random;
 
@@ -241,7 +241,7 @@ mod tests {
             ("rtx5090", "mma.m16n8k64.f32.e2m1.e2m1.f32.block16.ue4m3"),
         ] {
             let id: OperationId = id.parse().unwrap();
-            let model = mxprobe_sim::load(model).unwrap();
+            let model = mxprobe_models::load(model).unwrap();
             let operation = Operation::new(id, "warp");
             let evaluator = Evaluator::new(&model, &operation.id).unwrap();
             let reference = ModelDevice::new(model);

@@ -3,7 +3,8 @@
 use std::time::Instant;
 
 use mxprobe_api::{Device, Elements, Error, Format, Operation, TileBatch, execute};
-use mxprobe_sim::{Evaluator, Model, ModelDevice};
+use mxprobe_models::{Evaluator, Model};
+use mxprobe_sim::ModelDevice;
 
 use super::{nan_bits::NanBits, tiles::Tiles};
 use crate::{
@@ -86,7 +87,7 @@ fn shown(subject: &Subject<'_>, evaluator: &Evaluator, nan: NanBits, dot: &Dot) 
     let id = subject.id();
     let model = |dot: &Dot| {
         let scales = dot.scales.as_ref().map(|(a, b)| (&a[..], &b[..]));
-        evaluator.dot(mxprobe_sim::Dot { a: &dot.a, b: &dot.b, c: dot.c, scales }).expect("a dot of the operation")
+        evaluator.dot(mxprobe_models::Dot { a: &dot.a, b: &dot.b, c: dot.c, scales }).expect("a dot of the operation")
     };
     let differs = |dots: &[Dot]| -> Result<Vec<bool>, Error> {
         Ok(dots.iter().zip(subject.ask(dots)?).map(|(dot, d)| !nan.alike(id.d, model(dot), d)).collect())

@@ -1,7 +1,7 @@
 //! What an adder does, in words.
 
 use mxprobe_api::{Overflow, Rounding, Subnormals};
-use mxprobe_sim::{Adder, Below, Class, Exponent, Output, Scale, ZeroSign};
+use mxprobe_models::{Adder, Below, Class, Exponent, Output, Scale, ZeroSign};
 
 use super::Arithmetic;
 

@@ -1,9 +1,9 @@
-//! One fused addition over any logic: what `mxprobe_sim`'s exact evaluator does, in words of fixed width.
+//! One fused addition over any logic: what `mxprobe_models`'s exact evaluator does, in words of fixed width.
 //!
 //! Widths are worst cases over all inputs, so nothing is lost that the exact evaluator keeps.
 
 use mxprobe_api::{Format, Rounding};
-use mxprobe_sim::{Adder, Below, Class, Exponent, NanCause, Output, Scale, ZeroSign};
+use mxprobe_models::{Adder, Below, Class, Exponent, NanCause, Output, Scale, ZeroSign};
 
 use super::{
     integer::Integer,

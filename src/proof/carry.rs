@@ -6,7 +6,7 @@
 //! S < 2^(F+1+L). Terms of one exponent and the largest significands attain S, so fewer bits do not do.
 
 use mxprobe_api::{Format, OperationId};
-use mxprobe_sim::{Adder, Below, Class, Exponent, PlanNode, Scale, Term};
+use mxprobe_models::{Adder, Below, Class, Exponent, PlanNode, Scale, Term};
 
 /// Fraction bits of operands of which every significand is looked at.
 const NARROW_BITS: u32 = 12;
@@ -145,7 +145,7 @@ fn on_grid(magnitude: u128, drop: i32, below: Below) -> Option<u128> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mxprobe_sim::load;
+    use mxprobe_models::load;
 
     /// The closed form for one node of a shipped model, with so many fraction bits.
     fn of(model: &str, id: &str, fraction_bits: Option<i32>, exponent: Exponent) -> Option<u32> {

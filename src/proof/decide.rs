@@ -6,7 +6,7 @@ use std::{
 };
 
 use mxprobe_api::{Error, OperationId};
-use mxprobe_sim::{Adder, Model, Plan, Unit};
+use mxprobe_models::{Adder, Model, Plan, Unit};
 
 use super::{
     adder::NotCovered,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use mxprobe_api::OperationId;
-use mxprobe_sim::{Adder, Class, Plan, Term as Place, Unit};
+use mxprobe_models::{Adder, Class, Plan, Term as Place, Unit};
 
 use super::{
     adder::{NotCovered, Scales, Term, add, scales_sum},

@@ -1,7 +1,7 @@
 //! Dots made of what the solver found for a part: what the part reads as an earlier result has to come from somewhere.
 
 use mxprobe_api::{Decoded, Format, OperationId, Overflow, Rounding, Subnormals};
-use mxprobe_sim::{Plan, Term};
+use mxprobe_models::{Plan, Term};
 
 use super::{
     circuit::Signal,

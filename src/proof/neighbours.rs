@@ -1,7 +1,7 @@
 //! The models one parameter away from a model, and what each parameter is.
 
 use mxprobe_api::{Error, OperationId, Rounding, Subnormals};
-use mxprobe_sim::{Below, Exponent, Model, Output};
+use mxprobe_models::{Below, Exponent, Model, Output};
 
 use super::carry::sufficient_carry_bits;
 

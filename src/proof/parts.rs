@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use mxprobe_api::{Format, OperationId};
-use mxprobe_sim::{Plan, Term};
+use mxprobe_models::{Plan, Term};
 
 use super::{
     adder::NotCovered,

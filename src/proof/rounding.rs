@@ -1,7 +1,7 @@
 //! Normalising and rounding over any logic.
 
 use mxprobe_api::{Encoding, FloatEncoding, Format, Overflow, Rounding, Specials, Subnormals};
-use mxprobe_sim::Below;
+use mxprobe_models::Below;
 
 use super::{
     adder::below,

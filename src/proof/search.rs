@@ -3,7 +3,7 @@
 use std::{convert::Infallible, time::Instant};
 
 use mxprobe_api::{Decoded, Error, Format, OperationId};
-use mxprobe_sim::{Evaluator, Model};
+use mxprobe_models::{Evaluator, Model};
 
 use crate::dots::{self, Dot, Draw, Sparse, cost, seed_of};
 
@@ -142,9 +142,9 @@ fn in_front(dot: &Dot) -> Dot {
 
 /// The dot as the evaluators take it.
 #[must_use]
-pub fn as_input(dot: &Dot) -> mxprobe_sim::Dot<'_> {
+pub fn as_input(dot: &Dot) -> mxprobe_models::Dot<'_> {
     let scales = dot.scales.as_ref().map(|(a, b)| (a.as_slice(), b.as_slice()));
-    mxprobe_sim::Dot { a: &dot.a, b: &dot.b, c: dot.c, scales }
+    mxprobe_models::Dot { a: &dot.a, b: &dot.b, c: dot.c, scales }
 }
 
 /// Whether no operand, c or scale is NaN or an infinity.
@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     fn rivals(one: &str, other: &str, id: &str) -> Rivals {
-        let [one, other] = [one, other].map(|name| mxprobe_sim::load(name).unwrap());
+        let [one, other] = [one, other].map(|name| mxprobe_models::load(name).unwrap());
         Rivals::new([&one, &other], &id.parse().unwrap()).unwrap()
     }
 

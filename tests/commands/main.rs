@@ -87,6 +87,6 @@ fn say_to(arguments: &[&str], input: &[u8]) -> Said {
 
 /// The model file of this name in the repository.
 fn model_file(name: &str) -> String {
-    let path: PathBuf = [env!("CARGO_MANIFEST_DIR"), "backends/sim/models", name].iter().collect();
+    let path: PathBuf = [env!("CARGO_MANIFEST_DIR"), "models/units", name].iter().collect();
     path.to_str().expect("the path is UTF-8").to_owned()
 }

@@ -20,7 +20,7 @@ impl Normalising {
 
     pub(crate) fn new() -> Self {
         let id = "dot.m1n1k8.f32.tf32.tf32.f32".parse().expect("an id");
-        let info = ModelDevice::new(mxprobe_sim::load("a100").unwrap()).info().clone();
+        let info = ModelDevice::new(mxprobe_models::load("a100").unwrap()).info().clone();
         Self {
             info,
             operations: OperationSet::from([(

@@ -13,7 +13,8 @@ use mxprobe::{
     report::{Finding, OperationReport, Outcome},
 };
 use mxprobe_api::{Backend, Device, Error, Format, OperationId};
-use mxprobe_sim::{Dot, Evaluator, Model, ModelDevice, SimBackend};
+use mxprobe_models::{Dot, Evaluator, Model};
+use mxprobe_sim::{ModelDevice, SimBackend};
 
 use devices::{Failing, Normalising};
 use units::{invented, operations};
@@ -137,7 +138,7 @@ fn tf32_sums_of_tensor_cores_are_not_monotone() {
         let bits = |text: &str| u64::from_str_radix(text.trim_start_matches("0x"), 16).unwrap();
         let value = |text: &str| Format::F32.to_f64(bits(text));
         assert!(value(&below.c) < value(&above.c) && value(&below.d) > value(&above.d), "{finding:?}");
-        let model = mxprobe_sim::load(name).unwrap();
+        let model = mxprobe_models::load(name).unwrap();
         let evaluator = Evaluator::new(&model, &id.parse().unwrap()).unwrap();
         for dot in [below, above] {
             let (a, b): (Vec<u64>, Vec<u64>) = dot.a.iter().zip(&dot.b).map(|(a, b)| (bits(a), bits(b))).unzip();
@@ -254,7 +255,7 @@ fn the_widest_addition_is_the_one_with_most_products_in_the_tree() {
     }
     let mut checked = 0;
     for name in ["v100", "rdna4", "avx512"] {
-        let model = mxprobe_sim::load(name).unwrap();
+        let model = mxprobe_models::load(name).unwrap();
         let device = ModelDevice::new(model.clone());
         for id in operations(&model) {
             let report = probe(&device, &device.operations()[&id], Some(&|probe| probe.starts_with("order")));
@@ -347,7 +348,7 @@ fn the_instruction_of_an_operation_is_a_mnemonic() {
         assert!(!is_mnemonic(prose));
     }
     let mut checked = 0;
-    for model in mxprobe_sim::shipped() {
+    for model in mxprobe_models::shipped() {
         for operation in model.operations.values() {
             let Some(instruction) = &operation.instruction else { continue };
             assert!(is_mnemonic(instruction), "{} {}: {instruction}", model.name, operation.id);

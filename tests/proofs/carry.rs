@@ -8,7 +8,7 @@ use mxprobe::proof::{
     decide::{Comparison, Effort, Verdict},
 };
 use mxprobe_api::OperationId;
-use mxprobe_sim::Model;
+use mxprobe_models::Model;
 
 /// A unit of one addition.
 const UNIT: &str = r#"

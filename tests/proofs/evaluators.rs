@@ -11,7 +11,7 @@ use mxprobe::{
     },
 };
 use mxprobe_api::{Format, OperationId};
-use mxprobe_sim::{Model, shipped};
+use mxprobe_models::{Model, shipped};
 
 /// Fails where the evaluator over bits and the exact one differ on a dot.
 fn agree(model: &Model, id: &OperationId, dots: impl Iterator<Item = Dot>) {
@@ -19,7 +19,7 @@ fn agree(model: &Model, id: &OperationId, dots: impl Iterator<Item = Dot>) {
     let arithmetic = Arithmetic { adders: &model.adders, unit, plan: &plan, id, bounds: &[], spare_bits: 0 };
     let nodes: Vec<usize> = (0..plan.nodes.len()).collect();
     for dot in dots {
-        let wanted = mxprobe_sim::evaluate(&model.adders, unit, &plan, id, as_input(&dot));
+        let wanted = mxprobe_models::evaluate(&model.adders, unit, &plan, id, as_input(&dot));
         let bits = evaluate(&mut Values, &arithmetic, &nodes, &Inputs::of(id, &dot))
             .unwrap_or_else(|error| panic!("{} {id}: {error}", model.name));
         let found = bits.iter().enumerate().fold(0, |sum, (place, bit)| sum | u64::from(*bit) << place);
@@ -63,7 +63,8 @@ fn every_unit_of_every_shipped_model_computes_as_the_exact_evaluator_does() {
 #[ignore = "minutes: dots of every class for every operation of every variant"]
 fn every_operation_of_every_shipped_model_and_variant_computes_as_the_exact_evaluator_does() {
     for model in shipped() {
-        let variants = model.variants.keys().map(|name| mxprobe_sim::load(&format!("{}@{name}", model.name)).unwrap());
+        let variants =
+            model.variants.keys().map(|name| mxprobe_models::load(&format!("{}@{name}", model.name)).unwrap());
         for model in std::iter::once(model.clone()).chain(variants) {
             for id in model.operations.keys() {
                 agree(&model, id, Draw::new(id, 2).take(if id.a == Format::F64 { 6 } else { 40 }));

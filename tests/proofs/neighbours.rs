@@ -10,7 +10,7 @@ use mxprobe::proof::{
     search::as_input,
 };
 use mxprobe_api::OperationId;
-use mxprobe_sim::Model;
+use mxprobe_models::Model;
 
 const BLOCKS: [(&str, &str); 3] = [
     ("v100", "mma.m8n8k4.f32.f16.f16.f32"),
@@ -24,13 +24,13 @@ const LIMIT: Duration = Duration::from_secs(3600);
 /// What the exact evaluator makes of a dot.
 fn exactly(model: &Model, id: &OperationId, dot: &mxprobe::dots::Dot) -> u64 {
     let (unit, plan) = model.plan(id).unwrap();
-    mxprobe_sim::evaluate(&model.adders, unit, &plan, id, as_input(dot))
+    mxprobe_models::evaluate(&model.adders, unit, &plan, id, as_input(dot))
 }
 
 /// Decides every neighbour of a block with so many tries before the solver; how many differ, and how many are equal.
 fn decide_all(name: &str, id: &str, tries: u64) -> (usize, usize) {
     let id: OperationId = id.parse().unwrap();
-    let (base, neighbours) = neighbours(&mxprobe_sim::load(name).unwrap(), &id).unwrap();
+    let (base, neighbours) = neighbours(&mxprobe_models::load(name).unwrap(), &id).unwrap();
     let (mut differ, mut equal) = (0, 0);
     for neighbour in &neighbours {
         let comparison = Comparison::new([&base, &neighbour.model], &id).unwrap();

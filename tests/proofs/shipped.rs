@@ -10,7 +10,7 @@ use mxprobe::{
     },
 };
 use mxprobe_api::{Format, OperationId};
-use mxprobe_sim::load;
+use mxprobe_models::load;
 
 /// Whether two models are equal on an operation; a witness is replayed on the exact evaluator.
 fn are_equal(one: &str, other: &str, id: &str) -> bool {
@@ -24,7 +24,7 @@ fn are_equal(one: &str, other: &str, id: &str) -> bool {
         Verdict::Differ(witness, _) => {
             let values = models.each_ref().map(|model| {
                 let (unit, plan) = model.plan(&id).unwrap();
-                mxprobe_sim::evaluate(&model.adders, unit, &plan, &id, as_input(&witness.dot))
+                mxprobe_models::evaluate(&model.adders, unit, &plan, &id, as_input(&witness.dot))
             });
             assert_eq!(values, witness.values, "{one} {other} {id}");
             assert_ne!(values[0], values[1], "{one} {other} {id}");
@@ -59,7 +59,7 @@ fn the_exponent_of_a_zero_term_shows_for_bf16_and_f16_results_and_never_for_f16_
 
 #[test]
 fn every_variant_of_a_shipped_model_is_told_from_it_on_an_operation() {
-    for model in mxprobe_sim::shipped() {
+    for model in mxprobe_models::shipped() {
         for variant in model.variants.keys() {
             let other = format!("{}@{variant}", model.name);
             let changed = load(&other).unwrap();

@@ -2,7 +2,7 @@
 
 use mxprobe::report::{Finding, OperationReport, Outcome};
 use mxprobe_api::{Format, OperationId, Rounding, Subnormals};
-use mxprobe_sim::{Adder, Below, Class, Model, NanRules, Output, Plan, Term};
+use mxprobe_models::{Adder, Below, Class, Model, NanRules, Output, Plan, Term};
 
 /// The products that join c step by step, read off the plan.
 fn blocks(plan: &Plan) -> Vec<Vec<usize>> {

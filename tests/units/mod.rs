@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use mxprobe_api::OperationId;
-use mxprobe_sim::Model;
+use mxprobe_models::Model;
 
 /// One operation of every unit for each k and set of formats; among shapes that compute alike, the smallest.
 pub(crate) fn operations(model: &Model) -> Vec<OperationId> {

@@ -2,7 +2,7 @@
 
 use mxprobe::dots::{Dot, Draw, Random};
 use mxprobe_api::{Decoded, Format, OperationId};
-use mxprobe_sim::{Evaluator, Model, Path};
+use mxprobe_models::{Evaluator, Model, Path};
 
 /// Dots compared.
 pub(crate) struct Verdict {
@@ -36,7 +36,7 @@ pub(crate) fn judge(unit: &Model, found: &Model, id: &OperationId, seed: u64, co
     let mixtures = (0..count).map(|_| mixture(id, &mut random)).collect::<Vec<_>>();
     for dot in Draw::new(id, seed).take(count).chain(mixtures) {
         let scales = dot.scales.as_ref().map(|(a, b)| (&a[..], &b[..]));
-        let of = mxprobe_sim::Dot { a: &dot.a, b: &dot.b, c: dot.c, scales };
+        let of = mxprobe_models::Dot { a: &dot.a, b: &dot.b, c: dot.c, scales };
         let (wanted, got) = (unit.dot(of).unwrap(), found.dot(of).unwrap());
         verdict.dots += 1;
         if wanted != got {

@@ -5,7 +5,7 @@ mod drawn;
 mod judge;
 mod named;
 
-use mxprobe_sim::Model;
+use mxprobe_models::Model;
 
 pub(crate) use drawn::drawn;
 pub(crate) use judge::judge;

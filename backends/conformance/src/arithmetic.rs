@@ -1,7 +1,7 @@
 //! Faults of the arithmetic: what each changes in a model, and whether there was anything to change.
 
 use mxprobe_api::{Rounding, Subnormals};
-use mxprobe_sim::{Below, Exponent, Model, Output, Term};
+use mxprobe_models::{Below, Exponent, Model, Output, Term};
 
 pub(crate) fn fewer(model: &mut Model) -> bool {
     let mut changed = false;

@@ -9,7 +9,8 @@ use mxprobe_api::{
     Backend, Decoded, Device, DeviceInfo, Discovery, Elements, Error, Format, Issued, Library, Operation, OperationSet,
     Product, Refusal, Scalar, ScalarFunction, TileBatch, Timing,
 };
-use mxprobe_sim::{Model, ModelDevice};
+use mxprobe_models::Model;
+use mxprobe_sim::ModelDevice;
 
 use super::arithmetic;
 
@@ -203,7 +204,7 @@ impl Backend for FaultBackend {
     fn open(&self, name: &str) -> Result<Box<dyn Device>, Error> {
         let (name, model) = name.split_once(':').unwrap_or((name, MODEL));
         Fault::named(name)?;
-        wrong(name, Right::Model(Box::new(mxprobe_sim::load(model)?)))
+        wrong(name, Right::Model(Box::new(mxprobe_models::load(model)?)))
     }
 }
 

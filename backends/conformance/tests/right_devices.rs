@@ -3,7 +3,8 @@
 use mxprobe_api::{Backend, Device, OperationId};
 use mxprobe_conformance::{Violation, against, against_dots, check, check_backend};
 use mxprobe_cpu::CpuBackend;
-use mxprobe_sim::{Model, ModelDevice, Path, SimBackend, load, shipped};
+use mxprobe_models::{Model, Path, load, shipped};
+use mxprobe_sim::{ModelDevice, SimBackend};
 
 fn show(violations: &[Violation]) -> String {
     violations.iter().map(|violation| format!("\n{violation}")).collect()

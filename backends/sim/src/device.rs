@@ -10,11 +10,7 @@ use mxprobe_api::{
     TileBatch,
 };
 
-use crate::{
-    fast::{Evaluator, Path},
-    library,
-    model::Model,
-};
+use mxprobe_models::{Evaluator, Model, Path, load, shipped};
 
 /// The backend whose devices are models.
 #[derive(Clone, Copy, Debug, Default)]
@@ -26,13 +22,12 @@ impl Backend for SimBackend {
     }
 
     fn discover(&self) -> Discovery {
-        let devices =
-            library::shipped().iter().map(|model| Box::new(ModelDevice::new(model.clone())) as Box<dyn Device>);
+        let devices = shipped().iter().map(|model| Box::new(ModelDevice::new(model.clone())) as Box<dyn Device>);
         Discovery { devices: devices.collect(), refusals: Vec::new() }
     }
 
     fn open(&self, name: &str) -> Result<Box<dyn Device>, Error> {
-        Ok(Box::new(ModelDevice::new(library::load(name)?)))
+        Ok(Box::new(ModelDevice::new(load(name)?)))
     }
 }
 

@@ -1,31 +1,8 @@
-//! Executable models of matrix units.
+//! Models of matrix units as devices: `sim:h100`, or `sim:` and the path of a model file.
 //!
-//! A model is data: a file in `models/`, which says how the terms of a dot are joined (a tree of fused adders) and how
-//! each adder aligns, adds and rounds, with the source of every value. One exact evaluator runs them all; fast paths must
-//! agree with it bit for bit.
-#![deny(unsafe_code)]
+//! What a unit computes is said and evaluated by `mxprobe-models`; here a model only gets the contract of a device.
+#![forbid(unsafe_code)]
 
-mod compose;
 mod device;
-mod document;
-mod exact;
-mod explain;
-mod fast;
-mod gemm;
-mod library;
-mod model;
-mod trace;
-mod tree;
 
-pub use compose::plan_of;
 pub use device::{ModelDevice, SimBackend};
-pub use exact::{Dot, evaluate};
-pub use fast::{Evaluator, Path, Sample, Vectorised, vectorised};
-pub use gemm::{Matrices, multiply};
-pub use library::{load, shipped};
-pub use model::{
-    Adder, Basis, Below, Class, Exponent, Flush, GridRule, IgnoredValues, Model, NanCause, NanRules, Origin, Output,
-    Provenance, SCHEMA, Scale, Unit, Variant, ZeroSign,
-};
-pub use trace::{Exact, Observer, Step, Trace, Value};
-pub use tree::{Plan, PlanNode, Term};

@@ -1,7 +1,7 @@
 //! Models that a command asks for by name, where it takes no other device.
 
 use mxprobe::report::ListedDevice;
-use mxprobe_sim::Model;
+use mxprobe_models::Model;
 
 use crate::cli::{
     choose::{registry::MODELS, select},
@@ -28,6 +28,6 @@ pub(crate) fn chosen(name: &str) -> Result<Chosen, Failure> {
         return Err(Failure::usage(format!("`{name}` means {} models", targets.len())).help("name one of them"));
     };
     let name = target.selector.strip_prefix(&prefix).unwrap_or(&target.selector).to_owned();
-    let model = mxprobe_sim::load(&name).map_err(Failure::usage)?;
+    let model = mxprobe_models::load(&name).map_err(Failure::usage)?;
     Ok(Chosen { name, model, listed: target.listed.clone() })
 }

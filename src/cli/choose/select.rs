@@ -5,7 +5,7 @@ use mxprobe::{
     report::{DeviceRecord, ListedDevice, OperationRecord, RefusalRecord},
 };
 use mxprobe_api::{Error, OperationId};
-use mxprobe_sim::Model;
+use mxprobe_models::Model;
 
 use crate::cli::{
     choose::{
@@ -34,7 +34,7 @@ impl Target {
             return Ok(None);
         }
         let name = self.selector.split_once(':').map_or(self.selector.as_str(), |(_, name)| name);
-        mxprobe_sim::load(name).map(Some).map_err(Failure::usage)
+        mxprobe_models::load(name).map(Some).map_err(Failure::usage)
     }
 
     fn new(entry: &'static Entry, listed: ListedDevice) -> Self {

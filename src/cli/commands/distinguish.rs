@@ -20,7 +20,7 @@ use mxprobe::{
     },
 };
 use mxprobe_api::OperationId;
-use mxprobe_sim::Trace;
+use mxprobe_models::Trace;
 
 use crate::cli::{
     arguments::{Distinguish, Printed, Screen},

@@ -6,7 +6,7 @@ use std::{
 };
 
 use mxprobe_api::{Device, Elements, Error, Operation, OperationId, TileBatch, execute};
-use mxprobe_sim::Evaluator;
+use mxprobe_models::Evaluator;
 
 use crate::cli::{
     arguments::Eval,

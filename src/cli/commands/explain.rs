@@ -7,7 +7,7 @@ use mxprobe::{
     probes::PROBES,
     report::{self, wrap},
 };
-use mxprobe_sim::Trace;
+use mxprobe_models::Trace;
 use serde_json::Value;
 
 use crate::cli::{
@@ -60,7 +60,7 @@ fn meant(name: &str) -> String {
         return may_be_meant(formats);
     }
     let entries = glossary::entries();
-    let models = mxprobe_sim::shipped().iter().map(|model| model.name.as_str());
+    let models = mxprobe_models::shipped().iter().map(|model| model.name.as_str());
     let schemas = [report::schema(), report::list_schema()];
     let fields = schemas.iter().flat_map(parts).filter_map(|(_, part)| part.get("properties")?.as_object());
     let fields = fields.flat_map(|properties| properties.keys().map(String::as_str));
@@ -161,7 +161,7 @@ fn full(entry: &glossary::Entry, width: usize) -> String {
 fn model(name: &str) -> Result<Option<String>, Failure> {
     let prefix = format!("{MODELS}:");
     let bare = name.strip_prefix(&prefix);
-    match mxprobe_sim::load(bare.unwrap_or(name)) {
+    match mxprobe_models::load(bare.unwrap_or(name)) {
         Ok(model) => Ok(Some(model.explain())),
         Err(error) if bare.is_some() || name.contains('/') || name.ends_with(".toml") => Err(Failure::usage(error)),
         Err(_) => Ok(None),

@@ -7,7 +7,7 @@ use mxprobe::{
     report::{DeviceRecord, IdentificationOutcome, IdentifiedOperation, Kind, Time, build_version},
 };
 use mxprobe_api::{DeviceInfo, DeviceKind, Operation};
-use mxprobe_sim::Model;
+use mxprobe_models::Model;
 
 use crate::cli::{choose::select::Target, failure::Failure, io::output};
 

@@ -10,7 +10,7 @@ use mxprobe::{
     },
 };
 use mxprobe_api::{Device, Error, Format as NumberFormat, OperationId};
-use mxprobe_sim::Model;
+use mxprobe_models::Model;
 
 use crate::cli::{
     arguments::{Printed, Screen, Verify, given},
@@ -27,7 +27,7 @@ use crate::cli::{
 /// Compares operations of one device with a model.
 pub(crate) fn verify(arguments: &Verify, screen: Screen) -> Outcome {
     let inputs = &arguments.inputs;
-    let model = mxprobe_sim::load(&arguments.model).map_err(Failure::usage)?;
+    let model = mxprobe_models::load(&arguments.model).map_err(Failure::usage)?;
     let target = each::one_target(&arguments.device, !inputs.reach.no_isolation)?;
     let ids = common(arguments, &target, &model)?;
     if let Some(path) = &arguments.out {

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use mxprobe_api::{Format, Operation};
-use mxprobe_sim::Dot;
+use mxprobe_models::Dot;
 use serde::Deserialize;
 
 use crate::cli::failure::Failure;

@@ -4,7 +4,7 @@ mod sizes;
 mod step;
 
 use mxprobe_api::Format;
-use mxprobe_sim::Evaluator;
+use mxprobe_models::Evaluator;
 
 use super::Accumulation;
 pub(super) use sizes::Magnitudes;

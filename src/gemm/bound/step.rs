@@ -1,7 +1,7 @@
 //! What one operation of a unit loses at the most: derived node by node from its model.
 
 use mxprobe_api::{Format, OperationId, Rounding, Subnormals};
-use mxprobe_sim::{Adder, Below, Class, Evaluator, Flush, Output, PlanNode, Scale, Term};
+use mxprobe_models::{Adder, Below, Class, Evaluator, Flush, Output, PlanNode, Scale, Term};
 
 /// 2^exponent; 0 and infinity beyond the range of f64.
 pub(super) fn power_of_two(exponent: i32) -> f64 {

@@ -1,7 +1,7 @@
 //! The bound beside what models compute: random matrices, and matrices made to lose as much as can be.
 
 use mxprobe_api::{Elements, Format, OperationId};
-use mxprobe_sim::{Model, load, shipped};
+use mxprobe_models::{Model, load, shipped};
 
 use super::*;
 use crate::gemm::{

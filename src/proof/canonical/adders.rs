@@ -4,7 +4,7 @@
 //! the adder. None changes a bit of d.
 
 use mxprobe_api::{Format, Overflow, Rounding, Subnormals};
-use mxprobe_sim::{Adder, Below, Class, Exponent, GridRule, NanCause, NanRules, Output, PlanNode, Scale, ZeroSign};
+use mxprobe_models::{Adder, Below, Class, Exponent, GridRule, NanCause, NanRules, Output, PlanNode, Scale, ZeroSign};
 
 use super::{
     super::carry::sufficient_carry_bits,
@@ -63,7 +63,7 @@ impl Form<'_> {
 
     /// Flushing of operands that have no subnormals, or that no addition reads; and which zero, where it does not show.
     fn simplify_flush(&mut self, facts: &[Facts], observed: &[Observed]) -> bool {
-        use mxprobe_sim::Term;
+        use mxprobe_models::Term;
         let before = self.unit.flush;
         let has_subnormals = |format: Format| format.as_float().is_some_and(|float| float.fraction_bits > 0);
         let reads = |wanted: fn(&Term) -> bool| self.nodes.iter().any(|node| node.terms.iter().any(wanted));

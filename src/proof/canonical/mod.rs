@@ -17,7 +17,7 @@ pub use ranges::Bounds;
 use std::collections::{BTreeMap, BTreeSet};
 
 use mxprobe_api::OperationId;
-use mxprobe_sim::{Adder, Basis, Origin, Plan, PlanNode, Provenance, Term, Unit};
+use mxprobe_models::{Adder, Basis, Origin, Plan, PlanNode, Provenance, Term, Unit};
 
 /// A model's arithmetic of one operation, in canonical form.
 #[derive(Clone, Debug)]

@@ -1,7 +1,7 @@
 //! What of a result shows in d.
 
 use mxprobe_api::Rounding;
-use mxprobe_sim::{Below, Class, Exponent, NanCause, Output, Term, ZeroSign};
+use mxprobe_models::{Below, Class, Exponent, NanCause, Output, Term, ZeroSign};
 
 use super::{Form, ranges::Facts};
 

@@ -2,7 +2,7 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use mxprobe_sim::{Below, Class, Term};
+use mxprobe_models::{Below, Class, Term};
 
 use super::Form;
 

@@ -1,7 +1,7 @@
 //! What the terms of an addition can be: bounds that hold for every dot.
 
 use mxprobe_api::{Encoding, Format, Overflow, Specials, Subnormals};
-use mxprobe_sim::{Adder, Below, Class, Exponent, Flush, GridRule, NanCause, Output, Scale, Term, ZeroSign};
+use mxprobe_models::{Adder, Below, Class, Exponent, Flush, GridRule, NanCause, Output, Scale, Term, ZeroSign};
 
 use super::Form;
 

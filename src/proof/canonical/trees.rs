@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use mxprobe_api::{Format, Rounding};
-use mxprobe_sim::{Adder, Below, Class, Exponent, NanCause, Output, Scale, Term, ZeroSign};
+use mxprobe_models::{Adder, Below, Class, Exponent, NanCause, Output, Scale, Term, ZeroSign};
 
 use super::{
     Form, Node,
@@ -382,7 +382,7 @@ impl Form<'_> {
                 (NanBits::Known(_, from), NanBits::Known(_, to)) if from == to => inner.nan.clone(),
                 // Whatever is NaN by its own rules has these bits; what overflows to NaN has not.
                 (NanBits::Known(..), NanBits::Known(_, to)) => {
-                    mxprobe_sim::NanRules { operand: Some(to), value: Some(to), invalid: to, ..inner.nan.clone() }
+                    mxprobe_models::NanRules { operand: Some(to), value: Some(to), invalid: to, ..inner.nan.clone() }
                 }
                 // A quiet NaN stays as it is.
                 _ if own.nan.value.is_none() && self.is_quiet(below) => inner.nan.clone(),

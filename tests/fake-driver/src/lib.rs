@@ -2,7 +2,7 @@
 //!
 //! Built as a shared library it is a `libcuda.so.1`: programs that open the driver by that name, through `cudarc` or by
 //! hand, run unchanged. It interprets the PTX it is given, on the CPU; the arithmetic of the matrix unit is that of a
-//! model of `mxprobe-sim`. So it shows that loading, argument passing, packing of fragments, control flow and the paths
+//! model of `mxprobe-models`. So it shows that loading, argument passing, packing of fragments, control flow and the paths
 //! of failure are right. It shows nothing about NVIDIA's arithmetic, and says so: its device is called `mxprobe test
 //! double of …`, and it exports `mxprobe_fake_driver`, which no driver of NVIDIA does.
 //!

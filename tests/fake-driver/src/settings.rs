@@ -2,7 +2,7 @@
 
 use std::env;
 
-use mxprobe_sim::Model;
+use mxprobe_models::Model;
 
 use crate::status::Status;
 
@@ -145,7 +145,7 @@ impl Settings {
     /// # Errors
     /// What is wrong with the name, or that the model is of no unit with a compute capability.
     pub fn of_model(name: &str) -> Result<Self, String> {
-        let model = mxprobe_sim::load(name).map_err(|error| error.to_string())?;
+        let model = mxprobe_models::load(name).map_err(|error| error.to_string())?;
         let capability = capability_of(&model.fingerprint).unwrap_or(90);
         Ok(Self {
             model_name: name.to_owned(),

@@ -2,7 +2,9 @@
 
 use mxprobe::dots::Random;
 use mxprobe_api::{Format, OperationId, Overflow, Rounding, Subnormals};
-use mxprobe_sim::{Adder, Below, Class, GridRule, IgnoredValues, Model, NanCause, NanRules, Output, Scale, ZeroSign};
+use mxprobe_models::{
+    Adder, Below, Class, GridRule, IgnoredValues, Model, NanCause, NanRules, Output, Scale, ZeroSign,
+};
 
 use super::tree::Tree;
 
@@ -251,7 +253,7 @@ fn grid(random: &mut Random, adder: &mut Adder, has_values: bool, narrow: bool) 
         [] if narrow && matches!(adder.output, Output::Float { .. }) && adds_exactly(adder) => {
             let rule = GridRule {
                 terms: Class::All,
-                exponent: other(random, mxprobe_sim::Exponent::Operands, &[mxprobe_sim::Exponent::Leading]),
+                exponent: other(random, mxprobe_models::Exponent::Operands, &[mxprobe_models::Exponent::Leading]),
                 fraction_bits: 380,
                 exponent_floor: None,
             };

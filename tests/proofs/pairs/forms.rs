@@ -5,7 +5,7 @@ use mxprobe::{
     proof::{canonical::canonical, search::as_input},
 };
 use mxprobe_api::{Format, OperationId};
-use mxprobe_sim::Model;
+use mxprobe_models::Model;
 
 use super::{equal_pair, exactly, unequal_pair, variable};
 
@@ -40,7 +40,7 @@ fn agrees(model: &Model, id: &OperationId, dots: usize, seed: u64) {
     for at in 0..dots {
         let dot = if at % 2 == 0 { extreme(&mut random, id) } else { drawn.next().unwrap() };
         let wanted = exactly(model, id, &dot);
-        let found = mxprobe_sim::evaluate(&form.adders, &form.unit, &form.plan, id, as_input(&dot));
+        let found = mxprobe_models::evaluate(&form.adders, &form.unit, &form.plan, id, as_input(&dot));
         assert_eq!(
             id.d.hex(found),
             id.d.hex(wanted),
@@ -99,8 +99,8 @@ fn the_canonical_forms_of_one_pair() {
 }
 
 /// The same plan up to a node, which then gives d.
-fn up_to(plan: &mxprobe_sim::Plan, node: usize) -> mxprobe_sim::Plan {
-    mxprobe_sim::Plan { nodes: plan.nodes[..=node].to_vec() }
+fn up_to(plan: &mxprobe_models::Plan, node: usize) -> mxprobe_models::Plan {
+    mxprobe_models::Plan { nodes: plan.nodes[..=node].to_vec() }
 }
 
 /// Fails where a result is not within what is known of it.
@@ -116,7 +116,7 @@ fn is_bounded(model: &Model, id: &OperationId, dots: usize, seed: u64) {
             let Some(bounds) = bounds else { continue };
             let format = form.adders[form.plan.nodes[node].adder].output_format().unwrap();
             let up_to = up_to(&form.plan, node);
-            let bits = mxprobe_sim::evaluate(&form.adders, &form.unit, &up_to, id, as_input(&dot));
+            let bits = mxprobe_models::evaluate(&form.adders, &form.unit, &up_to, id, as_input(&dot));
             let holds = match format.decode(bits) {
                 Decoded::Nan { .. } => bounds.nan,
                 Decoded::Infinity { .. } => bounds.infinite,

@@ -23,12 +23,12 @@ use mxprobe::{
     },
 };
 use mxprobe_api::OperationId;
-use mxprobe_sim::Model;
+use mxprobe_models::Model;
 
 /// What the exact evaluator makes of a dot.
 fn exactly(model: &Model, id: &OperationId, dot: &Dot) -> u64 {
     let (unit, plan) = model.plan(id).unwrap();
-    mxprobe_sim::evaluate(&model.adders, unit, &plan, id, as_input(dot))
+    mxprobe_models::evaluate(&model.adders, unit, &plan, id, as_input(dot))
 }
 
 /// Processor seconds of this thread so far.

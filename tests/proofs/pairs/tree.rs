@@ -1,7 +1,7 @@
 //! Trees as they are written, unrolled, with an adder of its own for every addition.
 
 use mxprobe_api::OperationId;
-use mxprobe_sim::{Adder, Model, Plan, Term};
+use mxprobe_models::{Adder, Model, Plan, Term};
 
 #[derive(Clone, Debug)]
 pub(super) enum Tree {

@@ -2,7 +2,7 @@
 
 use mxprobe::dots::Random;
 use mxprobe_api::{OperationId, Overflow, Rounding, Subnormals};
-use mxprobe_sim::{Below, Exponent, Model, NanCause, Output, ZeroSign};
+use mxprobe_models::{Below, Exponent, Model, NanCause, Output, ZeroSign};
 
 use super::tree::Tree;
 

@@ -1,7 +1,7 @@
 //! Units drawn over what model files can say.
 
 use mxprobe::dots::Random;
-use mxprobe_sim::Model;
+use mxprobe_models::Model;
 
 /// Operand, accumulator and result formats, products a dot, and what the formats are good for.
 const FORMATS: &[(&str, &str, &str, &str)] = &[

@@ -10,7 +10,7 @@ use mxprobe::gemm::{
 };
 use mxprobe::report::is_layout;
 use mxprobe_api::{Device, Error, Format, Library, OperationId, Rounding};
-use mxprobe_sim::Model;
+use mxprobe_models::Model;
 use serde_json::json;
 
 use crate::cli::{

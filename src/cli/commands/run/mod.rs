@@ -12,7 +12,7 @@ use mxprobe::{
     scalars,
 };
 use mxprobe_api::{Device, OperationId};
-use mxprobe_sim::Model;
+use mxprobe_models::Model;
 
 use crate::cli::{
     arguments::{Run, Screen},
@@ -128,7 +128,7 @@ fn probe(
 /// The model that `--expect` names, which has an operation of every device.
 fn expected(arguments: &Run, jobs: &[Job]) -> Result<Option<Expected>, Failure> {
     let Some(name) = &arguments.expect else { return Ok(None) };
-    let model = mxprobe_sim::load(name).map_err(Failure::usage)?;
+    let model = mxprobe_models::load(name).map_err(Failure::usage)?;
     let has = |job: &Job| job.operations.iter().any(|operation| model.operations.contains_key(&operation.id));
     match jobs.iter().filter(|job| !job.operations.is_empty()).find(|job| !has(job)) {
         None => Ok(Some((name.clone(), model))),

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use mxprobe_api::{Device, Elements, Error, Format, Operation, OperationId, Shape, TileBatch};
-use mxprobe_sim::{Model, ModelDevice};
+use mxprobe_models::Model;
+use mxprobe_sim::ModelDevice;
 
 use super::{fragments, wmma};
 use crate::ptx::{Fault, Instruction, Layout, MatrixOperand as Operand, Module, Multiply, Step};

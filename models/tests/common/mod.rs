@@ -1,7 +1,7 @@
 //! Dots written as text: `a*b` in hex for each product, `kN:a*b` for that of number N; the others are +0.
 
 use mxprobe_api::OperationId;
-use mxprobe_sim::{Dot, Model, evaluate};
+use mxprobe_models::{Dot, Model, evaluate};
 
 pub(crate) fn hex(text: &str) -> u64 {
     u64::from_str_radix(text, 16).unwrap_or_else(|_| panic!("`{text}` is no hex"))

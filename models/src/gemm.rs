@@ -41,7 +41,7 @@ pub struct Matrices<'a> {
 ///
 /// ```
 /// use mxprobe_api::{Elements, Format};
-/// use mxprobe_sim::{Matrices, load, multiply};
+/// use mxprobe_models::{Matrices, load, multiply};
 ///
 /// let model = load("fma-chain")?;
 /// let id = "dot.m1n1k16.f32.f16.f16.f32".parse()?;

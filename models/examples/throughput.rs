@@ -1,13 +1,13 @@
 //! Products per second of every path on one operation of each family: the table in `docs/performance.md`.
 //!
-//! `cargo run --release -p mxprobe-sim --example throughput [-- WORD [SIDE]]`, where WORD picks the rows that hold it, and
+//! `cargo run --release -p mxprobe-models --example throughput [-- WORD [SIDE]]`, where WORD picks the rows that hold it, and
 //! matrices in lanes are SIDE×SIDE instead of 128×512×512.
 #![allow(clippy::print_stdout, clippy::cast_precision_loss)]
 
 use std::time::Instant;
 
 use mxprobe_api::{Elements, Format, OperationId};
-use mxprobe_sim::{Evaluator, Matrices, Path, load};
+use mxprobe_models::{Evaluator, Matrices, Path, load};
 
 const OPERATIONS: [(&str, &str); 26] = [
     ("v100", "mma.m8n8k4.f32.f16.f16.f32"),

@@ -7,11 +7,11 @@
 use std::{collections::BTreeMap, env, fs, path::PathBuf};
 
 use mxprobe_api::{Decoded, Format, OperationId};
-use mxprobe_sim::{Dot, Model, evaluate, load};
+use mxprobe_models::{Dot, Model, evaluate, load};
 use serde_json::Value;
 
 fn directory() -> PathBuf {
-    let beside = || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/vectors");
+    let beside = || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../shared/vectors");
     env::var_os("MXPROBE_VECTORS").map_or_else(beside, PathBuf::from)
 }
 

@@ -201,8 +201,12 @@ impl Evaluator {
         exact::evaluate(&self.adders, &self.unit, &self.plan, &self.id, dot)
     }
 
-    /// D of every tile of a batch that fits the operation.
-    pub(crate) fn tiles(&self, batch: &TileBatch, threads: usize) -> Elements {
+    /// D of every tile of a batch, m×n a tile, row-major; at most so many threads share the tiles.
+    ///
+    /// # Panics
+    /// If the batch does not fit the operation, which [`TileBatch::validate`] would have said.
+    #[must_use]
+    pub fn tiles(&self, batch: &TileBatch, threads: usize) -> Elements {
         match self.kernels() {
             Kernels::None => drive::tiles(self, None::<&ChainPlan>, batch, threads),
             Kernels::Chain(kernel) => drive::tiles(self, Some(kernel), batch, threads),

@@ -6,7 +6,7 @@ use mxprobe_api::Error;
 
 use crate::model::Model;
 
-/// File name and text of every file of `models/`, in the order of their names.
+/// File name and text of every file of `units/`, in the order of their names.
 const FILES: &[(&str, &str)] = &include!(concat!(env!("OUT_DIR"), "/models.rs"));
 
 /// Every model that comes with the crate, without its variants.

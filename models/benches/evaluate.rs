@@ -1,11 +1,11 @@
 //! Products per second of one thread, by family of models and path.
 //!
-//! `cargo bench -p mxprobe-sim --bench evaluate [-- FILTER]`
+//! `cargo bench -p mxprobe-models --bench evaluate [-- FILTER]`
 #![allow(missing_docs)]
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use mxprobe_api::{Elements, Format, OperationId};
-use mxprobe_sim::{Evaluator, Matrices, Path, load};
+use mxprobe_models::{Evaluator, Matrices, Path, load};
 
 /// One operation of each kind of arithmetic.
 const FAMILIES: [(&str, &str, &str); 11] = [

@@ -5,7 +5,7 @@ mod common;
 use std::collections::BTreeSet;
 
 use common::{dot, times};
-use mxprobe_sim::{Basis, Model, load, shipped};
+use mxprobe_models::{Basis, Model, load, shipped};
 
 #[test]
 fn every_shipped_file_and_variant_loads_by_every_name() {

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use mxprobe_sim::{Model, load, shipped};
+use mxprobe_models::{Model, load, shipped};
 
 fn read_again(model: &Model) -> Model {
     let text = model.to_toml();

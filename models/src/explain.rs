@@ -20,7 +20,7 @@ impl Model {
     /// zero, each with its basis and source; then the variants and the sources.
     ///
     /// ```
-    /// let text = mxprobe_sim::load("v100")?.explain();
+    /// let text = mxprobe_models::load("v100")?.explain();
     /// assert!(text.contains("4 products are added at once"));
     /// # Ok::<(), mxprobe_api::Error>(())
     /// ```

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{dot, scaled_dot, times};
-use mxprobe_sim::{Model, load};
+use mxprobe_models::{Model, load};
 
 const V100: &str = "mma.m8n8k4.f32.f16.f16.f32";
 const A100: &str = "mma.m16n8k8.f32.f16.f16.f32";
@@ -341,7 +341,7 @@ fn arm_flushes_subnormals_under_ebf_where_fz_is_set() {
     }
     let arm = load("arm").unwrap();
     for adder in arm.adders.iter().filter(|adder| adder.name.starts_with("ebf")) {
-        assert_eq!(adder.provenance.of("nan").basis, mxprobe_sim::Basis::Specified, "{}", adder.name);
+        assert_eq!(adder.provenance.of("nan").basis, mxprobe_models::Basis::Specified, "{}", adder.name);
     }
 }
 

@@ -1,12 +1,12 @@
 //! Every fast path against the exact evaluator, bit for bit, on every shipped operation and every class of inputs.
 //!
-//! `cargo test -p mxprobe-sim` runs some thousand dots an operation. The long runs are
-//! `cargo test --release -p mxprobe-sim --test exact_against_fast -- --ignored --nocapture`.
+//! `cargo test -p mxprobe-models` runs some thousand dots an operation. The long runs are
+//! `cargo test --release -p mxprobe-models --test exact_against_fast -- --ignored --nocapture`.
 
 use std::{collections::BTreeSet, sync::OnceLock};
 
-use mxprobe_api::{Decoded, Elements, Format, OperationId, TileBatch, execute};
-use mxprobe_sim::{Basis, Dot, Evaluator, Matrices, Model, ModelDevice, Origin, Path, multiply, shipped};
+use mxprobe_api::{Decoded, Elements, Format, OperationId, TileBatch};
+use mxprobe_models::{Basis, Dot, Evaluator, Matrices, Model, Origin, Path, multiply, shipped};
 
 /// SplitMix64: Steele, Lea, Flood, "Fast Splittable Pseudorandom Number Generators", OOPSLA 2014.
 struct Random(u64);
@@ -560,7 +560,7 @@ fn sixteen_largest_products_and_c_do_not_wrap() {
 }
 
 #[test]
-fn devices_return_the_same_tiles_on_every_path() {
+fn tiles_are_the_same_on_every_path() {
     let mut random = Random(3);
     for (model, id) in distinct_operations().into_iter().step_by(11) {
         let operation = &model.operations[&id];
@@ -584,13 +584,11 @@ fn devices_return_the_same_tiles_on_every_path() {
                 scales.set(index, factor(scale.expect("scales"), Inputs::Narrow, &mut random));
             }
         }
-        let scalar = ModelDevice::with_path(model.clone(), Path::Scalar);
-        let fast = ModelDevice::new(model.clone());
-        let wanted = execute(&scalar, operation, &batch).unwrap();
-        assert_eq!(wanted, execute(&fast, operation, &batch).unwrap(), "{}:{id} {inputs:?}", model.name);
+        let tiles_by = |path| Evaluator::with_path(model, &id, path).unwrap().tiles(&batch, 2);
+        let wanted = tiles_by(Path::Scalar);
+        assert_eq!(wanted, tiles_by(Path::Avx512), "{}:{id} {inputs:?}", model.name);
         if m * n * k * tiles <= 5000 {
-            let exact = ModelDevice::exact(model.clone());
-            assert_eq!(wanted, execute(&exact, operation, &batch).unwrap(), "{}:{id} {inputs:?}", model.name);
+            assert_eq!(wanted, tiles_by(Path::Exact), "{}:{id} {inputs:?}", model.name);
         }
     }
 }
@@ -636,7 +634,7 @@ fn what_does_not_fit_is_refused_with_both_numbers() {
 #[test]
 fn a_negative_c_whose_bits_are_all_cut_is_positive_zero_on_every_path() {
     let id: OperationId = "mma.m16n8k16.f32.e5m2.e5m2.f32".parse().unwrap();
-    let model = mxprobe_sim::load("l40s").unwrap();
+    let model = mxprobe_models::load("l40s").unwrap();
     let (m, n, k) = id.shape.sizes();
     let (a, b) = (Elements::zeros(id.a, m * k), Elements::zeros(id.b, k * n));
     let c = Elements::from_bits(id.c, (0..m * n).map(|_| 0x8000_0100));

@@ -1,7 +1,7 @@
 //! Sums that are longer than what a model packs at once have the bits of one operation after another.
 
 use mxprobe_api::{Elements, Format, OperationId};
-use mxprobe_sim::{Evaluator, Matrices, load};
+use mxprobe_models::{Evaluator, Matrices, load};
 
 /// Numbers without a pattern.
 struct Stream(u64);

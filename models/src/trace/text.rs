@@ -28,10 +28,10 @@ impl Trace {
     /// them; terms that are zeros share a line.
     ///
     /// ```
-    /// let model = mxprobe_sim::load("v100")?;
+    /// let model = mxprobe_models::load("v100")?;
     /// let id = "mma.m8n8k4.f32.f16.f16.f32".parse()?;
-    /// let dot = mxprobe_sim::Dot { a: &[0x3c00; 4], b: &[0x3c00; 4], c: 0, scales: None };
-    /// let trace = mxprobe_sim::Trace::of(&model, &id, dot).expect("it has the operation");
+    /// let dot = mxprobe_models::Dot { a: &[0x3c00; 4], b: &[0x3c00; 4], c: 0, scales: None };
+    /// let trace = mxprobe_models::Trace::of(&model, &id, dot).expect("it has the operation");
     /// assert!(trace.text(&model, &id, dot).contains("sum 0x1p+2"));
     /// # Ok::<(), mxprobe_api::Error>(())
     /// ```
