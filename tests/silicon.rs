@@ -5,6 +5,8 @@
 #![allow(clippy::print_stdout, reason = "a test says what it ran")]
 #![cfg(feature = "cpu")]
 
+use std::sync::Arc;
+
 use mxprobe::gemm::{Accumulation, Algorithm, Method, Products, Scaling, Split, Uniform, Unit, multiply};
 use mxprobe_api::{Backend, Device, Elements, Format, Operation, Rounding, TileBatch, execute};
 use mxprobe_models::load;
@@ -144,11 +146,12 @@ fn whole_products_on_the_cpus_units_equal_those_on_their_models() {
         algorithms.push(Algorithm { method, accumulation: unit, ..algorithms[3] });
     }
     for device in mxprobe_cpu::CpuBackend::new().discover().devices {
+        let device: Arc<dyn Device> = Arc::from(device);
         for operation in device.operations().values() {
             let model = load(if operation.id.family == "amx" { "amx" } else { "avx512" }).expect("a shipped model");
             let (here, there) = (
-                Unit::device(device.as_ref(), operation),
-                Unit::model(&model, &operation.id).expect("it has the operation"),
+                Unit::new(device.clone(), &operation.id).expect("it has the operation"),
+                Unit::of_model(&model, &operation.id).expect("it has the operation"),
             );
             let mut compared = 0;
             for (m, n, k) in [(1, 1, 1), (7, 66, 129), (33, 40, 100), (70, 5, 257)] {

@@ -4,8 +4,8 @@
 #![allow(missing_docs)]
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use mxprobe_api::{Elements, Format, OperationId};
-use mxprobe_models::{Evaluator, Matrices, Path, load};
+use mxprobe_api::{Elements, Format, GemmOperands, OperationId};
+use mxprobe_models::{Evaluator, Path, load};
 
 /// One operation of each kind of arithmetic.
 const FAMILIES: [(&str, &str, &str); 11] = [
@@ -70,7 +70,7 @@ fn evaluate(criterion: &mut Criterion) {
                 (ones(m * blocks), ones(blocks * n))
             });
             let (scale_a, scale_b) = (scales.as_ref().map(|scales| &scales.0), scales.as_ref().map(|scales| &scales.1));
-            let matrices = Matrices { m, n, k, a: &a, b: &b, c: &c, scale_a, scale_b };
+            let matrices = GemmOperands { m, n, k, a: &a, b: &b, c: &c, scale_a, scale_b };
             group.throughput(Throughput::Elements((m * n * k) as u64));
             group.sample_size(20);
             group.bench_function(BenchmarkId::from_parameter(format!("{path:?}").to_lowercase()), |bencher| {

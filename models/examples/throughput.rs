@@ -6,8 +6,8 @@
 
 use std::time::Instant;
 
-use mxprobe_api::{Elements, Format, OperationId};
-use mxprobe_models::{Evaluator, Matrices, Path, load};
+use mxprobe_api::{Elements, Format, GemmOperands, OperationId};
+use mxprobe_models::{Evaluator, Path, load};
 
 const OPERATIONS: [(&str, &str); 26] = [
     ("v100", "mma.m8n8k4.f32.f16.f16.f32"),
@@ -103,7 +103,7 @@ fn main() {
                 let blocks = of_b.len() / whole_n;
                 (cut(of_a, m * blocks), cut(of_b, blocks * n))
             });
-            let matrices = Matrices {
+            let matrices = GemmOperands {
                 m,
                 n,
                 k,

@@ -2,33 +2,9 @@
 
 use std::ops::Range;
 
-use mxprobe_api::{Elements, Error, Format, OperationId};
+use mxprobe_api::{Elements, Error, GemmOperands, OperationId};
 
 use crate::{fast::Evaluator, model::Model};
-
-/// The operands of D = A·B + C of any size, row-major, as bits.
-///
-/// A is m×k, B is k×n, C is m×n. An operation with block scales takes `scale_a`, m×⌈k/block⌉, and `scale_b`,
-/// ⌈k/block⌉×n.
-#[derive(Clone, Copy, Debug)]
-pub struct Matrices<'a> {
-    /// Rows of A, C and D.
-    pub m: usize,
-    /// Columns of B, C and D.
-    pub n: usize,
-    /// Products in one element of D.
-    pub k: usize,
-    /// A, m×k.
-    pub a: &'a Elements,
-    /// B, k×n.
-    pub b: &'a Elements,
-    /// C, m×n.
-    pub c: &'a Elements,
-    /// The scales of A, m×⌈k/block⌉, for an operation that has them.
-    pub scale_a: Option<&'a Elements>,
-    /// The scales of B, ⌈k/block⌉×n, for an operation that has them.
-    pub scale_b: Option<&'a Elements>,
-}
 
 /// D = A·B + C, m×n and row-major, as the unit would compute it that does one `id` after another along k.
 ///
@@ -40,24 +16,28 @@ pub struct Matrices<'a> {
 /// `threads` threads share the rows; with 0 or 1 the calling thread does it all. The result does not depend on it.
 ///
 /// ```
-/// use mxprobe_api::{Elements, Format};
-/// use mxprobe_models::{Matrices, load, multiply};
+/// use mxprobe_api::{Elements, Format, GemmOperands};
+/// use mxprobe_models::{load, multiply};
 ///
 /// let model = load("fma-chain")?;
 /// let id = "dot.m1n1k16.f32.f16.f16.f32".parse()?;
 /// let a = Elements::from_bits(Format::F16, [0x3c00, 0x4000]); // 1 2
 /// let b = Elements::from_bits(Format::F16, [0x4200, 0x3800]); // 3, 0.5
 /// let c = Elements::zeros(Format::F32, 1);
-/// let matrices = Matrices { m: 1, n: 1, k: 2, a: &a, b: &b, c: &c, scale_a: None, scale_b: None };
+/// let matrices = GemmOperands { m: 1, n: 1, k: 2, a: &a, b: &b, c: &c, scale_a: None, scale_b: None };
 /// let d = multiply(&model, &id, &matrices, 1)?;
 /// assert_eq!(d.get(0), 0x4080_0000); // 4
 /// # Ok::<(), mxprobe_api::Error>(())
 /// ```
 ///
 /// # Errors
-/// [`Error::is_invalid`] if the model has no such operation, a matrix has another format or length than the shape asks
-/// for, or k is longer than the operation's and d is not of the format of c.
-pub fn multiply(model: &Model, id: &OperationId, matrices: &Matrices<'_>, threads: usize) -> Result<Elements, Error> {
+/// [`Error::is_invalid`] if the model has no such operation; as [`GemmOperands::validate`].
+pub fn multiply(
+    model: &Model,
+    id: &OperationId,
+    matrices: &GemmOperands<'_>,
+    threads: usize,
+) -> Result<Elements, Error> {
     Evaluator::new(model, id)?.multiply(matrices, threads)
 }
 
@@ -66,8 +46,8 @@ impl Evaluator {
     ///
     /// # Errors
     /// As [`multiply`].
-    pub fn multiply(&self, matrices: &Matrices<'_>, threads: usize) -> Result<Elements, Error> {
-        matrices.check(self.id())?;
+    pub fn multiply(&self, matrices: &GemmOperands<'_>, threads: usize) -> Result<Elements, Error> {
+        matrices.validate(self.id())?;
         match self.window(matrices) {
             Some(window) => Ok(self.long(matrices, window, threads)),
             None => Ok(self.matrices(matrices, threads)),
@@ -75,7 +55,7 @@ impl Evaluator {
     }
 
     /// How many k are packed at once, where not all are: whole operations, and whole blocks of a scale.
-    fn window(&self, matrices: &Matrices<'_>) -> Option<usize> {
+    fn window(&self, matrices: &GemmOperands<'_>) -> Option<usize> {
         let id = self.id();
         let step = id.shape.sizes().2;
         let block = id.block_scale().map_or(1, |scale| scale.block);
@@ -90,8 +70,8 @@ impl Evaluator {
 
     /// Parts of k one after another, each with the d of the last as its c: the same operations, whose packed operands stay in
     /// a cache. Threads share D.
-    fn long(&self, matrices: &Matrices<'_>, window: usize, threads: usize) -> Elements {
-        let Matrices { m, n, k, c, .. } = *matrices;
+    fn long(&self, matrices: &GemmOperands<'_>, window: usize, threads: usize) -> Elements {
+        let GemmOperands { m, n, k, c, .. } = *matrices;
         let threads = threads.min((m * n).saturating_mul(k) / PRODUCTS_PER_THREAD).max(1);
         // Columns first: rows share the packing of B.
         let across = threads.min(n.div_ceil(COLUMNS));
@@ -102,7 +82,7 @@ impl Evaluator {
             let (rows, columns) = (row..(row + height).min(m), column..(column + width).min(n));
             let mut d = window_of(c, n, rows.clone(), columns.clone());
             for first in (0..k).step_by(window) {
-                let part = matrices.part(rows.clone(), columns.clone(), first..(first + window).min(k), self.id());
+                let part = part(matrices, rows.clone(), columns.clone(), first..(first + window).min(k), self.id());
                 d = self.matrices(&part.matrices(&d), 1);
             }
             (rows, columns, d)
@@ -153,10 +133,10 @@ struct Part {
 }
 
 impl Part {
-    fn matrices<'a>(&'a self, c: &'a Elements) -> Matrices<'a> {
+    fn matrices<'a>(&'a self, c: &'a Elements) -> GemmOperands<'a> {
         let (m, n, k) = self.lengths;
         let (scale_a, scale_b) = (self.scales.as_ref().map(|(a, _)| a), self.scales.as_ref().map(|(_, b)| b));
-        Matrices { m, n, k, a: &self.a, b: &self.b, c, scale_a, scale_b }
+        GemmOperands { m, n, k, a: &self.a, b: &self.b, c, scale_a, scale_b }
     }
 }
 
@@ -175,54 +155,21 @@ fn window_of(matrix: &Elements, width: usize, rows: Range<usize>, columns: Range
     Elements::from_bytes(matrix.format(), bytes).expect("elements of a matrix")
 }
 
-impl Matrices<'_> {
-    /// Some rows and columns of D, and some k, from the first of a block of scales on.
-    fn part(&self, rows: Range<usize>, columns: Range<usize>, of_k: Range<usize>, id: &OperationId) -> Part {
-        let Self { n, k, .. } = *self;
-        let scales = id.block_scale().zip(self.scale_a).zip(self.scale_b).map(|((scale, of_a), of_b)| {
-            let blocks = of_k.start / scale.block..of_k.end.div_ceil(scale.block);
-            let of_a = window_of(of_a, k.div_ceil(scale.block), rows.clone(), blocks.clone());
-            (of_a, window_of(of_b, n, blocks, columns.clone()))
-        });
-        let lengths = (rows.len(), columns.len(), of_k.len());
-        let (a, b) = (window_of(self.a, k, rows, of_k.clone()), window_of(self.b, n, of_k, columns));
-        Part { lengths, a, b, scales }
-    }
-
-    fn check(&self, id: &OperationId) -> Result<(), Error> {
-        let Self { m, n, k, a, b, c, scale_a, scale_b } = *self;
-        let check = |name: &str, elements: &Elements, format: Format, rows: usize, columns: usize| {
-            if elements.format() != format {
-                return Err(Error::invalid(format!("{name} holds {} where {id} takes {format}", elements.format())));
-            }
-            if rows.checked_mul(columns) != Some(elements.len()) {
-                return Err(Error::invalid(format!(
-                    "{name} holds {} elements where {rows}×{columns} are wanted",
-                    elements.len()
-                )));
-            }
-            Ok(())
-        };
-        check("a", a, id.a, m, k)?;
-        check("b", b, id.b, k, n)?;
-        check("c", c, id.c, m, n)?;
-        match (id.block_scale(), scale_a, scale_b) {
-            (None, None, None) => {}
-            (None, ..) => return Err(Error::invalid(format!("{id} takes no block scales"))),
-            (Some(scale), Some(scale_a), Some(scale_b)) => {
-                let blocks = k.div_ceil(scale.block);
-                check("scale_a", scale_a, scale.format, m, blocks)?;
-                check("scale_b", scale_b, scale.format, blocks, n)?;
-            }
-            (Some(_), ..) => return Err(Error::invalid(format!("{id} takes scale_a and scale_b"))),
-        }
-        let step = id.shape.sizes().2;
-        if k > step && id.d != id.c {
-            return Err(Error::invalid(format!(
-                "k is {k}, and {id} takes {step} at a time: its d, {}, cannot be the next one's c, {}",
-                id.d, id.c
-            )));
-        }
-        Ok(())
-    }
+/// Some rows and columns of D, and some k, from the first of a block of scales on.
+fn part(
+    whole: &GemmOperands<'_>,
+    rows: Range<usize>,
+    columns: Range<usize>,
+    of_k: Range<usize>,
+    id: &OperationId,
+) -> Part {
+    let GemmOperands { n, k, .. } = *whole;
+    let scales = id.block_scale().zip(whole.scale_a).zip(whole.scale_b).map(|((scale, of_a), of_b)| {
+        let blocks = of_k.start / scale.block..of_k.end.div_ceil(scale.block);
+        let of_a = window_of(of_a, k.div_ceil(scale.block), rows.clone(), blocks.clone());
+        (of_a, window_of(of_b, n, blocks, columns.clone()))
+    });
+    let lengths = (rows.len(), columns.len(), of_k.len());
+    let (a, b) = (window_of(whole.a, k, rows, of_k.clone()), window_of(whole.b, n, of_k, columns));
+    Part { lengths, a, b, scales }
 }

@@ -19,7 +19,7 @@ mod tree;
 pub use compose::plan_of;
 pub use exact::{Dot, evaluate};
 pub use fast::{Evaluator, Path, Sample, Vectorised, vectorised};
-pub use gemm::{Matrices, multiply};
+pub use gemm::multiply;
 pub use library::{load, shipped};
 pub use model::{
     Adder, Basis, Below, Class, Exponent, Flush, GridRule, IgnoredValues, Model, NanCause, NanRules, Origin, Output,

@@ -5,8 +5,8 @@
 
 use std::{collections::BTreeSet, sync::OnceLock};
 
-use mxprobe_api::{Decoded, Elements, Format, OperationId, TileBatch};
-use mxprobe_models::{Basis, Dot, Evaluator, Matrices, Model, Origin, Path, multiply, shipped};
+use mxprobe_api::{Decoded, Elements, Format, GemmOperands, OperationId, TileBatch};
+use mxprobe_models::{Basis, Dot, Evaluator, Model, Origin, Path, multiply, shipped};
 
 /// SplitMix64: Steele, Lea, Flood, "Fast Splittable Pseudorandom Number Generators", OOPSLA 2014.
 struct Random(u64);
@@ -219,8 +219,8 @@ impl Case {
         Self { m, n, k, a, b, c, scales }
     }
 
-    fn matrices(&self) -> Matrices<'_> {
-        Matrices {
+    fn matrices(&self) -> GemmOperands<'_> {
+        GemmOperands {
             m: self.m,
             n: self.n,
             k: self.k,
@@ -551,7 +551,7 @@ fn sixteen_largest_products_and_c_do_not_wrap() {
     for (b, c, d) in [(0x3fff, 0x3fff_e000_u64, 65.936_54_f32), (0xbfff, 0xbfff_e000, -65.936_54)] {
         let b = Elements::from_bits(Format::F16, (0..k * n).map(|_| b));
         let c = Elements::from_bits(Format::F32, (0..m * n).map(|_| c));
-        let matrices = Matrices { m, n, k, a: &a, b: &b, c: &c, scale_a: None, scale_b: None };
+        let matrices = GemmOperands { m, n, k, a: &a, b: &b, c: &c, scale_a: None, scale_b: None };
         for path in Path::available() {
             let got = Evaluator::with_path(model, &id, path).unwrap().multiply(&matrices, 1).unwrap();
             assert!(got.iter().all(|bits| bits == u64::from(d.to_bits())), "{path:?}: {:#x}", got.get(0));
@@ -613,12 +613,12 @@ fn what_does_not_fit_is_refused_with_both_numbers() {
     let id: OperationId = "mma.m16n8k16.f32.f16.f16.f32".parse().unwrap();
     let (a, b, c) =
         (Elements::zeros(Format::F16, 6), Elements::zeros(Format::F16, 12), Elements::zeros(Format::F32, 8));
-    let matrices = Matrices { m: 2, n: 4, k: 3, a: &a, b: &b, c: &c, scale_a: None, scale_b: None };
+    let matrices = GemmOperands { m: 2, n: 4, k: 3, a: &a, b: &b, c: &c, scale_a: None, scale_b: None };
     assert!(multiply(model, &id, &matrices, 1).is_ok());
     for (matrices, part) in [
-        (Matrices { m: 3, ..matrices }, "6 elements where 3×3"),
-        (Matrices { c: &a, ..matrices }, "c holds f16"),
-        (Matrices { scale_a: Some(&a), ..matrices }, "takes no block scales"),
+        (GemmOperands { m: 3, ..matrices }, "6 elements where 3×3"),
+        (GemmOperands { c: &a, ..matrices }, "c holds f16"),
+        (GemmOperands { scale_a: Some(&a), ..matrices }, "takes no block scales"),
     ] {
         let error = multiply(model, &id, &matrices, 1).unwrap_err();
         assert!(error.is_invalid() && error.to_string().contains(part), "{error}");
@@ -626,7 +626,7 @@ fn what_does_not_fit_is_refused_with_both_numbers() {
     let model = shipped().iter().find(|model| model.name == "v100").expect("a shipped model");
     let id: OperationId = "mma.m8n8k4.f32.f16.f16.f16".parse().unwrap();
     let (a, b, c) = (Elements::zeros(Format::F16, 5), Elements::zeros(Format::F16, 5), Elements::zeros(Format::F16, 1));
-    let matrices = Matrices { m: 1, n: 1, k: 5, a: &a, b: &b, c: &c, scale_a: None, scale_b: None };
+    let matrices = GemmOperands { m: 1, n: 1, k: 5, a: &a, b: &b, c: &c, scale_a: None, scale_b: None };
     let error = multiply(model, &id, &matrices, 1).unwrap_err();
     assert!(error.to_string().contains("cannot be the next one's c"), "{error}");
 }
@@ -638,7 +638,7 @@ fn a_negative_c_whose_bits_are_all_cut_is_positive_zero_on_every_path() {
     let (m, n, k) = id.shape.sizes();
     let (a, b) = (Elements::zeros(id.a, m * k), Elements::zeros(id.b, k * n));
     let c = Elements::from_bits(id.c, (0..m * n).map(|_| 0x8000_0100));
-    let matrices = Matrices { m, n, k, a: &a, b: &b, c: &c, scale_a: None, scale_b: None };
+    let matrices = GemmOperands { m, n, k, a: &a, b: &b, c: &c, scale_a: None, scale_b: None };
     for path in Path::available() {
         let d = Evaluator::with_path(&model, &id, path).unwrap().multiply(&matrices, 1).unwrap();
         assert!(d.iter().all(|bits| bits == 0), "{path:?} gives {:#x}", d.get(0));

@@ -1,7 +1,7 @@
 //! Sums that are longer than what a model packs at once have the bits of one operation after another.
 
-use mxprobe_api::{Elements, Format, OperationId};
-use mxprobe_models::{Evaluator, Matrices, load};
+use mxprobe_api::{Elements, Format, GemmOperands, OperationId};
+use mxprobe_models::{Evaluator, load};
 
 /// Numbers without a pattern.
 struct Stream(u64);
@@ -70,10 +70,10 @@ fn sums_of_any_length_have_the_bits_of_one_operation_after_another() {
             let scales = scale_a.zip(scale_b);
             let scales = scales.map(|(x, y)| (part(x, blocks, 0..m, of.clone()), part(y, n, of.clone(), 0..n)));
             let (scale_a, scale_b) = (scales.as_ref().map(|(a, _)| a), scales.as_ref().map(|(_, b)| b));
-            let matrices = Matrices { m, n, k: end - first, a: &a, b: &b, c: &wanted, scale_a, scale_b };
+            let matrices = GemmOperands { m, n, k: end - first, a: &a, b: &b, c: &wanted, scale_a, scale_b };
             wanted = evaluator.multiply(&matrices, 1).unwrap();
         }
-        let matrices = Matrices { m, n, k, a: &a, b: &b, c: &start, scale_a, scale_b };
+        let matrices = GemmOperands { m, n, k, a: &a, b: &b, c: &start, scale_a, scale_b };
         for threads in [1, 2, 7] {
             assert_eq!(evaluator.multiply(&matrices, threads).unwrap(), wanted, "{model} {id}, {threads} threads");
         }

@@ -348,7 +348,7 @@ fn copy(to: &mut Elements, at: usize, from: &Elements, tile: usize, size: usize)
 
 /// Whether other units do the work, as far as the device shows it, and what tells.
 fn emulation(device: &dyn Device, operation: &Operation) -> (Option<bool>, Option<String>) {
-    let (is_emulated, words) = match device.issued(operation) {
+    let (is_emulated, words) = match device.code().map_or(Ok(None), |code| code.issued(operation)) {
         Ok(Some(issued)) if issued.is_emulated() => (true, "the unit's instruction is not all that the driver issues"),
         Ok(Some(_)) => (false, "the unit's instruction is in the driver's code"),
         _ if device.info().kind == DeviceKind::Software => (true, "the driver computes in software"),

@@ -10,10 +10,9 @@ use serde::{Deserialize, Serialize};
 use super::{
     Accumulation, Algorithm, Matrix, Method, Products, Rounded, Scaling, Split, Uniform, Unit,
     bound::{Bound, Magnitudes},
-    multiply::{fits, join},
+    multiply::{fits, join, words_of},
     reference::{Errors, Reference},
     unit::Lengths,
-    words,
 };
 
 /// Where elements are drawn from, uniformly.
@@ -177,11 +176,11 @@ const M: usize = 16;
 ///
 /// # Errors
 /// What the unit reports.
-pub fn grow<'a>(
+pub fn grow(
     lengths: &[usize],
     variants: &[Variant],
     seed: u32,
-    unit: &dyn Fn(&OperationId) -> Result<Unit<'a>, Error>,
+    unit: &dyn Fn(&OperationId) -> Result<Unit, Error>,
     blame: Option<(&Model, &Variant)>,
     said: &mut dyn FnMut(Interval, usize),
 ) -> Result<Growth, Error> {
@@ -191,12 +190,12 @@ pub fn grow<'a>(
         if let Some((_, variant)) = blame {
             curves.extend(Cause::ALL.map(|cause| curve(variant, Some(cause), interval)));
         }
-        let units: Vec<Option<Unit<'_>>> = variants
+        let units: Vec<Option<Unit>> = variants
             .iter()
             .map(|variant| variant.operation.as_ref().map(unit).transpose())
             .chain(blame.iter().flat_map(|(model, variant)| {
                 Cause::ALL.map(|cause| {
-                    variant.operation.as_ref().map(|id| Unit::model(&cause.applied(model), id)).transpose()
+                    variant.operation.as_ref().map(|id| Unit::of_model(&cause.applied(model), id)).transpose()
                 })
             }))
             .collect::<Result<_, _>>()?;
@@ -207,7 +206,9 @@ pub fn grow<'a>(
             |at: usize| variants.get(at).or(blame.map(|(_, variant)| variant)).expect("a curve has a variant");
         let mut bounds: Vec<Option<Bound>> = Vec::new();
         for (at, (unit, curve)) in units.iter().zip(&mut curves).enumerate() {
-            let (bound, model) = bound(unit.as_ref(), variant_of(at)).unzip();
+            let behind =
+                blame.map(|(model, _)| curve.what_if.map_or_else(|| model.clone(), |cause| cause.applied(model)));
+            let (bound, model) = bound(unit.as_ref(), behind.as_ref(), variant_of(at)).unzip();
             curve.bound_model = model.flatten();
             bounds.push(bound);
         }
@@ -228,7 +229,7 @@ pub fn grow<'a>(
                 let errors = match &units[at] {
                     Some(unit) => {
                         let start = Elements::zeros(unit.id().c, M * M);
-                        let (of_a, of_b) = &split[unit.id().a.to_string().as_str()];
+                        let (of_a, of_b) = &split[&kind_of_words(unit.id())];
                         let product = join(unit, lengths, (of_a, of_b), start, &algorithm(variant))?;
                         growth.products += (M * M * n * product.products) as u64;
                         reference.errors(&product.d)
@@ -256,18 +257,23 @@ fn curve(variant: &Variant, what_if: Option<Cause>, interval: Interval) -> Curve
     Curve { name: variant.name.clone(), operation, what_if, bound_model: None, interval, points: Vec::new() }
 }
 
-/// A and B in words of every format that the variants use, as many as any of them uses.
+/// A and B in words of every kind that the variants use, as many as any of them uses.
 fn in_words(a: &Matrix, b: &Matrix, variants: &[Variant]) -> BTreeMap<String, (Rounded, Rounded)> {
-    let mut found: BTreeMap<String, (Format, usize)> = BTreeMap::new();
+    let mut found: BTreeMap<String, (&OperationId, usize)> = BTreeMap::new();
     for (variant, id) in variants.iter().filter_map(|variant| Some((variant, variant.operation.as_ref()?))) {
-        let entry = found.entry(id.a.to_string()).or_insert((id.a, 1));
+        let entry = found.entry(kind_of_words(id)).or_insert((id, 1));
         entry.1 = entry.1.max(variant.words);
     }
-    let split = |(name, (format, count)): (String, (Format, usize))| {
+    let split = |(kind, (id, count)): (String, (&OperationId, usize))| {
         let split = plain(count);
-        (name, (words(a, format, &split, true), words(b, format, &split, false)))
+        (kind, (words_of(a, id, &split, true), words_of(b, id, &split, false)))
     };
     found.into_iter().map(split).collect()
+}
+
+/// What decides the words of an operation: its formats and its scales.
+fn kind_of_words(id: &OperationId) -> String {
+    format!("{} {} {:?}", id.a, id.b, id.block_scale())
 }
 
 fn plain(words: usize) -> Split {
@@ -283,19 +289,15 @@ pub(super) fn algorithm(variant: &Variant) -> Algorithm {
     }
 }
 
-/// The bound of a way to multiply, and whose arithmetic it is proved from: the unit's own model, the shipped one of a device of
+/// The bound of a way to multiply, and whose arithmetic it is proved from: the model behind the unit, the shipped one of a device of
 /// the same fingerprint, or IEEE 754 for the loop in f32.
-fn bound(unit: Option<&Unit<'_>>, variant: &Variant) -> Option<(Bound, Option<String>)> {
-    let of = |evaluator: &Evaluator| Bound::of(evaluator, variant.words, variant.accumulation);
-    match unit {
-        Some(Unit::Model(evaluator, _)) => Some((of(evaluator)?, None)),
-        Some(Unit::Device(device, operation)) => {
-            let model = shipped().iter().find(|model| model.fingerprint == device.info().fingerprint)?;
-            let evaluator = Evaluator::new(model, &operation.id).ok()?;
-            Some((of(&evaluator)?, Some(model.name.clone())))
-        }
-        None => Some((Bound::single(), None)),
-    }
+fn bound(unit: Option<&Unit>, behind: Option<&Model>, variant: &Variant) -> Option<(Bound, Option<String>)> {
+    let Some(unit) = unit else { return Some((Bound::single(), None)) };
+    let shipped = || shipped().iter().find(|model| model.fingerprint == unit.device().info().fingerprint);
+    let model = behind.or_else(shipped)?;
+    let evaluator = Evaluator::new(model, unit.id()).ok()?;
+    let bound = Bound::of(&evaluator, variant.words, variant.accumulation)?;
+    Some((bound, behind.is_none().then(|| model.name.clone())))
 }
 
 fn point(n: usize, errors: Errors, bound: Option<f64>) -> Point {
@@ -360,6 +362,8 @@ const ENDED: f64 = 3.0;
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
     use mxprobe_api::{Device, DeviceInfo, Operation, OperationSet, TileBatch};
     use mxprobe_models::load;
@@ -386,26 +390,23 @@ mod tests {
     }
 
     /// The model and the bound of each curve at n = 64.
-    fn bounds<'a>(
-        variant: &Variant,
-        unit: &dyn Fn(&OperationId) -> Result<Unit<'a>, Error>,
-    ) -> Vec<(Option<String>, Option<f64>)> {
-        let growth = grow(&[64], std::slice::from_ref(variant), 1, unit, None, &mut |_, _| ()).unwrap();
-        growth.curves.into_iter().map(|curve| (curve.bound_model, curve.points[0].bound)).collect()
+    fn bounds(device: Arc<dyn Device>, model: Option<&Model>, variant: &Variant) -> Vec<(Option<String>, Option<f64>)> {
+        let unit = |id: &OperationId| Unit::new(device.clone(), id);
+        let blame = model.map(|model| (model, variant));
+        let growth = grow(&[64], std::slice::from_ref(variant), 1, &unit, blame, &mut |_, _| ()).unwrap();
+        let as_it_is = growth.curves.into_iter().filter(|curve| curve.what_if.is_none());
+        as_it_is.map(|curve| (curve.bound_model, curve.points[0].bound)).collect()
     }
 
     #[test]
     fn a_device_has_the_bound_of_the_shipped_model_of_its_fingerprint_and_the_curve_says_so() {
         let model = load("a100").unwrap();
         let id: OperationId = "mma.m16n8k16.f32.f16.f16.f32".parse().unwrap();
-        let variant =
-            Variant { name: "f16".into(), operation: Some(id.clone()), words: 1, accumulation: Accumulation::Unit };
+        let variant = Variant { name: "f16".into(), operation: Some(id), words: 1, accumulation: Accumulation::Unit };
         let computes = ModelDevice::new(model.clone());
         let info = DeviceInfo { fingerprint: "sm_80".into(), ..computes.info().clone() };
-        let device = Hardware { computes, info };
-        let operation = device.operations().get(&id).unwrap();
-        let of_model = bounds(&variant, &|id| Unit::model(&model, id));
-        let of_device = bounds(&variant, &|_| Ok(Unit::device(&device, operation)));
+        let of_model = bounds(Arc::new(computes.clone()), Some(&model), &variant);
+        let of_device = bounds(Arc::new(Hardware { computes, info }), None, &variant);
         for (model, device) in of_model.iter().zip(&of_device) {
             assert!(model.0.is_none() && device.0.as_deref() == Some("a100"), "{device:?}");
             assert!(model.1.is_some() && model.1 == device.1, "{model:?} {device:?}");

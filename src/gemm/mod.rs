@@ -4,6 +4,7 @@
 //! *words* of the operation's format ([`words`]), and the products of words are joined as an [`Algorithm`] says. Nothing
 //! is rounded anywhere but where the algorithm says so: every step is in [`Algorithm`]'s documentation.
 
+mod blocks;
 mod bound;
 mod decode;
 mod grid;

@@ -1,9 +1,10 @@
 //! How products of words become one product.
 
-use mxprobe_api::{Elements, Error, Format};
+use mxprobe_api::{Elements, Error, Format, GemmOperands, OperationId};
 
 use super::{
     Matrix, Rounded, Split, Unit,
+    blocks::block_words,
     unit::Lengths,
     words::{scaled, words},
 };
@@ -93,7 +94,7 @@ pub struct Product {
 /// [`Error::is_invalid`] where lengths do not fit, C is not exact, or the parts of the algorithm do not go together;
 /// [`Error::is_unsupported`] where the operation cannot do it; else what the device reports.
 pub fn multiply(
-    unit: &Unit<'_>,
+    unit: &Unit,
     a: &Matrix,
     b: &Matrix,
     c: Option<&Matrix>,
@@ -105,8 +106,7 @@ pub fn multiply(
         Method::Ootomo => Split { lift_bits: OOTOMO_LIFT, ..algorithm.split },
         _ => algorithm.split,
     };
-    let of_a = words(a, id.a, &split, true);
-    let of_b = words(b, id.b, &split, false);
+    let (of_a, of_b) = (words_of(a, id, &split, true), words_of(b, id, &split, false));
     let start = match c {
         Some(c) => c.exactly(id.c, "C")?,
         None => Elements::zeros(id.c, lengths.m * lengths.n),
@@ -114,9 +114,18 @@ pub fn multiply(
     join(unit, lengths, (&of_a, &of_b), start, &Algorithm { split, ..*algorithm })
 }
 
+/// A in the words of an operation (`of_a`), or B.
+pub(super) fn words_of(matrix: &Matrix, id: &OperationId, split: &Split, of_a: bool) -> Rounded {
+    let format = if of_a { id.a } else { id.b };
+    match id.block_scale() {
+        Some(scale) => block_words(matrix, format, scale, (split.words, split.rounding), of_a),
+        None => words(matrix, format, split, of_a),
+    }
+}
+
 /// The product of matrices that were split before, into as many words or more.
 pub(super) fn join(
-    unit: &Unit<'_>,
+    unit: &Unit,
     lengths: Lengths,
     (of_a, of_b): (&Rounded, &Rounded),
     start: Elements,
@@ -143,7 +152,7 @@ const MOST_LIFT_BITS: usize = 512;
 /// Bits by which Ootomo and Yokota lift second words.
 const OOTOMO_LIFT: i32 = 11;
 
-fn check(unit: &Unit<'_>, a: &Matrix, b: &Matrix, c: Option<&Matrix>, algorithm: &Algorithm) -> Result<Lengths, Error> {
+fn check(unit: &Unit, a: &Matrix, b: &Matrix, c: Option<&Matrix>, algorithm: &Algorithm) -> Result<Lengths, Error> {
     if a.columns != b.rows {
         return Err(Error::invalid(format!(
             "A is {}×{} and B is {}×{}: A has {} columns, B {} rows",
@@ -161,7 +170,7 @@ fn check(unit: &Unit<'_>, a: &Matrix, b: &Matrix, c: Option<&Matrix>, algorithm:
 }
 
 /// Whether the parts of an algorithm go together, on this unit.
-pub(super) fn fits(unit: &Unit<'_>, algorithm: &Algorithm) -> Result<(), Error> {
+pub(super) fn fits(unit: &Unit, algorithm: &Algorithm) -> Result<(), Error> {
     let id = unit.id();
     if algorithm.split.words == 0 {
         return Err(Error::invalid("0 words: there must be one at least"));
@@ -189,6 +198,9 @@ pub(super) fn fits(unit: &Unit<'_>, algorithm: &Algorithm) -> Result<(), Error> 
     if outside && id.d != Format::F32 {
         return Err(Error::unsupported(format!("sums outside the unit are f32, and {id} returns {}", id.d)));
     }
+    if let Some(scale) = id.block_scale() {
+        scales_fit(algorithm, scale.block)?;
+    }
     if let Accumulation::F32 { block: 0 } | Accumulation::F64 { block: 0 } = algorithm.accumulation {
         return Err(Error::invalid("a block of 0 products"));
     }
@@ -200,9 +212,27 @@ pub(super) fn fits(unit: &Unit<'_>, algorithm: &Algorithm) -> Result<(), Error> 
     Ok(())
 }
 
+/// Whether an algorithm goes together with scales of so many products each.
+fn scales_fit(algorithm: &Algorithm, products: usize) -> Result<(), Error> {
+    if algorithm.split.lift_bits != 0 || algorithm.method == Method::Ootomo {
+        return Err(Error::invalid("block scales lift small words: they are not lifted besides"));
+    }
+    if algorithm.split.scaling != super::Scaling::None {
+        return Err(Error::invalid("block scales take the place of scaled lines: lines are not scaled besides"));
+    }
+    if let Accumulation::F32 { block } | Accumulation::F64 { block } = algorithm.accumulation
+        && !block.is_multiple_of(products)
+    {
+        return Err(Error::invalid(format!(
+            "a block of {block} products ends within one of the {products} products that share a scale"
+        )));
+    }
+    Ok(())
+}
+
 /// One product at work.
 struct Work<'a> {
-    unit: &'a Unit<'a>,
+    unit: &'a Unit,
     lengths: Lengths,
     of_a: &'a Rounded,
     of_b: &'a Rounded,
@@ -226,7 +256,10 @@ impl Work<'_> {
     }
 
     fn product(&self, (i, j): (usize, usize), c: &Elements) -> Result<Elements, Error> {
-        self.unit.multiply(self.lengths, &self.of_a.words[i], &self.of_b.words[j], c)
+        let Lengths { m, n, k } = self.lengths;
+        let (a, b) = (&self.of_a.words[i], &self.of_b.words[j]);
+        let (scale_a, scale_b) = (self.of_a.scales.get(i), self.of_b.scales.get(j));
+        self.unit.multiply(&GemmOperands { m, n, k, a, b, c, scale_a, scale_b })
     }
 
     /// A sum and some products after it, one after another; A1·B1 where the accumulation says.
@@ -261,9 +294,16 @@ impl Work<'_> {
         let mut double: Vec<f64> = narrow.iter().map(|value| f64::from(*value)).collect();
         for first in (0..k).step_by(block) {
             let count = block.min(k - first);
-            let of_a = columns(a, m, k, first, count);
-            let of_b = Elements::from_bits(b.format(), (first * n..(first + count) * n).map(|at| b.get(at)));
-            let sums = self.unit.multiply(Lengths { m, n, k: count }, &of_a, &of_b, &zeros)?;
+            let (of_a, of_b) = (columns(a, m, k, first, count), rows(b, n, first, count));
+            let scales = self.unit.id().block_scale().map(|scale| {
+                let (blocks, first, count) =
+                    (k.div_ceil(scale.block), first / scale.block, count.div_ceil(scale.block));
+                let (of_a, of_b) = (&self.of_a.scales[0], &self.of_b.scales[0]);
+                (columns(of_a, m, blocks, first, count), rows(of_b, n, first, count))
+            });
+            let (scale_a, scale_b) = (scales.as_ref().map(|(a, _)| a), scales.as_ref().map(|(_, b)| b));
+            let operands = GemmOperands { m, n, k: count, a: &of_a, b: &of_b, c: &zeros, scale_a, scale_b };
+            let sums = self.unit.multiply(&operands)?;
             for (at, sum) in values_f32(&sums).into_iter().enumerate() {
                 if wide {
                     double[at] += f64::from(sum);
@@ -341,6 +381,11 @@ fn values_f32(elements: &Elements) -> Vec<f32> {
 
 fn bits_f32(values: &[f32]) -> Elements {
     Elements::from_bits(Format::F32, values.iter().map(|value| u64::from(value.to_bits())))
+}
+
+/// Rows `first` to `first + count` of a k×n matrix.
+fn rows(matrix: &Elements, n: usize, first: usize, count: usize) -> Elements {
+    Elements::from_bits(matrix.format(), (first * n..(first + count) * n).map(|at| matrix.get(at)))
 }
 
 /// Columns `first` to `first + count` of an m×k matrix.

@@ -27,7 +27,7 @@ pub enum Scaling {
 }
 
 /// A matrix in words.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Rounded {
     /// The words, the largest first: the matrix is their sum, each divided by 2^(i·`lift_bits`), as far as they reach.
     pub words: Vec<Elements>,
@@ -35,6 +35,8 @@ pub struct Rounded {
     pub line_exponents: Vec<i32>,
     /// Elements that the first words do not hold exactly: the first alone, the first two, …
     pub inexact: Vec<usize>,
+    /// The scales of each word's blocks, where the operation has block scales.
+    pub scales: Vec<Elements>,
 }
 
 /// Splits a matrix: word i is fl(X − word 1 − … − word i−1), each difference exact.
@@ -90,7 +92,7 @@ pub fn words(matrix: &Matrix, format: Format, split: &Split, by_rows: bool) -> R
         others.into_iter().for_each(|part| add(part.join().expect("rounding does not panic")));
     });
     let elements = |bytes| Elements::from_bytes(format, bytes).expect("elements of this format");
-    Rounded { words: bytes.into_iter().map(elements).collect(), inexact, line_exponents }
+    Rounded { words: bytes.into_iter().map(elements).collect(), inexact, line_exponents, scales: Vec::new() }
 }
 
 /// A thread costs as much as rounding some ten thousand elements.

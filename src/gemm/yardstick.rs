@@ -75,11 +75,11 @@ pub struct Race {
 ///
 /// # Errors
 /// What the unit or the library reports.
-pub fn compare<'a>(
+pub fn compare(
     race: &Race,
     library: Result<&dyn Library, Error>,
     variants: &[Variant],
-    unit: &dyn Fn(&OperationId) -> Result<Unit<'a>, Error>,
+    unit: &dyn Fn(&OperationId) -> Result<Unit, Error>,
     said: &mut dyn FnMut(usize),
 ) -> Result<Yardstick, Error> {
     let &Race { n, seed, interval, rounds } = race;
@@ -119,7 +119,7 @@ pub fn compare<'a>(
 
 enum With<'a> {
     Library(&'a dyn Library, (Elements, Elements)),
-    Unit(Unit<'a>, &'a Variant),
+    Unit(Unit, &'a Variant),
 }
 
 struct Runner<'a> {
@@ -227,7 +227,7 @@ mod tests {
             accumulation: Accumulation::Unit,
         };
         let race = Race { n: 40, seed: 1, interval: Interval::Centred, rounds: 3 };
-        let unit = |id: &OperationId| Unit::model(model, id);
+        let unit = |id: &OperationId| Unit::of_model(model, id);
         let found = compare(&race, Ok(&Exact::default()), &[of(1), of(3)], &unit, &mut |_| ()).unwrap();
         let names: Vec<&str> = found.ways.iter().map(|way| way.name.as_str()).collect();
         assert_eq!(names, ["exact", "1 words", "3 words"]);

@@ -3,8 +3,8 @@
 use std::{fmt, str::FromStr};
 
 use mxprobe_api::{
-    Decoded, Device, DeviceInfo, Elements, Error, Format, Issued, Library, Operation, OperationSet, Product, Refusal,
-    Scalar, ScalarFunction, TileBatch, Timing,
+    Code, Decoded, Device, DeviceInfo, Elements, Error, Format, GemmOperands, Matrices, Operation, OperationSet,
+    Refusal, Scalar, ScalarFunction, Scalars, TileBatch, Timing, scalars_of,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -76,36 +76,46 @@ impl Device for OneNan<'_> {
         self.0.refusals()
     }
 
-    fn scalars(&self) -> &[Scalar] {
-        self.0.scalars()
+    fn matrices(&self) -> Option<&dyn Matrices> {
+        self.0.matrices().map(|_| self as &dyn Matrices)
     }
 
-    fn compute(&self, scalar: &Scalar, function: ScalarFunction, operands: &Elements) -> Result<Elements, Error> {
-        Ok(with_one_nan(self.0.compute(scalar, function, operands)?))
-    }
-
-    fn multiply(&self, operation: &Operation, product: &Product<'_>) -> Result<Option<Elements>, Error> {
-        Ok(self.0.multiply(operation, product)?.map(with_one_nan))
-    }
-
-    fn library(&self) -> Result<Box<dyn Library>, Error> {
-        self.0.library()
-    }
-
-    fn kernel_ns(&self) -> Option<u64> {
-        self.0.kernel_ns()
+    fn scalars(&self) -> Option<&dyn Scalars> {
+        self.0.scalars().map(|_| self as &dyn Scalars)
     }
 
     fn timing(&self) -> Option<&dyn Timing> {
         self.0.timing()
     }
 
-    fn issued(&self, operation: &Operation) -> Result<Option<Issued>, Error> {
-        self.0.issued(operation)
+    fn code(&self) -> Option<&dyn Code> {
+        self.0.code()
+    }
+}
+
+impl Matrices for OneNan<'_> {
+    fn multiply(&self, operation: &Operation, operands: &GemmOperands<'_>) -> Result<Option<Elements>, Error> {
+        let behind = self.0.matrices().ok_or_else(|| Error::unsupported("it multiplies tile by tile"))?;
+        Ok(behind.multiply(operation, operands)?.map(with_one_nan))
     }
 
-    fn kernel_hash(&self, operation: &Operation) -> Option<String> {
-        self.0.kernel_hash(operation)
+    fn has_tiles(&self) -> bool {
+        self.0.matrices().is_none_or(|matrices| matrices.has_tiles())
+    }
+
+    fn kernel_ns(&self) -> Option<u64> {
+        self.0.matrices()?.kernel_ns()
+    }
+}
+
+impl Scalars for OneNan<'_> {
+    fn members(&self) -> &[Scalar] {
+        scalars_of(self.0)
+    }
+
+    fn call(&self, scalar: &Scalar, function: ScalarFunction, operands: &Elements) -> Result<Elements, Error> {
+        let behind = self.0.scalars().ok_or_else(|| Error::unsupported("it has no scalar functions"))?;
+        Ok(with_one_nan(behind.call(scalar, function, operands)?))
     }
 }
 

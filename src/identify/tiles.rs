@@ -1,7 +1,7 @@
 //! Tiles of random values, by the million.
 
-use mxprobe_api::{Elements, Error, Format, Operation, Specials, TileBatch};
-use mxprobe_models::{Evaluator, Matrices};
+use mxprobe_api::{Elements, Error, Format, GemmOperands, Operation, Specials, TileBatch};
+use mxprobe_models::Evaluator;
 
 use crate::dots::Random;
 
@@ -71,7 +71,7 @@ impl Tiles {
     pub(super) fn modelled(&self, operation: &Operation, evaluator: &Evaluator) -> Result<Elements, Error> {
         let (m, n, k) = operation.id.shape.sizes();
         let c = bands(&self.batch.c, self.size, |band| side_by_side(band, self.size, n));
-        let product = Matrices {
+        let product = GemmOperands {
             m: self.size * m,
             n: self.size * n,
             k,

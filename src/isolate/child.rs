@@ -9,10 +9,13 @@ use std::{
 };
 
 use mxprobe_api::{
-    Backend, Device, Elements, Error, Format, Library, Load, Operation, OperationId, Product, Scalar, execute,
+    Backend, Device, Elements, Error, Format, GemmOperands, Library, Load, Operation, OperationId, Scalar, execute,
+    scalars_of,
 };
 
-use super::protocol::{Answer, Described, Frame, Next, PROTOCOL, Request, TimedRecord, batch_of_parts, read};
+use super::protocol::{
+    Answer, Described, Frame, MatricesRecord, Next, PROTOCOL, Request, TimedRecord, batch_of_parts, read,
+};
 
 /// How long a driver may take to unload once nobody listens any more.
 const FAREWELL: Duration = Duration::from_secs(1);
@@ -109,18 +112,27 @@ impl Devices<'_> {
                 let device = self.device(&device)?;
                 let is_meant = |known: &&Scalar| known.id == scalar;
                 let missing = || Error::invalid(format!("{} has no {scalar}", device.info().selector));
-                let known = device.scalars().iter().find(is_meant).ok_or_else(missing)?;
+                let known = scalars_of(device).iter().find(is_meant).ok_or_else(missing)?;
                 let [operands] = elements([scalar.format], parts)?;
-                Ok((DONE, Some(mxprobe_api::compute(device, known, function, &operands)?)))
+                Ok((DONE, Some(mxprobe_api::call(device, known, function, &operands)?)))
             }
             Request::Multiply { device, operation, sizes: [m, n, k] } => {
                 let device = self.device(&device)?;
                 let operation = operation_of(device, &operation)?;
                 let id = &operation.id;
-                let [a, b, c] = elements([id.a, id.b, id.c], parts)?;
-                let product = Product { m, n, k, a: &a, b: &b, c: &c };
-                let d = mxprobe_api::multiply(device, operation, &product)?;
-                let kernel_ns = device.kernel_ns();
+                let (a, b, c, scales);
+                if let Some(scale) = id.block_scale() {
+                    let (of_a, of_b);
+                    [a, b, c, of_a, of_b] = elements([id.a, id.b, id.c, scale.format, scale.format], parts)?;
+                    scales = Some((of_a, of_b));
+                } else {
+                    [a, b, c] = elements([id.a, id.b, id.c], parts)?;
+                    scales = None;
+                }
+                let (scale_a, scale_b) = (scales.as_ref().map(|(a, _)| a), scales.as_ref().map(|(_, b)| b));
+                let operands = GemmOperands { m, n, k, a: &a, b: &b, c: &c, scale_a, scale_b };
+                let d = mxprobe_api::multiply(device, operation, &operands)?;
+                let kernel_ns = device.matrices().and_then(|matrices| matrices.kernel_ns());
                 Ok(d.map_or((Answer::TileByTile, None), |d| (Answer::Done { kernel_ns }, Some(d))))
             }
             Request::Time { device, operation, tiles, steps, span } => {
@@ -135,11 +147,13 @@ impl Devices<'_> {
             Request::Code { device, operation } => {
                 let device = self.device(&device)?;
                 let operation = operation_of(device, &operation)?;
-                Ok((Answer::Code { issued: device.issued(operation)? }, None))
+                let issued = device.code().map_or(Ok(None), |code| code.issued(operation))?;
+                Ok((Answer::Code { issued }, None))
             }
             Request::Kernel { device, operation } => {
                 let device = self.device(&device)?;
-                Ok((Answer::Kernel { sha256: device.kernel_hash(operation_of(device, &operation)?) }, None))
+                let operation = operation_of(device, &operation)?;
+                Ok((Answer::Kernel { sha256: device.code().and_then(|code| code.kernel_hash(operation)) }, None))
             }
             Request::Library { device } => {
                 Ok((Answer::Library { name: self.library(&device)?.name().to_owned() }, None))
@@ -183,7 +197,9 @@ impl Devices<'_> {
 
     fn library(&mut self, selector: &str) -> Result<&dyn Library, Error> {
         if !self.libraries.contains_key(selector) {
-            let library = self.device(selector)?.library()?;
+            let device = self.device(selector)?;
+            let without = || Error::unsupported(format!("no library is known that multiplies on {selector}"));
+            let library = device.timing().ok_or_else(without)?.library()?;
             self.libraries.insert(selector.to_owned(), library);
         }
         Ok(self.libraries[selector].as_ref())
@@ -198,8 +214,10 @@ impl Described {
             info: device.info().clone(),
             operations: device.operations().values().cloned().collect(),
             refusals: device.refusals().to_vec(),
-            scalars: device.scalars().to_vec(),
+            scalars: scalars_of(device).to_vec(),
             yardsticks: device.timing().map(|timing| timing.yardsticks().to_vec()),
+            matrices: device.matrices().map(|matrices| MatricesRecord { has_tiles: matrices.has_tiles() }),
+            code: device.code().is_some(),
         }
     }
 }

@@ -12,5 +12,5 @@ mod words;
 
 pub use child::serve;
 pub use process::Listener;
-pub use protocol::{Answer, Described, PROTOCOL, Request, TimedRecord};
+pub use protocol::{Answer, Described, MatricesRecord, PROTOCOL, Request, TimedRecord};
 pub use remote::{Found, Health, PATIENCE, Program, RemoteDevice};

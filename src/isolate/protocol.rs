@@ -52,7 +52,8 @@ pub enum Request {
         /// The function.
         function: ScalarFunction,
     },
-    /// D of whole matrices. Parts: A m×k, B k×n, C m×n, row-major.
+    /// D of whole matrices. Parts: A m×k, B k×n, C m×n, row-major, and the scales of A and of B if the operation has block
+    /// scales.
     Multiply {
         /// The device's selector.
         device: String,
@@ -178,6 +179,24 @@ pub struct Described {
     /// The arithmetic that is timed beside its operations; absent if the device cannot be timed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub yardsticks: Option<Vec<Operation>>,
+    /// It multiplies whole matrices, and this is what is known of that; absent if it multiplies tile by tile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub matrices: Option<MatricesRecord>,
+    /// It shows what its driver is given, or what the driver makes of it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub code: bool,
+}
+
+/// What is known of a device that multiplies whole matrices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MatricesRecord {
+    /// Whether a product of one element costs as much as a whole tile.
+    #[serde(default = "yes")]
+    pub has_tiles: bool,
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// [`Timed`] without its elements, which follow as the part of the message.

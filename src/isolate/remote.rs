@@ -8,8 +8,8 @@ use std::{
 };
 
 use mxprobe_api::{
-    Device, DeviceInfo, Elements, Error, Format, Issued, Library, Load, Operation, OperationSet, Product, Refusal,
-    Scalar, ScalarFunction, TileBatch, Timed, Timing,
+    Code, Device, DeviceInfo, Elements, Error, Format, GemmOperands, Issued, Library, Load, Matrices, Operation,
+    OperationSet, Refusal, Scalar, ScalarFunction, Scalars, TileBatch, Timed, Timing,
 };
 
 use super::{
@@ -87,11 +87,8 @@ impl Program {
 /// A device in another process. What takes the process down, or hangs, costs the operation that was being asked; the next
 /// one is asked of a new process.
 pub struct RemoteDevice {
-    info: DeviceInfo,
+    described: Described,
     operations: OperationSet,
-    refusals: Vec<Refusal>,
-    scalars: Vec<Scalar>,
-    yardsticks: Option<Vec<Operation>>,
     /// What the device said last of the time its kernels ran.
     kernel_ns: Mutex<Option<u64>>,
     link: Arc<Link>,
@@ -104,11 +101,11 @@ impl RemoteDevice {
     /// If the program does not start or has no such device, or what it answers instead.
     pub fn open(program: Program, selector: &str) -> Result<Self, Error> {
         let (described, process) = program.described(selector)?;
-        let Described { info, operations, refusals, scalars, yardsticks } = described;
         let state = State { process: Some(process), ..State::default() };
         let link = Arc::new(Link { program, device: selector.to_owned(), state: Mutex::new(state) });
-        let operations = operations.into_iter().map(|operation| (operation.id.clone(), operation)).collect();
-        Ok(Self { info, operations, refusals, scalars, yardsticks, kernel_ns: Mutex::default(), link })
+        let operations = described.operations.iter().map(|operation| (operation.id.clone(), operation.clone()));
+        let operations = operations.collect();
+        Ok(Self { described, operations, kernel_ns: Mutex::default(), link })
     }
 
     /// Tells how the device has fared, also when somebody else owns it.
@@ -228,7 +225,7 @@ impl Link {
 
 impl Device for RemoteDevice {
     fn info(&self) -> &DeviceInfo {
-        &self.info
+        &self.described.info
     }
 
     fn operations(&self) -> &OperationSet {
@@ -236,7 +233,7 @@ impl Device for RemoteDevice {
     }
 
     fn refusals(&self) -> &[Refusal] {
-        &self.refusals
+        &self.described.refusals
     }
 
     fn execute(&self, operation: &Operation, batch: &TileBatch) -> Result<Elements, Error> {
@@ -246,22 +243,31 @@ impl Device for RemoteDevice {
         self.link.elements(&id.to_string(), message, parts_of_batch(batch), id.d, tiles * m * n)
     }
 
-    fn scalars(&self) -> &[Scalar] {
-        &self.scalars
+    fn matrices(&self) -> Option<&dyn Matrices> {
+        self.described.matrices.is_some().then_some(self)
     }
 
-    fn compute(&self, scalar: &Scalar, function: ScalarFunction, operands: &Elements) -> Result<Elements, Error> {
-        let message = Request::Call { device: self.link.device.clone(), scalar: scalar.id.clone(), function };
-        let (format, calls) = (function.result(scalar.id.format), operands.len() / function.arity());
-        self.link.elements(&scalar.id.to_string(), message, vec![operands.bytes()], format, calls)
+    fn scalars(&self) -> Option<&dyn Scalars> {
+        (!self.described.scalars.is_empty()).then_some(self)
     }
 
-    fn multiply(&self, operation: &Operation, product: &Product<'_>) -> Result<Option<Elements>, Error> {
-        let Product { m, n, k, a, b, c } = *product;
+    fn timing(&self) -> Option<&dyn Timing> {
+        self.described.yardsticks.is_some().then_some(self)
+    }
+
+    fn code(&self) -> Option<&dyn Code> {
+        self.described.code.then_some(self)
+    }
+}
+
+impl Matrices for RemoteDevice {
+    fn multiply(&self, operation: &Operation, operands: &GemmOperands<'_>) -> Result<Option<Elements>, Error> {
+        let GemmOperands { m, n, k, a, b, c, scale_a, scale_b } = *operands;
         let id = &operation.id;
         let device = self.link.device.clone();
         let message = Request::Multiply { device, operation: id.clone(), sizes: [m, n, k] };
-        let parts = vec![a.bytes(), b.bytes(), c.bytes()];
+        let parts = [Some(a), Some(b), Some(c), scale_a, scale_b];
+        let parts = parts.into_iter().flatten().map(Elements::bytes).collect();
         let Frame { message, parts } = self.link.ask(&id.to_string(), message, parts, m * n * id.d.storage_bytes())?;
         match message {
             Answer::Done { kernel_ns } => {
@@ -273,24 +279,28 @@ impl Device for RemoteDevice {
         }
     }
 
-    fn library(&self) -> Result<Box<dyn Library>, Error> {
-        let message = Request::Library { device: self.link.device.clone() };
-        match self.link.ask(LIBRARY, message, Vec::new(), 0)?.message {
-            Answer::Library { name } => {
-                Ok(Box::new(RemoteLibrary { name, link: self.link.clone(), kernel_ns: Mutex::default() }))
-            }
-            other => Err(unexpected(other)),
-        }
+    fn has_tiles(&self) -> bool {
+        self.described.matrices.is_none_or(|matrices| matrices.has_tiles)
     }
 
     fn kernel_ns(&self) -> Option<u64> {
         noted(&self.kernel_ns)
     }
+}
 
-    fn timing(&self) -> Option<&dyn Timing> {
-        self.yardsticks.as_ref().map(|_| self as &dyn Timing)
+impl Scalars for RemoteDevice {
+    fn members(&self) -> &[Scalar] {
+        &self.described.scalars
     }
 
+    fn call(&self, scalar: &Scalar, function: ScalarFunction, operands: &Elements) -> Result<Elements, Error> {
+        let message = Request::Call { device: self.link.device.clone(), scalar: scalar.id.clone(), function };
+        let (format, calls) = (function.result(scalar.id.format), operands.len() / function.arity());
+        self.link.elements(&scalar.id.to_string(), message, vec![operands.bytes()], format, calls)
+    }
+}
+
+impl Code for RemoteDevice {
     fn issued(&self, operation: &Operation) -> Result<Option<Issued>, Error> {
         let message = Request::Code { device: self.link.device.clone(), operation: operation.id.clone() };
         match self.link.ask(&operation.id.to_string(), message, Vec::new(), 0)?.message {
@@ -310,7 +320,7 @@ impl Device for RemoteDevice {
 
 impl Timing for RemoteDevice {
     fn yardsticks(&self) -> &[Operation] {
-        self.yardsticks.as_deref().unwrap_or_default()
+        self.described.yardsticks.as_deref().unwrap_or_default()
     }
 
     fn time(&self, operation: &Operation, load: &Load<'_>) -> Result<Timed, Error> {
@@ -320,6 +330,16 @@ impl Timing for RemoteDevice {
         let Frame { message, parts } = self.link.ask(&operation.id.to_string(), message, parts, MOST_TIMED_BYTES)?;
         match message {
             Answer::Timed(timed) => Ok(timed.with(one_part(operation.id.d, parts)?)),
+            other => Err(unexpected(other)),
+        }
+    }
+
+    fn library(&self) -> Result<Box<dyn Library>, Error> {
+        let message = Request::Library { device: self.link.device.clone() };
+        match self.link.ask(LIBRARY, message, Vec::new(), 0)?.message {
+            Answer::Library { name } => {
+                Ok(Box::new(RemoteLibrary { name, link: self.link.clone(), kernel_ns: Mutex::default() }))
+            }
             other => Err(unexpected(other)),
         }
     }

@@ -131,7 +131,7 @@ pub fn probe(device: &dyn Device, operation: &Operation, wanted: Option<&dyn Fn(
     }
     OperationReport {
         operation: operation.into(),
-        kernel_sha256: device.kernel_hash(operation),
+        kernel_sha256: device.code().and_then(|code| code.kernel_hash(operation)),
         findings,
         dots: subject.asked(),
         duration_ns: u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX),
@@ -269,7 +269,7 @@ fn ask_all(subject: &Subject<'_>, findings: &mut Vec<Finding>) {
 fn instructions(device: &dyn Device, operation: &Operation) -> [Finding; 2] {
     let names = ["instruction", "emulation"];
     let both = |finding: &dyn Fn(&str) -> Finding| names.map(finding);
-    match (device.issued(operation), &operation.instruction) {
+    match (device.code().map_or(Ok(None), |code| code.issued(operation)), &operation.instruction) {
         (Ok(Some(issued)), _) => [issued_instructions(&issued), emulation(&issued)],
         (Ok(None), Some(instruction)) => {
             both(&|name| Finding::skipped(name, format!("not read from the device; the backend issues {instruction}")))

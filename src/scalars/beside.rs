@@ -1,6 +1,6 @@
 //! The matrix unit beside the scalar unit of the same device: the same dots, on both.
 
-use mxprobe_api::{Device, Elements, Error, Format, Scalar, ScalarFunction, ScalarId, compute};
+use mxprobe_api::{Device, Elements, Error, Format, Scalar, ScalarFunction, ScalarId, call, scalars_of};
 
 use super::cases::exactly;
 use crate::{
@@ -20,7 +20,7 @@ const DOTS: usize = 1_000;
 #[must_use]
 pub fn beside(subject: &Subject<'_>) -> Option<Finding> {
     let device = subject.device();
-    if device.scalars().is_empty() {
+    if scalars_of(device).is_empty() {
         return None;
     }
     Some(ask(subject, device).unwrap_or_else(|error| Finding::failed(PROBE, error.to_string())))
@@ -32,7 +32,7 @@ fn ask(subject: &Subject<'_>, device: &dyn Device) -> Result<Finding, Error> {
     if id.is_integer() || id.block_scale().is_some() {
         return unsupported("only plain floating dots are computed on both".to_owned());
     }
-    let Some(scalar) = device.scalars().iter().find(|scalar| scalar.id == ScalarId::new(id.d)) else {
+    let Some(scalar) = scalars_of(device).iter().find(|scalar| scalar.id == ScalarId::new(id.d)) else {
         return unsupported(format!("the device shows no scalar arithmetic of {}", id.d));
     };
     match [id.a, id.b, id.c].into_iter().find(|format| !holds(id.d, *format)) {
@@ -60,7 +60,7 @@ fn both(subject: &Subject<'_>, device: &dyn Device, scalar: &Scalar) -> Result<F
     let matrix = subject.ask(&dots)?;
     let of = |dot: &Dot, at: usize| (exactly(id.a, dot.a[at], id.d), exactly(id.b, dot.b[at], id.d));
     let call = |function: ScalarFunction, operands: Vec<u64>| -> Result<Vec<u64>, Error> {
-        let results = compute(device, scalar, function, &Elements::from_bits(id.d, operands))?;
+        let results = call(device, scalar, function, &Elements::from_bits(id.d, operands))?;
         Ok((0..results.len()).map(|at| results.get(at)).collect())
     };
     let c: Vec<u64> = dots.iter().map(|dot| exactly(id.c, dot.c, id.d)).collect();

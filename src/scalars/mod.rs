@@ -16,7 +16,7 @@ mod sum;
 
 use std::time::Instant;
 
-use mxprobe_api::{Device, Error, Operation, OperationId, Scalar, ScalarId};
+use mxprobe_api::{Device, Error, Operation, OperationId, Scalar, ScalarId, scalars_of};
 
 pub use beside::beside;
 
@@ -51,7 +51,7 @@ pub fn named<'d>(device: &'d dyn Device, id: &OperationId) -> Option<&'d Scalar>
     if id.family != FAMILY {
         return None;
     }
-    device.scalars().iter().find(|scalar| operation_id(&scalar.id) == *id)
+    scalars_of(device).iter().find(|scalar| operation_id(&scalar.id) == *id)
 }
 
 /// Asks the questions; `wanted` tells by its name which findings to keep (all, if `None`). Never fails: a device error

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use mxprobe_api::{Device, Elements, Error, Format, Scalar, ScalarFunction, compute};
+use mxprobe_api::{Device, Elements, Error, Format, Scalar, ScalarFunction, call};
 
 use crate::report::{Evidence, Rival};
 
@@ -34,7 +34,7 @@ impl<'a> Subject<'a> {
     /// The results of calls, in their order.
     pub(super) fn ask(&self, function: ScalarFunction, calls: &[Vec<u64>]) -> Result<Vec<u64>, Error> {
         let operands = Elements::from_bits(self.format(), calls.iter().flatten().copied());
-        let results = compute(self.device, self.scalar, function, &operands)?;
+        let results = call(self.device, self.scalar, function, &operands)?;
         self.asked.set(self.asked.get() + calls.len() as u64);
         Ok((0..results.len()).map(|at| results.get(at)).collect())
     }

@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use mxprobe::probes::Number;
 use mxprobe_api::{
-    Device, DeviceInfo, Elements, Error, Format, Operation, OperationSet, Rounding, Scalar, ScalarFunction, TileBatch,
+    Device, DeviceInfo, Elements, Error, Format, Operation, OperationSet, Rounding, Scalar, ScalarFunction, Scalars,
+    TileBatch, scalars_of,
 };
 use mxprobe_sim::ModelDevice;
 
@@ -100,12 +101,18 @@ impl Device for Failing {
         self.inner.execute(operation, batch)
     }
 
-    fn scalars(&self) -> &[Scalar] {
-        self.inner.scalars()
+    fn scalars(&self) -> Option<&dyn Scalars> {
+        Some(self)
+    }
+}
+
+impl Scalars for Failing {
+    fn members(&self) -> &[Scalar] {
+        scalars_of(self.inner.as_ref())
     }
 
-    fn compute(&self, scalar: &Scalar, function: ScalarFunction, operands: &Elements) -> Result<Elements, Error> {
+    fn call(&self, scalar: &Scalar, function: ScalarFunction, operands: &Elements) -> Result<Elements, Error> {
         self.check()?;
-        self.inner.compute(scalar, function, operands)
+        mxprobe_api::call(self.inner.as_ref(), scalar, function, operands)
     }
 }

@@ -10,14 +10,16 @@ use std::{
 };
 
 use mxprobe::{report::Outcome, scalars};
-use mxprobe_api::{Device, DeviceInfo, Elements, Error, Operation, OperationSet, Scalar, ScalarFunction, TileBatch};
+use mxprobe_api::{
+    Device, DeviceInfo, Elements, Error, Operation, OperationSet, Scalar, ScalarFunction, Scalars, TileBatch,
+};
 
 use unit::{Change, Unit};
 
 /// The answer to every question, as text.
 fn answers(change: Change, mode: &[&str]) -> BTreeMap<String, String> {
     let unit = Unit::new(change, mode);
-    let report = scalars::probe(&unit, &unit.scalars()[0], None);
+    let report = scalars::probe(&unit, &unit.scalars().unwrap().members()[0], None);
     let answer = |finding: &mxprobe::report::Finding| {
         finding
             .value
@@ -107,7 +109,7 @@ fn each_way_of_contracting_a_dot_product_is_recognised_and_named() {
     );
     // Each is a rival of the others.
     let unit = Unit::new(Change::ContractedFirst, &[]);
-    let report = scalars::probe(&unit, &unit.scalars()[0], None);
+    let report = scalars::probe(&unit, &unit.scalars().unwrap().members()[0], None);
     let finding = report.finding(pairwise).unwrap();
     assert!(finding.statement.contains("contracted to fma(a0, b0, p1) + fma(a2, b2, p3)"), "{}", finding.statement);
     let rivals: Vec<&str> =
@@ -138,17 +140,23 @@ impl Device for Failing {
         self.unit.execute(operation, batch)
     }
 
-    fn scalars(&self) -> &[Scalar] {
-        self.unit.scalars()
+    fn scalars(&self) -> Option<&dyn Scalars> {
+        Some(self)
+    }
+}
+
+impl Scalars for Failing {
+    fn members(&self) -> &[Scalar] {
+        self.unit.members()
     }
 
-    fn compute(&self, scalar: &Scalar, function: ScalarFunction, operands: &Elements) -> Result<Elements, Error> {
+    fn call(&self, scalar: &Scalar, function: ScalarFunction, operands: &Elements) -> Result<Elements, Error> {
         let call = self.calls.fetch_add(1, Ordering::Relaxed);
         let error = (self.error)();
         if call == self.at || error.is_device_lost() && call > self.at {
             return Err(error);
         }
-        self.unit.compute(scalar, function, operands)
+        self.unit.call(scalar, function, operands)
     }
 }
 
@@ -159,14 +167,14 @@ fn a_failed_call_leaves_what_the_other_functions_had_shown() {
         Failing { unit, calls: AtomicUsize::new(0), at, error }
     };
     let right = failing(usize::MAX, || Error::driver("no"));
-    let whole = scalars::probe(&right, &right.scalars()[0], None);
+    let whole = scalars::probe(&right, &right.scalars().unwrap().members()[0], None);
     let calls = right.calls.load(Ordering::Relaxed);
     let names: Vec<&String> = whole.findings.iter().map(|finding| &finding.probe).collect();
     let errors: [fn() -> Error; 2] = [|| Error::driver("a launch failed"), || Error::device_lost("the bus is gone")];
     for error in errors {
         for at in 0..calls {
             let device = failing(at, error);
-            let report = scalars::probe(&device, &device.scalars()[0], None);
+            let report = scalars::probe(&device, &device.scalars().unwrap().members()[0], None);
             let about = format!("call {at}, {}", error());
             let found: Vec<&String> = report.findings.iter().map(|finding| &finding.probe).collect();
             assert_eq!(found, names, "{about}");
@@ -200,7 +208,7 @@ fn flushed_subnormals_are_told_apart_by_where_they_are_flushed() {
 fn tininess_is_not_asked_where_no_result_is_rounded_up_to_the_normal_range() {
     let found = |change: Change| {
         let unit = Unit::new(change, &[]);
-        let report = scalars::probe(&unit, &unit.scalars()[0], None);
+        let report = scalars::probe(&unit, &unit.scalars().unwrap().members()[0], None);
         let tininess = report.finding("subnormals.tininess").unwrap();
         (tininess.outcome, tininess.value.clone())
     };
@@ -215,7 +223,7 @@ fn this_cpu_sees_tininess_after_rounding_in_each_direction_that_shows_it() {
     use mxprobe_api::Backend;
     let devices = mxprobe_cpu::CpuBackend::new().discover().devices;
     let mut asked = 0;
-    for scalar in devices.iter().flat_map(|device| device.scalars()) {
+    for scalar in devices.iter().flat_map(|device| device.scalars().unwrap().members()) {
         if scalar.id.format != mxprobe_api::Format::F32 || !scalar.id.has("ftz") || scalar.id.has("daz") {
             continue;
         }
@@ -237,7 +245,7 @@ fn a_signalling_nan_that_passes_before_a_quiet_one_is_found() {
 #[test]
 fn the_dot_of_the_largest_error_stands_beside_its_exact_sum() {
     let unit = Unit::new(Change::Nothing, &[]);
-    let report = scalars::probe(&unit, &unit.scalars()[0], None);
+    let report = scalars::probe(&unit, &unit.scalars().unwrap().members()[0], None);
     let evidence = &report.finding("dot4.error").unwrap().evidence;
     let bits = |text: &str| u32::from_str_radix(&text[2..], 16).unwrap();
     assert_eq!(evidence.len(), 3);
@@ -260,7 +268,7 @@ fn the_dot_of_the_largest_error_stands_beside_its_exact_sum() {
 #[test]
 fn no_two_rivals_of_one_call_have_the_same_name() {
     let unit = Unit::new(Change::Nothing, &[]);
-    let report = scalars::probe(&unit, &unit.scalars()[0], None);
+    let report = scalars::probe(&unit, &unit.scalars().unwrap().members()[0], None);
     let mut orders = 0;
     for evidence in report.findings.iter().flat_map(|finding| &finding.evidence) {
         let names: std::collections::BTreeSet<&str> =
@@ -289,13 +297,13 @@ fn another_direction_is_found_and_a_mode_that_is_not_kept_is_named() {
 #[test]
 fn a_function_that_is_not_correctly_rounded_does_not_follow_a_direction() {
     let unit = Unit::new(Change::DivisionOff, &["rne"]);
-    let mut report = scalars::probe(&unit, &unit.scalars()[0], None);
+    let mut report = scalars::probe(&unit, &unit.scalars().unwrap().members()[0], None);
     // Conversions to integers go toward zero in every mode here.
     let said = report.finding("mode").unwrap().statement.clone();
     assert_eq!(said, "rne is not followed by divide (not correctly rounded in any direction), convert.s32");
     // Of subnormals nothing is known of it.
     let unit = Unit::new(Change::DivisionOff, &["preserve"]);
-    report = scalars::probe(&unit, &unit.scalars()[0], None);
+    report = scalars::probe(&unit, &unit.scalars().unwrap().members()[0], None);
     assert!(report.finding("mode").unwrap().is(true));
 }
 
@@ -308,7 +316,7 @@ fn a_mode_that_is_not_kept_has_a_call_that_shows_it() {
         (Change::DivisionOff, "rne"),
     ] {
         let unit = Unit::new(change, &[word]);
-        let report = scalars::probe(&unit, &unit.scalars()[0], None);
+        let report = scalars::probe(&unit, &unit.scalars().unwrap().members()[0], None);
         let mode = report.finding("mode").unwrap();
         assert!(mode.is(false), "{word}: {}", mode.statement);
         let shown = &mode.evidence[0];

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use mxprobe_api::{
     Device, DeviceInfo, DeviceKind, DotOrder, Elements, Error, Format, Operation, OperationSet, Scalar, ScalarFunction,
-    ScalarId, TileBatch,
+    ScalarId, Scalars, TileBatch,
 };
 
 /// What differs from IEEE 754 with rounding to nearest.
@@ -191,11 +191,17 @@ impl Device for Unit {
         Err(Error::unsupported(format!("there is no matrix unit here, and no {}", operation.id)))
     }
 
-    fn scalars(&self) -> &[Scalar] {
+    fn scalars(&self) -> Option<&dyn Scalars> {
+        Some(self)
+    }
+}
+
+impl Scalars for Unit {
+    fn members(&self) -> &[Scalar] {
         &self.scalars
     }
 
-    fn compute(&self, _: &Scalar, function: ScalarFunction, operands: &Elements) -> Result<Elements, Error> {
+    fn call(&self, _: &Scalar, function: ScalarFunction, operands: &Elements) -> Result<Elements, Error> {
         #[allow(clippy::cast_possible_truncation, reason = "32 bits")]
         let read = |bits: u64| {
             let value = f32::from_bits(bits as u32);

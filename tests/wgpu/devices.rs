@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mxprobe_api::{Decoded, Device, DeviceKind, Elements, Operation, ScalarFunction, TileBatch, compute, execute};
+use mxprobe_api::{Decoded, Device, DeviceKind, Elements, Operation, ScalarFunction, TileBatch, call, execute};
 use mxprobe_conformance::{CLASSES, Dot, Maker, Random, check, check_backend, pack};
 use mxprobe_vulkan::{VulkanBackend, VulkanDevice};
 use mxprobe_wgpu::{WgpuBackend, WgpuDevice};
@@ -61,9 +61,10 @@ fn lists() {
     assert_eq!(ids, ["coopmat.m8n8k8.f16.f16.f16.f16", "coopmat.m8n8k8.f32.f16.f16.f32"]);
     let refused: Vec<&str> = device.refusals().iter().map(|refusal| refusal.what.as_str()).collect();
     assert_eq!(refused, ["wgpu:0 coopmat.m8n8k8.u32.u8.u8.u32", "wgpu:0 coopmat.m8n8k8.s32.s8.s8.s32"]);
-    let scalars: Vec<String> = device.scalars().iter().map(|scalar| scalar.id.to_string()).collect();
+    let scalars: Vec<String> = device.scalars().unwrap().members().iter().map(|scalar| scalar.id.to_string()).collect();
     assert_eq!(scalars, ["scalar.f16", "scalar.f32", "scalar.f64"]);
-    let hashes: Vec<String> = device.operations().values().map(|each| device.kernel_hash(each).unwrap()).collect();
+    let hashes: Vec<String> =
+        device.operations().values().map(|each| device.code().unwrap().kernel_hash(each).unwrap()).collect();
     assert!(hashes[0] != hashes[1] && hashes.iter().all(|hash| hash.len() == 64), "{hashes:?}");
 }
 
@@ -118,11 +119,11 @@ fn operands(function: ScalarFunction, format: mxprobe_api::Format, calls: usize)
 fn same_scalars() {
     let (device, vulkan) = (device(), vulkan());
     let mut compared = 0;
-    for scalar in device.scalars() {
+    for scalar in device.scalars().unwrap().members() {
         for function in scalar.functions.keys() {
             let x = operands(*function, scalar.id.format, 50_021);
             let [found, wanted] =
-                [&device as &dyn Device, &vulkan].map(|each| compute(each, scalar, *function, &x).unwrap());
+                [&device as &dyn Device, &vulkan].map(|each| call(each, scalar, *function, &x).unwrap());
             if let Some(at) = difference(&found, &wanted) {
                 let (arity, format) = (function.arity(), found.format());
                 let call: Vec<String> = (0..arity).map(|i| scalar.id.format.hex(x.get(at * arity + i))).collect();
@@ -133,8 +134,12 @@ fn same_scalars() {
         }
     }
     assert_eq!(compared, 3 * 12 * 50_021);
-    let empty =
-        compute(&device, &device.scalars()[0], ScalarFunction::Add, &Elements::zeros(mxprobe_api::Format::F16, 0));
+    let empty = call(
+        &device,
+        &device.scalars().unwrap().members()[0],
+        ScalarFunction::Add,
+        &Elements::zeros(mxprobe_api::Format::F16, 0),
+    );
     assert!(empty.unwrap().is_empty());
 }
 
@@ -187,9 +192,9 @@ fn no_feature() {
     let first = &device.refusals()[0];
     assert_eq!(first.what, "wgpu:0 cooperative matrices");
     assert!(first.reason.to_string().ends_with("and the feature cooperativeMatrix is false"), "{}", first.reason);
-    let scalar = &device.scalars()[0];
+    let scalar = &device.scalars().unwrap().members()[0];
     let x = Elements::from_bits(scalar.id.format, [0x3c00, 0x4000]);
-    assert_eq!(compute(&device, scalar, ScalarFunction::Add, &x).unwrap().get(0), 0x4200);
+    assert_eq!(call(&device, scalar, ScalarFunction::Add, &x).unwrap().get(0), 0x4200);
 }
 
 fn hidden() {
@@ -204,10 +209,10 @@ fn hidden() {
 fn no_scalars() {
     let device = device();
     assert!(device.operations().is_empty() && !device.refusals().is_empty());
-    for scalar in device.scalars() {
+    for scalar in device.scalars().unwrap().members() {
         for function in scalar.functions.keys() {
             let x = Elements::zeros(scalar.id.format, 3 * function.arity());
-            let error = compute(&device, scalar, *function, &x).unwrap_err();
+            let error = call(&device, scalar, *function, &x).unwrap_err();
             // The shim's fences lie, and wgpu may notice it.
             let told = error.is_nothing_written() || error.is_device_lost() && error.to_string().contains("gave up");
             assert!(told, "{function} of {}: {error}", scalar.id);

@@ -2,9 +2,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    Elements, Error, Issued, Library, Operation, OperationSet, Product, Scalar, ScalarFunction, TileBatch, Timing,
-};
+use crate::{Code, Elements, Error, Matrices, Operation, OperationSet, Scalars, TileBatch, Timing};
 
 /// A way to reach matrix units: CUDA, Vulkan, the CPU's own instructions, models.
 pub trait Backend: Send + Sync {
@@ -98,6 +96,9 @@ pub struct DeviceInfo {
 }
 
 /// One thing that a backend found, and that computes.
+///
+/// What not every device can do is an object of its own, which a device gives or does not: who wraps a device hands the
+/// whole object on.
 pub trait Device: Send + Sync {
     /// Who it is.
     fn info(&self) -> &DeviceInfo;
@@ -119,47 +120,13 @@ pub trait Device: Send + Sync {
     /// Whatever the driver or the device reports. An implementation never returns memory that the device did not write.
     fn execute(&self, operation: &Operation, batch: &TileBatch) -> Result<Elements, Error>;
 
-    /// The scalar arithmetic beside the matrix unit, a member for each format and mode, as data.
-    fn scalars(&self) -> &[Scalar] {
-        &[]
+    /// Whole matrices at once, where there is a faster way than tile by tile.
+    fn matrices(&self) -> Option<&dyn Matrices> {
+        None
     }
 
-    /// Calls a scalar function once for every `function.arity()` operands, and returns one element a call.
-    ///
-    /// Call [`compute`](crate::compute) instead, which validates. An implementation may rely on `scalar` being one of its
-    /// [`scalars`](Self::scalars), on `function` being one of that member's, and on whole calls.
-    ///
-    /// # Errors
-    /// Whatever the driver or the device reports.
-    fn compute(&self, scalar: &Scalar, function: ScalarFunction, operands: &Elements) -> Result<Elements, Error> {
-        let _ = operands;
-        Err(Error::unsupported(format!("{} does not compute {function} of {}", self.info().selector, scalar.id)))
-    }
-
-    /// Multiplies whole matrices as one operation after another along k does it, tile by tile: k ascending, each taking the
-    /// last one's d as c, the edges padded with +0. Every bit is that of [`execute`](Self::execute); `None` where the device
-    /// has no faster way than that.
-    ///
-    /// Call [`multiply`](crate::multiply) instead, which validates. An implementation may rely on a validated product.
-    ///
-    /// # Errors
-    /// Whatever the driver or the device reports.
-    fn multiply(&self, operation: &Operation, product: &Product<'_>) -> Result<Option<Elements>, Error> {
-        let _ = (operation, product);
-        Ok(None)
-    }
-
-    /// A library's product of f32 matrices on this device, looked for when it is asked for: a yardstick.
-    ///
-    /// # Errors
-    /// That there is none, with what was looked for.
-    fn library(&self) -> Result<Box<dyn Library>, Error> {
-        Err(Error::unsupported(format!("no library multiplies on {}", self.info().selector)))
-    }
-
-    /// Nanoseconds that kernels of [`multiply`](Self::multiply) have run since the device was opened, by the device's own
-    /// clock: packing, copies and launches are not in it. `None` if the device cannot tell.
-    fn kernel_ns(&self) -> Option<u64> {
+    /// The scalar arithmetic beside the matrix unit, where it can be called.
+    fn scalars(&self) -> Option<&dyn Scalars> {
         None
     }
 
@@ -168,19 +135,8 @@ pub trait Device: Send + Sync {
         None
     }
 
-    /// Which instructions the driver issues for an operation, read from the code that it compiled; `None` where the
-    /// driver shows nothing.
-    ///
-    /// # Errors
-    /// Whatever the driver reports while it is asked.
-    fn issued(&self, operation: &Operation) -> Result<Option<Issued>, Error> {
-        let _ = operation;
-        Ok(None)
-    }
-
-    /// The SHA-256 or a like digest of the kernel handed to the driver for an operation, in hex, where there is one.
-    fn kernel_hash(&self, operation: &Operation) -> Option<String> {
-        let _ = operation;
+    /// What is handed to the driver, and what the driver makes of it, where something of it can be seen.
+    fn code(&self) -> Option<&dyn Code> {
         None
     }
 }

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::{Error, Operation};
+
 /// The instructions that a driver issues for an operation, as far as it shows them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -20,6 +22,23 @@ pub struct Issued {
     pub code_sha256: Option<String>,
     /// The disassembly, where the driver shows one.
     pub listing: Option<String>,
+}
+
+/// A device of which one can see what is handed to its driver, or what the driver makes of it;
+/// [`Device::code`](crate::Device::code) gives it.
+pub trait Code: Send + Sync {
+    /// Which instructions the driver issues for an operation, read from the code that it compiled; `None` where the driver
+    /// shows nothing.
+    ///
+    /// # Errors
+    /// Whatever the driver reports while it is asked.
+    fn issued(&self, operation: &Operation) -> Result<Option<Issued>, Error> {
+        let _ = operation;
+        Ok(None)
+    }
+
+    /// The SHA-256 of the kernel handed to the driver for an operation, in hex, where there is one.
+    fn kernel_hash(&self, operation: &Operation) -> Option<String>;
 }
 
 impl Issued {

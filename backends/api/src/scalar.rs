@@ -230,6 +230,27 @@ pub struct Scalar {
     pub functions: BTreeMap<ScalarFunction, Option<String>>,
 }
 
+/// A device whose scalar arithmetic can be called; [`Device::scalars`] gives it.
+pub trait Scalars: Send + Sync {
+    /// The arithmetic, a member for each format and mode, as data.
+    fn members(&self) -> &[Scalar];
+
+    /// Calls a function once for every `function.arity()` operands, and returns one element a call.
+    ///
+    /// Call [`call`] instead, which validates. An implementation may rely on `scalar` being one of the
+    /// [`members`](Self::members), on `function` being one of that member's, and on whole calls.
+    ///
+    /// # Errors
+    /// Whatever the driver or the device reports.
+    fn call(&self, scalar: &Scalar, function: ScalarFunction, operands: &Elements) -> Result<Elements, Error>;
+}
+
+/// The scalar arithmetic of a device; none where it cannot be called.
+#[must_use]
+pub fn scalars_of(device: &dyn Device) -> &[Scalar] {
+    device.scalars().map_or(&[], |scalars| scalars.members())
+}
+
 /// Validates, computes, and checks the shape of what came back: the one way to call a scalar function.
 ///
 /// `operands` holds the operands of one call side by side, call after call; the result has one element a call.
@@ -237,17 +258,18 @@ pub struct Scalar {
 /// # Errors
 /// [`Error::is_invalid`] if the device does not claim the function in that mode, or the operands are of another format or
 /// no whole number of calls; else what the device reports.
-pub fn compute(
+pub fn call(
     device: &dyn Device,
     scalar: &Scalar,
     function: ScalarFunction,
     operands: &Elements,
 ) -> Result<Elements, Error> {
     let (selector, id) = (&device.info().selector, &scalar.id);
-    let claimed = device.scalars().iter().find(|each| each.id == *id);
-    if !claimed.is_some_and(|each| each.functions.contains_key(&function)) {
+    let claims = |each: &Scalar| each.id == *id && each.functions.contains_key(&function);
+    let scalars = device.scalars().filter(|scalars| scalars.members().iter().any(claims));
+    let Some(scalars) = scalars else {
         return Err(Error::invalid(format!("{selector} has no {function} of {id}")));
-    }
+    };
     if operands.format() != id.format {
         return Err(Error::invalid(format!("operands of {} were given to {function} of {id}", operands.format())));
     }
@@ -259,7 +281,7 @@ pub fn compute(
         )));
     }
     let calls = operands.len() / arity;
-    let results = device.compute(scalar, function, operands)?;
+    let results = scalars.call(scalar, function, operands)?;
     if results.format() != function.result(id.format) || results.len() != calls {
         return Err(Error::driver(format!(
             "{selector} returned {} elements of {} for {calls} calls of {function} of {id}",

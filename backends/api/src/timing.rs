@@ -1,8 +1,8 @@
-//! The second, optional ability of a device: to say how long an operation takes when its operands stay in registers.
+//! Timing, an ability that a device may have: to say how long an operation takes when its operands stay in registers.
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Device, Elements, Error, Operation, OperationId, TileBatch};
+use crate::{Device, Elements, Error, Library, Operation, OperationId, TileBatch};
 
 /// Which clock measured a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,7 +64,7 @@ impl Timed {
     }
 }
 
-/// A device that can be timed; [`Device::timing`] gives it.
+/// A device that can be timed, and what it is compared with; [`Device::timing`] gives it.
 pub trait Timing: Send + Sync {
     /// Ordinary arithmetic of the same device that is timed beside its matrix units, as operations of shape 1×1×1:
     /// `fma.m1n1k1.f32.f32.f32.f32` is d = a·b + c, rounded once, or the product and the sum each, to nearest.
@@ -79,6 +79,14 @@ pub trait Timing: Send + Sync {
     /// # Errors
     /// [`Error::is_unsupported`] where this operation cannot be timed, with the reason; else what the device reports.
     fn time(&self, operation: &Operation, load: &Load<'_>) -> Result<Timed, Error>;
+
+    /// A library's product of f32 matrices on this device, looked for when it is asked for: another yardstick.
+    ///
+    /// # Errors
+    /// That there is none, with what was looked for.
+    fn library(&self) -> Result<Box<dyn Library>, Error> {
+        Err(Error::unsupported("no library is known that multiplies on this device"))
+    }
 }
 
 /// Validates, times, and checks the shape of what came back: the one way to time an operation.

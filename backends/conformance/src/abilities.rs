@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use mxprobe_api::{
-    Clock, Device, DeviceInfo, DeviceKind, Elements, Error, Format, Issued, Library, Load, Operation, OperationId,
-    OperationSet, Product, Refusal, Scalar, ScalarFunction, ScalarId, Span, TileBatch, Timed, Timing,
+    Clock, Code, Device, DeviceInfo, DeviceKind, Elements, Error, Format, GemmOperands, Issued, Library, Load,
+    Matrices, Operation, OperationId, OperationSet, Refusal, Scalar, ScalarFunction, ScalarId, Scalars, Span,
+    TileBatch, Timed, Timing, scalars_of,
 };
 
-/// One method of [`Device`], or of [`Timing`] behind it.
+/// One method of [`Device`], or of an ability behind it.
 pub struct Ability {
-    /// The method's name; `Timing::NAME` of that trait.
+    /// The method's name, with its trait before it if that is not [`Device`].
     pub name: &'static str,
     answers: fn(&dyn Device) -> bool,
 }
@@ -41,32 +42,32 @@ pub const ABILITIES: &[Ability] = &[
             device.execute(&operation(), &batch).is_ok_and(|d| is_answer(&d))
         },
     },
-    Ability { name: "scalars", answers: |device| device.scalars() == [scalar()] },
     Ability {
-        name: "compute",
-        answers: |device| {
-            let operands = Elements::zeros(Format::F32, 1);
-            device.compute(&scalar(), ScalarFunction::SquareRoot, &operands).is_ok_and(|d| is_answer(&d))
-        },
-    },
-    Ability {
-        name: "multiply",
+        name: "Matrices::multiply",
         answers: |device| {
             let one = Elements::zeros(Format::F32, 1);
-            let product = Product { m: 1, n: 1, k: 1, a: &one, b: &one, c: &one };
-            device.multiply(&operation(), &product).is_ok_and(|d| d.is_some_and(|d| is_answer(&d)))
+            let product = GemmOperands { m: 1, n: 1, k: 1, a: &one, b: &one, c: &one, scale_a: None, scale_b: None };
+            let multiplied = device.matrices().map(|matrices| matrices.multiply(&operation(), &product));
+            multiplied.is_some_and(|d| d.is_ok_and(|d| d.is_some_and(|d| is_answer(&d))))
         },
     },
-    Ability { name: "library", answers: |device| device.library().is_ok_and(|library| library.name() == "able") },
-    Ability { name: "kernel_ns", answers: |device| device.kernel_ns() == Some(ANSWER) },
-    Ability { name: "timing", answers: |device| device.timing().is_some() },
     Ability {
-        name: "issued",
+        name: "Matrices::has_tiles",
+        answers: |device| device.matrices().is_some_and(|matrices| !matrices.has_tiles()),
+    },
+    Ability {
+        name: "Matrices::kernel_ns",
+        answers: |device| device.matrices().and_then(|matrices| matrices.kernel_ns()) == Some(ANSWER),
+    },
+    Ability { name: "Scalars::members", answers: |device| scalars_of(device) == [scalar()] },
+    Ability {
+        name: "Scalars::call",
         answers: |device| {
-            device.issued(&operation()).is_ok_and(|issued| issued.is_some_and(|issued| issued.unit.is_some()))
+            let operands = Elements::zeros(Format::F32, 1);
+            let called = |scalars: &dyn Scalars| scalars.call(&scalar(), ScalarFunction::SquareRoot, &operands);
+            device.scalars().is_some_and(|scalars| called(scalars).is_ok_and(|d| is_answer(&d)))
         },
     },
-    Ability { name: "kernel_hash", answers: |device| device.kernel_hash(&operation()).as_deref() == Some("able") },
     Ability {
         name: "Timing::yardsticks",
         answers: |device| device.timing().is_some_and(|timing| timing.yardsticks() == [operation()]),
@@ -80,6 +81,24 @@ pub const ABILITIES: &[Ability] = &[
                 .timing()
                 .is_some_and(|timing| timing.time(&operation(), &load).is_ok_and(|timed| is_answer(&timed.d)))
         },
+    },
+    Ability {
+        name: "Timing::library",
+        answers: |device| {
+            let library = device.timing().map(|timing| timing.library());
+            library.is_some_and(|library| library.is_ok_and(|library| library.name() == "able"))
+        },
+    },
+    Ability {
+        name: "Code::issued",
+        answers: |device| {
+            let issued = device.code().map(|code| code.issued(&operation()));
+            issued.is_some_and(|issued| issued.is_ok_and(|issued| issued.is_some_and(|issued| issued.unit.is_some())))
+        },
+    },
+    Ability {
+        name: "Code::kernel_hash",
+        answers: |device| device.code().and_then(|code| code.kernel_hash(&operation())).as_deref() == Some("able"),
     },
 ];
 
@@ -144,30 +163,48 @@ impl Device for Able {
         Ok(answers(operation.id.d, batch.tiles * m * n))
     }
 
-    fn scalars(&self) -> &[Scalar] {
-        &self.scalars
+    fn matrices(&self) -> Option<&dyn Matrices> {
+        Some(self)
     }
 
-    fn compute(&self, scalar: &Scalar, function: ScalarFunction, operands: &Elements) -> Result<Elements, Error> {
-        Ok(answers(function.result(scalar.id.format), operands.len() / function.arity()))
-    }
-
-    fn multiply(&self, operation: &Operation, product: &Product<'_>) -> Result<Option<Elements>, Error> {
-        Ok(Some(answers(operation.id.d, product.m * product.n)))
-    }
-
-    fn library(&self) -> Result<Box<dyn Library>, Error> {
-        Ok(Box::new(AbleLibrary))
-    }
-
-    fn kernel_ns(&self) -> Option<u64> {
-        Some(ANSWER)
+    fn scalars(&self) -> Option<&dyn Scalars> {
+        Some(self)
     }
 
     fn timing(&self) -> Option<&dyn Timing> {
         Some(self)
     }
 
+    fn code(&self) -> Option<&dyn Code> {
+        Some(self)
+    }
+}
+
+impl Matrices for Able {
+    fn multiply(&self, operation: &Operation, product: &GemmOperands<'_>) -> Result<Option<Elements>, Error> {
+        Ok(Some(answers(operation.id.d, product.m * product.n)))
+    }
+
+    fn has_tiles(&self) -> bool {
+        false
+    }
+
+    fn kernel_ns(&self) -> Option<u64> {
+        Some(ANSWER)
+    }
+}
+
+impl Scalars for Able {
+    fn members(&self) -> &[Scalar] {
+        &self.scalars
+    }
+
+    fn call(&self, scalar: &Scalar, function: ScalarFunction, operands: &Elements) -> Result<Elements, Error> {
+        Ok(answers(function.result(scalar.id.format), operands.len() / function.arity()))
+    }
+}
+
+impl Code for Able {
     fn issued(&self, _: &Operation) -> Result<Option<Issued>, Error> {
         Ok(Some(Issued { unit: Some("ABLE".into()), ..Issued::default() }))
     }
@@ -192,6 +229,10 @@ impl Timing for Able {
             pattern: vec![[0, 0, 0]],
             d: answers(operation.id.d, 1),
         })
+    }
+
+    fn library(&self) -> Result<Box<dyn Library>, Error> {
+        Ok(Box::new(AbleLibrary))
     }
 }
 

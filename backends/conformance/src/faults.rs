@@ -6,8 +6,8 @@ use std::sync::{
 };
 
 use mxprobe_api::{
-    Backend, Decoded, Device, DeviceInfo, Discovery, Elements, Error, Format, Issued, Library, Operation, OperationSet,
-    Product, Refusal, Scalar, ScalarFunction, TileBatch, Timing,
+    Backend, Code, Decoded, Device, DeviceInfo, Discovery, Elements, Error, Format, Matrices, Operation, OperationSet,
+    Refusal, Scalars, TileBatch, Timing,
 };
 use mxprobe_models::Model;
 use mxprobe_sim::ModelDevice;
@@ -293,37 +293,21 @@ impl Device for WrongDevice {
         self.right.refusals()
     }
 
-    fn scalars(&self) -> &[Scalar] {
+    /// None where tiles are wrong by behaviour: the right device's own way would give right results.
+    fn matrices(&self) -> Option<&dyn Matrices> {
+        if self.behaviour.is_some() { None } else { self.right.matrices() }
+    }
+
+    fn scalars(&self) -> Option<&dyn Scalars> {
         self.right.scalars()
-    }
-
-    fn compute(&self, scalar: &Scalar, function: ScalarFunction, operands: &Elements) -> Result<Elements, Error> {
-        self.right.compute(scalar, function, operands)
-    }
-
-    /// `None` where tiles are wrong by behaviour: the right device's own way would give right results.
-    fn multiply(&self, operation: &Operation, product: &Product<'_>) -> Result<Option<Elements>, Error> {
-        if self.behaviour.is_some() { Ok(None) } else { self.right.multiply(operation, product) }
-    }
-
-    fn library(&self) -> Result<Box<dyn Library>, Error> {
-        self.right.library()
-    }
-
-    fn kernel_ns(&self) -> Option<u64> {
-        self.right.kernel_ns()
     }
 
     fn timing(&self) -> Option<&dyn Timing> {
         self.right.timing()
     }
 
-    fn issued(&self, operation: &Operation) -> Result<Option<Issued>, Error> {
-        self.right.issued(operation)
-    }
-
-    fn kernel_hash(&self, operation: &Operation) -> Option<String> {
-        self.right.kernel_hash(operation)
+    fn code(&self) -> Option<&dyn Code> {
+        self.right.code()
     }
 }
 

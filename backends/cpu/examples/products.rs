@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use mxprobe_api::{Backend, Elements, Load, Product, Span, TileBatch, multiply, time};
+use mxprobe_api::{Backend, Elements, GemmOperands, Load, Span, TileBatch, multiply, time};
 
 #[expect(clippy::cast_precision_loss, reason = "rates have few digits")]
 fn main() -> Result<(), mxprobe_api::Error> {
@@ -23,7 +23,7 @@ fn main() -> Result<(), mxprobe_api::Error> {
             for n in [256, 512, 1024, 2048] {
                 let (a, b, c) =
                     (Elements::zeros(id.a, n * n), Elements::zeros(id.b, n * n), Elements::zeros(id.c, n * n));
-                let product = Product { m: n, n, k: n, a: &a, b: &b, c: &c };
+                let product = GemmOperands { m: n, n, k: n, a: &a, b: &b, c: &c, scale_a: None, scale_b: None };
                 let mut best = f64::INFINITY;
                 for _ in 0..9 {
                     let start = Instant::now();

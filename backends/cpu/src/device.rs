@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use mxprobe_api::{
-    Device, DeviceInfo, DeviceKind, Discovery, Elements, Error, Library, Load, Operation, OperationId, OperationSet,
-    Product, Refusal, Scalar, ScalarFunction, TileBatch, Timed, Timing,
+    Device, DeviceInfo, DeviceKind, Discovery, Elements, Error, GemmOperands, Library, Load, Matrices, Operation,
+    OperationId, OperationSet, Refusal, Scalar, ScalarFunction, Scalars, TileBatch, Timed, Timing,
 };
 
 use crate::{
@@ -14,7 +14,7 @@ use crate::{
     dot,
     gemm::{self, Unit},
     resident::{self, Loop, Registers, TMM, YMM, ZMM},
-    scalar::Scalars,
+    scalar::ScalarUnit,
     timing::{self, Resident},
 };
 
@@ -126,7 +126,7 @@ struct CpuDevice {
     refusals: Vec<Refusal>,
     /// Of usable instructions only.
     kernels: BTreeMap<OperationId, Kernel>,
-    scalars: Scalars,
+    scalars: ScalarUnit,
     gemms: BTreeMap<OperationId, Unit>,
     /// How many threads share a product; to ask takes longer than a small one.
     threads: usize,
@@ -150,6 +150,10 @@ impl Timing for CpuDevice {
         let resident = self.residents.get(&operation.id).ok_or_else(|| self.missing(&operation.id))?;
         // SAFETY: `residents` holds an instruction only if this CPU and this process can use it.
         unsafe { timing::time(*resident, operation, load) }
+    }
+
+    fn library(&self) -> Result<Box<dyn Library>, Error> {
+        Ok(Box::new(Blas::find()?))
     }
 }
 
@@ -176,27 +180,35 @@ impl Device for CpuDevice {
         Ok(d)
     }
 
-    fn scalars(&self) -> &[Scalar] {
-        self.scalars.listed()
+    fn matrices(&self) -> Option<&dyn Matrices> {
+        Some(self)
     }
 
-    fn compute(&self, scalar: &Scalar, function: ScalarFunction, operands: &Elements) -> Result<Elements, Error> {
-        self.scalars.compute(scalar, function, operands)
+    fn scalars(&self) -> Option<&dyn Scalars> {
+        Some(self)
     }
 
-    fn multiply(&self, operation: &Operation, product: &Product<'_>) -> Result<Option<Elements>, Error> {
+    fn timing(&self) -> Option<&dyn Timing> {
+        Some(self)
+    }
+}
+
+impl Matrices for CpuDevice {
+    fn multiply(&self, operation: &Operation, product: &GemmOperands<'_>) -> Result<Option<Elements>, Error> {
         // SAFETY: `gemms` holds an instruction only if this CPU and this process can use it, and each has sums of 32 bits
         // and operands of 1 or 2 bytes.
         let multiply = |unit: &Unit| unsafe { unit.multiply(product, self.threads) };
         Ok(self.gemms.get(&operation.id).map(multiply))
     }
+}
 
-    fn library(&self) -> Result<Box<dyn Library>, Error> {
-        Ok(Box::new(Blas::find()?))
+impl Scalars for CpuDevice {
+    fn members(&self) -> &[Scalar] {
+        self.scalars.listed()
     }
 
-    fn timing(&self) -> Option<&dyn Timing> {
-        Some(self)
+    fn call(&self, scalar: &Scalar, function: ScalarFunction, operands: &Elements) -> Result<Elements, Error> {
+        self.scalars.call(scalar, function, operands)
     }
 }
 
@@ -225,8 +237,8 @@ pub(crate) fn discover(readings: &Readings) -> Discovery {
             Err(refusal) => refusals.push(refusal),
         }
     }
-    let scalars = Scalars::new(readings);
-    refusals.extend(Scalars::refusals(readings));
+    let scalars = ScalarUnit::new(readings);
+    refusals.extend(ScalarUnit::refusals(readings));
     used.sort_unstable();
     used.dedup();
     let info = info(readings, &used);
@@ -516,7 +528,8 @@ mod tests {
         let [device] = &found.devices[..] else { panic!("{} devices", found.devices.len()) };
         assert!(device.operations().is_empty() && found.refusals.is_empty());
         // SSE2 is in every x86-64 CPU; FMA3 is not in this one.
-        let named = |text: &str| device.scalars().iter().find(|scalar| scalar.id.to_string() == text);
+        let named =
+            |text: &str| device.scalars().unwrap().members().iter().find(|scalar| scalar.id.to_string() == text);
         assert!(named("scalar.f32").is_some_and(|scalar| scalar.functions.len() == 12));
         assert!(named("scalar.f64.ru.daz").is_some_and(|scalar| !scalar.functions.contains_key(&ScalarFunction::Fma)));
         let refusals = device.refusals();

@@ -8,7 +8,7 @@ use std::arch::asm;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use mxprobe_api::{Elements, Product};
+use mxprobe_api::{Elements, GemmOperands};
 
 use crate::amx::TileConfig;
 use crate::pack::{ROW_BYTES, TILE_BYTES};
@@ -60,8 +60,8 @@ impl Unit {
     /// # Safety
     /// The instruction is usable in this process; the product is a validated one of an operation with 32-bit sums and
     /// operands of 1 or 2 bytes.
-    pub(crate) unsafe fn multiply(self, product: &Product<'_>, threads: usize) -> Elements {
-        let Product { m, n, k, a, b, c } = *product;
+    pub(crate) unsafe fn multiply(self, product: &GemmOperands<'_>, threads: usize) -> Elements {
+        let GemmOperands { m, n, k, a, b, c, .. } = *product;
         let mut d = c.clone();
         if m == 0 || n == 0 {
             return d;

@@ -2,7 +2,7 @@
 #![cfg(target_arch = "x86_64")]
 #![expect(clippy::print_stdout, reason = "says which part ran")]
 
-use mxprobe_api::{Backend, Device, Elements, Operation, Product, TileBatch, execute, multiply};
+use mxprobe_api::{Backend, Device, Elements, GemmOperands, Operation, TileBatch, execute, multiply};
 use mxprobe_cpu::CpuBackend;
 
 /// SplitMix64.
@@ -30,9 +30,9 @@ impl Random {
 }
 
 /// Tile by tile, the edges padded with +0.
-fn tile_by_tile(device: &dyn Device, operation: &Operation, product: &Product<'_>) -> Elements {
+fn tile_by_tile(device: &dyn Device, operation: &Operation, product: &GemmOperands<'_>) -> Elements {
     let (tile_m, tile_n, tile_k) = operation.id.shape.sizes();
-    let Product { m, n, k, a, b, c } = *product;
+    let GemmOperands { m, n, k, a, b, c, .. } = *product;
     let mut d = Elements::zeros(operation.id.d, m * n);
     let element = |matrix: &Elements, rows: usize, columns: usize, row: usize, column: usize| {
         if row < rows && column < columns { matrix.get(row * columns + column) } else { 0 }
@@ -92,7 +92,7 @@ fn products_have_the_bits_of_tiles_whatever_their_size() {
                     let mut random = Random(seed as u64);
                     let (a, b) = (random.matrix(id.a, m * k, is_any), random.matrix(id.b, k * n, is_any));
                     let c = random.matrix(id.c, m * n, is_any);
-                    let product = Product { m, n, k, a: &a, b: &b, c: &c };
+                    let product = GemmOperands { m, n, k, a: &a, b: &b, c: &c, scale_a: None, scale_b: None };
                     let Some(d) = multiply(device.as_ref(), operation, &product).expect("it multiplies") else {
                         break;
                     };
@@ -123,9 +123,9 @@ fn a_product_that_does_not_fit_is_refused() {
         let operation = device.operations().values().next().expect("a device has an operation");
         let (a, b) = (Elements::zeros(operation.id.a, 6), Elements::zeros(operation.id.b, 6));
         let c = Elements::zeros(operation.id.c, 4);
-        let right = Product { m: 2, n: 2, k: 3, a: &a, b: &b, c: &c };
+        let right = GemmOperands { m: 2, n: 2, k: 3, a: &a, b: &b, c: &c, scale_a: None, scale_b: None };
         assert!(multiply(device.as_ref(), operation, &right).is_ok());
-        let wrong = multiply(device.as_ref(), operation, &Product { n: 3, ..right });
+        let wrong = multiply(device.as_ref(), operation, &GemmOperands { n: 3, ..right });
         assert!(wrong.is_err_and(|error| error.is_invalid() && error.to_string().contains("6 elements where 3×3")));
     }
 }

@@ -3,7 +3,7 @@
 #![cfg(target_arch = "x86_64")]
 #![allow(missing_docs)]
 
-use mxprobe_api::{Backend, Device, Elements, Format, Scalar, ScalarFunction, compute};
+use mxprobe_api::{Backend, Device, Elements, Format, Scalar, ScalarFunction};
 use mxprobe_cpu::CpuBackend;
 
 fn device() -> Box<dyn Device> {
@@ -11,13 +11,13 @@ fn device() -> Box<dyn Device> {
 }
 
 fn named<'d>(device: &'d dyn Device, id: &str) -> &'d Scalar {
-    device.scalars().iter().find(|scalar| scalar.id.to_string() == id).expect(id)
+    device.scalars().unwrap().members().iter().find(|scalar| scalar.id.to_string() == id).expect(id)
 }
 
 fn call(device: &dyn Device, id: &str, function: ScalarFunction, operands: &[u64]) -> u64 {
     let scalar = named(device, id);
     let operands = Elements::from_bits(scalar.id.format, operands.iter().copied());
-    compute(device, scalar, function, &operands).unwrap().get(0)
+    mxprobe_api::call(device, scalar, function, &operands).unwrap().get(0)
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn a_mode_ends_with_its_call() {
 #[test]
 fn f16_is_there_or_is_refused_with_the_reason() {
     let device = device();
-    let is_there = device.scalars().iter().any(|scalar| scalar.id.format == Format::F16);
+    let is_there = device.scalars().unwrap().members().iter().any(|scalar| scalar.id.format == Format::F16);
     let refused = device.refusals().iter().find(|refusal| refusal.what.contains("VADDSH"));
     assert_eq!(is_there, refused.is_none());
     if let Some(refusal) = refused {
@@ -87,8 +87,8 @@ fn what_is_not_claimed_is_refused_with_its_name() {
     let scalar = named(device.as_ref(), "scalar.f32");
     let one = Elements::from_bits(Format::F32, [0x3f80_0000]);
     let to = ScalarFunction::Convert { to: Format::BF16 };
-    let error = compute(device.as_ref(), scalar, to, &one).unwrap_err();
+    let error = mxprobe_api::call(device.as_ref(), scalar, to, &one).unwrap_err();
     assert!(error.is_invalid() && error.to_string().contains("convert.bf16 of scalar.f32"), "{error}");
-    let error = compute(device.as_ref(), scalar, ScalarFunction::Add, &one).unwrap_err();
+    let error = mxprobe_api::call(device.as_ref(), scalar, ScalarFunction::Add, &one).unwrap_err();
     assert!(error.is_invalid() && error.to_string().contains("no whole number of calls of add"), "{error}");
 }

@@ -3,8 +3,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use cudarc::driver::{DriverError, result, sys};
 use mxprobe_api::{
-    Device, DeviceInfo, DeviceKind, Driver as DriverInfo, Elements, Error, Issued, Library, Load, Operation,
-    OperationId, OperationSet, Product, Refusal, Scalar, ScalarFunction, ScalarId, TileBatch, Timed, Timing, self_test,
+    Code, Device, DeviceInfo, DeviceKind, Driver as DriverInfo, Elements, Error, GemmOperands, Issued, Library, Load,
+    Matrices, Operation, OperationId, OperationSet, Refusal, Scalar, ScalarFunction, ScalarId, Scalars, TileBatch,
+    Timed, Timing, self_test,
 };
 
 use crate::capability::{Capability, Target};
@@ -295,37 +296,50 @@ impl Device for CudaDevice {
         self.session(&mut opened)?.run(&operation.id, batch)
     }
 
-    fn multiply(&self, operation: &Operation, product: &Product<'_>) -> Result<Option<Elements>, Error> {
-        let (instruction, target) = self.instruction(&operation.id)?;
-        let mut opened = self.opened();
-        self.test_once(&mut opened, operation)?;
-        self.session(&mut opened)?.multiply((instruction, *target), product)
+    fn matrices(&self) -> Option<&dyn Matrices> {
+        Some(self)
     }
 
-    fn scalars(&self) -> &[Scalar] {
-        &self.scalars
-    }
-
-    fn compute(&self, scalar: &Scalar, function: ScalarFunction, operands: &Elements) -> Result<Elements, Error> {
-        let kernel = self.scalar_kernels.get(&(scalar.id.clone(), function));
-        let kernel = kernel
-            .ok_or_else(|| Error::invalid(format!("{} has no {function} of {}", self.info.selector, scalar.id)))?;
-        self.session(&mut self.opened())?.compute(kernel, operands)
-    }
-
-    fn library(&self) -> Result<Box<dyn Library>, Error> {
-        let session = Session::open(self.ordinal, self.multiprocessors, self.capability)?;
-        Ok(Box::new(Cublas::find(session)?))
-    }
-
-    fn kernel_ns(&self) -> Option<u64> {
-        Some(self.opened().session.as_ref().map_or(0, Session::kernel_ns))
+    fn scalars(&self) -> Option<&dyn Scalars> {
+        Some(self)
     }
 
     fn timing(&self) -> Option<&dyn Timing> {
         Some(self)
     }
 
+    fn code(&self) -> Option<&dyn Code> {
+        Some(self)
+    }
+}
+
+impl Matrices for CudaDevice {
+    fn multiply(&self, operation: &Operation, product: &GemmOperands<'_>) -> Result<Option<Elements>, Error> {
+        let (instruction, target) = self.instruction(&operation.id)?;
+        let mut opened = self.opened();
+        self.test_once(&mut opened, operation)?;
+        self.session(&mut opened)?.multiply((instruction, *target), product)
+    }
+
+    fn kernel_ns(&self) -> Option<u64> {
+        Some(self.opened().session.as_ref().map_or(0, Session::kernel_ns))
+    }
+}
+
+impl Scalars for CudaDevice {
+    fn members(&self) -> &[Scalar] {
+        &self.scalars
+    }
+
+    fn call(&self, scalar: &Scalar, function: ScalarFunction, operands: &Elements) -> Result<Elements, Error> {
+        let kernel = self.scalar_kernels.get(&(scalar.id.clone(), function));
+        let kernel = kernel
+            .ok_or_else(|| Error::invalid(format!("{} has no {function} of {}", self.info.selector, scalar.id)))?;
+        self.session(&mut self.opened())?.compute(kernel, operands)
+    }
+}
+
+impl Code for CudaDevice {
     fn issued(&self, operation: &Operation) -> Result<Option<Issued>, Error> {
         let (instruction, target) = self.instruction(&operation.id)?;
         let mut opened = self.opened();
@@ -358,5 +372,10 @@ impl Timing for CudaDevice {
         };
         let compiled = session.timeable(&operation.id, make)?;
         timed::time(session, &compiled, Some(instruction), operation, load)
+    }
+
+    fn library(&self) -> Result<Box<dyn Library>, Error> {
+        let session = Session::open(self.ordinal, self.multiprocessors, self.capability)?;
+        Ok(Box::new(Cublas::find(session)?))
     }
 }

@@ -9,7 +9,7 @@ use cudarc::driver::{
     PushKernelArg, result, sys,
 };
 use cudarc::nvrtc::Ptx;
-use mxprobe_api::{Elements, Error, Issued, OperationId, Product, ScalarFunction, ScalarId, TileBatch};
+use mxprobe_api::{Elements, Error, GemmOperands, Issued, OperationId, ScalarFunction, ScalarId, TileBatch};
 
 use crate::capability::{Capability, Target};
 use crate::driver::{failure, failure_in_context};
@@ -169,7 +169,7 @@ impl Session {
     pub(crate) fn multiply(
         &mut self,
         (instruction, target): (&Instruction, Target),
-        product: &Product<'_>,
+        product: &GemmOperands<'_>,
     ) -> Result<Option<Elements>, Error> {
         let id = &instruction.id;
         if !self.products.contains_key(id) {

@@ -6,8 +6,8 @@
 use std::{env, fs, path::Path, process::Command};
 
 use mxprobe_api::{
-    Backend, Device, Elements, Error, Format, Load, Operation, ScalarFunction, Span, TileBatch, compute,
-    loaded_library, time,
+    Backend, Device, Elements, Error, Format, Load, Operation, ScalarFunction, Span, TileBatch, call, loaded_library,
+    time,
 };
 use mxprobe_cuda::{CudaBackend, CudaDevice};
 
@@ -50,8 +50,9 @@ fn execute(device: &CudaDevice, id: &str) -> Result<Elements, Error> {
 }
 
 fn add(device: &CudaDevice) -> Result<Elements, Error> {
-    let scalar = device.scalars().iter().find(|scalar| scalar.id.to_string() == "scalar.f32.rz").unwrap();
-    compute(device, scalar, ScalarFunction::Add, &Elements::from_bits(Format::F32, [0x3f80_0000; 6]))
+    let scalar =
+        device.scalars().unwrap().members().iter().find(|scalar| scalar.id.to_string() == "scalar.f32.rz").unwrap();
+    call(device, scalar, ScalarFunction::Add, &Elements::from_bits(Format::F32, [0x3f80_0000; 6]))
 }
 
 const MMA: &str = "mma.m16n8k16.f32.f16.f16.f32";
@@ -104,14 +105,14 @@ fn a_routine_is_found_however_it_is_called_and_whatever_names_it() {
 #[ignore = "another test runs it on the fake driver"]
 fn reads_an_emulation() {
     let device = device();
-    let issued = device.issued(&operation(&device, NIBBLES)).unwrap().unwrap();
+    let issued = device.code().unwrap().issued(&operation(&device, NIBBLES)).unwrap().unwrap();
     let named = match env::var("MXPROBE_FAKE_LINKER").as_deref() {
         Ok("bare") => "a routine whose name the driver took out",
         _ => "__cuda_sm_9x_mma_sub_byte_internal_m16n8k32_s4_s4",
     };
     assert!(issued.is_emulated() && issued.routines == [named], "{issued:?}");
     assert_eq!((issued.matrix.get("IMMA"), issued.others.get("CALL")), (Some(&2), Some(&1)), "{issued:?}");
-    let native = device.issued(&operation(&device, MMA)).unwrap().unwrap();
+    let native = device.code().unwrap().issued(&operation(&device, MMA)).unwrap().unwrap();
     assert!(!native.is_emulated(), "{native:?}");
 }
 
@@ -125,7 +126,7 @@ fn a_target_that_the_linker_takes_only_by_name_is_named() {
 fn multiplies_with_a_cubin() {
     let device = device();
     execute(&device, WGMMA).unwrap();
-    let issued = device.issued(&operation(&device, WGMMA)).unwrap().unwrap();
+    let issued = device.code().unwrap().issued(&operation(&device, WGMMA)).unwrap().unwrap();
     assert!(!issued.is_emulated() && issued.code_sha256.is_some(), "{issued:?}");
 }
 
@@ -139,11 +140,11 @@ fn a_text_that_no_linker_takes_is_loaded_and_shows_no_code() {
 fn multiplies_without_a_cubin() {
     let device = device();
     execute(&device, WGMMA).unwrap();
-    let error = device.issued(&operation(&device, WGMMA)).unwrap_err();
+    let error = device.code().unwrap().issued(&operation(&device, WGMMA)).unwrap_err();
     let words = error.to_string();
     assert!(error.is_unsupported() && words.contains("shows no machine code"), "{error}");
     assert!(words.contains("PTX with .target 'sm_90a' cannot be compiled for architecture 'sm_90'"), "{error}");
-    assert!(device.issued(&operation(&device, MMA)).unwrap().is_some(), "other targets have one");
+    assert!(device.code().unwrap().issued(&operation(&device, MMA)).unwrap().is_some(), "other targets have one");
 }
 
 #[test]

@@ -5,7 +5,7 @@
 
 use std::{env, process::Command};
 
-use mxprobe_api::{Device, Elements, Format, Operation, Product, TileBatch};
+use mxprobe_api::{Device, Elements, Format, GemmOperands, Operation, TileBatch};
 use mxprobe_cuda::CudaBackend;
 
 /// Runs the comparison in a process that finds the fake driver as its driver, with so many multiprocessors: the fewer they are, the
@@ -63,8 +63,9 @@ fn has_the_bits_of_tiles() {
             let mut state = 7 + m as u64;
             let [a, b, c] = [(operation.id.a, m * k), (operation.id.b, k * n), (operation.id.c, m * n)]
                 .map(|(format, len)| random(&mut state, format, len));
-            let product = Product { m, n, k, a: &a, b: &b, c: &c };
-            let whole = device.multiply(operation, &product).unwrap().expect("a kernel for whole matrices");
+            let product = GemmOperands { m, n, k, a: &a, b: &b, c: &c, scale_a: None, scale_b: None };
+            let whole =
+                device.matrices().unwrap().multiply(operation, &product).unwrap().expect("a kernel for whole matrices");
             assert!(whole == tile_by_tile(&device, operation, &product), "{id}: {m}×{n}×{k}");
             compared += 1;
         }
@@ -86,9 +87,9 @@ fn random(state: &mut u64, format: Format, len: usize) -> Elements {
 }
 
 /// Step after step along k, all tiles of D in a batch, the edges padded with +0.
-fn tile_by_tile(device: &dyn Device, operation: &Operation, product: &Product<'_>) -> Elements {
+fn tile_by_tile(device: &dyn Device, operation: &Operation, product: &GemmOperands<'_>) -> Elements {
     let (tile_m, tile_n, tile_k) = operation.id.shape.sizes();
-    let Product { m, n, k, a, b, c } = *product;
+    let GemmOperands { m, n, k, a, b, c, .. } = *product;
     let corners: Vec<(usize, usize)> =
         (0..m).step_by(tile_m).flat_map(|top| (0..n).step_by(tile_n).map(move |left| (top, left))).collect();
     let cut = |to: &mut Elements, from: &Elements, tile: usize, sizes: [(usize, usize, usize); 2]| {

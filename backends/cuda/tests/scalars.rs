@@ -4,7 +4,7 @@
 
 use std::process::Command;
 
-use mxprobe_api::{Device, DotOrder, Elements, Error, Format, Scalar, ScalarFunction, compute};
+use mxprobe_api::{Device, DotOrder, Elements, Error, Format, Scalar, ScalarFunction};
 use mxprobe_cuda::{CudaBackend, CudaDevice};
 
 /// Runs one of the ignored tests in a process that finds the fake driver as its driver: which library that is, is decided once
@@ -70,7 +70,7 @@ fn a_launch_that_fails_for_good_loses_the_device() {
 fn failed() -> Error {
     let device = device();
     let operands = Elements::from_bits(Format::F32, [0x3f80_0000; 6]);
-    compute(&device, member(&device, "scalar.f32.rz"), ScalarFunction::Add, &operands).unwrap_err()
+    mxprobe_api::call(&device, member(&device, "scalar.f32.rz"), ScalarFunction::Add, &operands).unwrap_err()
 }
 
 #[test]
@@ -104,14 +104,20 @@ fn device() -> CudaDevice {
 
 #[track_caller]
 fn member<'a>(device: &'a CudaDevice, id: &str) -> &'a Scalar {
-    device.scalars().iter().find(|scalar| scalar.id.to_string() == id).unwrap_or_else(|| panic!("{id}"))
+    device
+        .scalars()
+        .unwrap()
+        .members()
+        .iter()
+        .find(|scalar| scalar.id.to_string() == id)
+        .unwrap_or_else(|| panic!("{id}"))
 }
 
 #[track_caller]
 fn call(device: &CudaDevice, id: &str, function: ScalarFunction, operands: &[u64]) -> Vec<u64> {
     let scalar = member(device, id);
     let operands = Elements::from_bits(scalar.id.format, operands.iter().copied());
-    compute(device, scalar, function, &operands).unwrap().iter().collect()
+    mxprobe_api::call(device, scalar, function, &operands).unwrap().iter().collect()
 }
 
 /// SplitMix64.
@@ -132,13 +138,13 @@ impl Random {
 fn computes_everything() {
     let device = device();
     let mut functions = 0;
-    for scalar in device.scalars() {
+    for scalar in device.scalars().unwrap().members() {
         for function in scalar.functions.keys() {
             // More than one block, and the last one not whole.
             let calls = 300;
             let operands = (0..calls * function.arity()).map(|at| 1 + at as u64 % 7);
             let operands = Elements::from_bits(scalar.id.format, operands);
-            let results = compute(&device, scalar, *function, &operands);
+            let results = mxprobe_api::call(&device, scalar, *function, &operands);
             let results = results.unwrap_or_else(|error| panic!("{} {function}: {error}", scalar.id));
             assert_eq!(results.len(), calls);
             functions += 1;

@@ -6,8 +6,8 @@ use std::{
 };
 
 use mxprobe_api::{
-    Backend, Device, DeviceInfo, DeviceKind, Discovery, Elements, Error, Operation, OperationId, OperationSet,
-    TileBatch,
+    Backend, Device, DeviceInfo, DeviceKind, Discovery, Elements, Error, GemmOperands, Matrices, Operation,
+    OperationId, OperationSet, TileBatch,
 };
 
 use mxprobe_models::{Evaluator, Model, Path, load, shipped};
@@ -106,7 +106,24 @@ impl Device for ModelDevice {
     }
 
     fn execute(&self, operation: &Operation, batch: &TileBatch) -> Result<Elements, Error> {
-        let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        Ok(self.evaluator(&operation.id)?.tiles(batch, threads))
+        Ok(self.evaluator(&operation.id)?.tiles(batch, threads()))
     }
+
+    fn matrices(&self) -> Option<&dyn Matrices> {
+        Some(self)
+    }
+}
+
+impl Matrices for ModelDevice {
+    fn multiply(&self, operation: &Operation, operands: &GemmOperands<'_>) -> Result<Option<Elements>, Error> {
+        self.evaluator(&operation.id)?.multiply(operands, threads()).map(Some)
+    }
+
+    fn has_tiles(&self) -> bool {
+        false
+    }
+}
+
+fn threads() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }

@@ -4,8 +4,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use mxprobe_api::{
-    Device, DeviceInfo, Elements, Error, Issued, Load, Operation, OperationId, OperationSet, Product, Refusal, Scalar,
-    ScalarFunction, ScalarId, SelfTest, TileBatch, Timed, Timing, self_test,
+    Code, Device, DeviceInfo, Elements, Error, GemmOperands, Issued, Load, Matrices, Operation, OperationId,
+    OperationSet, Refusal, Scalar, ScalarFunction, ScalarId, Scalars, SelfTest, TileBatch, Timed, Timing, self_test,
 };
 use sha2::{Digest, Sha256};
 
@@ -232,11 +232,39 @@ impl Device for VulkanDevice {
         self.execute_steps(operation, batch, 1)
     }
 
-    fn scalars(&self) -> &[Scalar] {
+    fn matrices(&self) -> Option<&dyn Matrices> {
+        Some(self)
+    }
+
+    fn scalars(&self) -> Option<&dyn Scalars> {
+        Some(self)
+    }
+
+    fn timing(&self) -> Option<&dyn Timing> {
+        Some(self)
+    }
+
+    fn code(&self) -> Option<&dyn Code> {
+        Some(self)
+    }
+}
+
+impl Matrices for VulkanDevice {
+    fn multiply(&self, operation: &Operation, product: &GemmOperands<'_>) -> Result<Option<Elements>, Error> {
+        let kernel = self.kernel(&operation.id)?;
+        let mut opened = self.opened();
+        self.test_once(&mut opened, operation, kernel)?;
+        let multiplied = product::multiply(self.session(&mut opened)?, operation, kernel, product);
+        multiplied.map_err(|error| error.context(&operation.id))
+    }
+}
+
+impl Scalars for VulkanDevice {
+    fn members(&self) -> &[Scalar] {
         &self.scalars
     }
 
-    fn compute(&self, scalar: &Scalar, function: ScalarFunction, operands: &Elements) -> Result<Elements, Error> {
+    fn call(&self, scalar: &Scalar, function: ScalarFunction, operands: &Elements) -> Result<Elements, Error> {
         let format = scalar.id.format;
         let result = function.result(format);
         let unknown = || Error::unsupported(format!("no kernel computes {function} of {}", scalar.id));
@@ -256,19 +284,9 @@ impl Device for VulkanDevice {
         bytes.truncate(calls * result.storage_bytes());
         Elements::from_bytes(result, bytes)
     }
+}
 
-    fn multiply(&self, operation: &Operation, product: &Product<'_>) -> Result<Option<Elements>, Error> {
-        let kernel = self.kernel(&operation.id)?;
-        let mut opened = self.opened();
-        self.test_once(&mut opened, operation, kernel)?;
-        let multiplied = product::multiply(self.session(&mut opened)?, operation, kernel, product);
-        multiplied.map_err(|error| error.context(&operation.id))
-    }
-
-    fn timing(&self) -> Option<&dyn Timing> {
-        Some(self)
-    }
-
+impl Code for VulkanDevice {
     fn issued(&self, operation: &Operation) -> Result<Option<Issued>, Error> {
         let kernel = self.kernel(&operation.id)?;
         let mut opened = self.opened();

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use ash::vk;
-use mxprobe_api::{Elements, Error, Operation, Product};
+use mxprobe_api::{Elements, Error, GemmOperands, Operation};
 
 use crate::failure::failure;
 use crate::session::{Groups, SENTINELS, Session};
@@ -22,11 +22,11 @@ pub(crate) fn multiply(
     session: &mut Session,
     operation: &Operation,
     kernel: &Kernel,
-    product: &Product<'_>,
+    product: &GemmOperands<'_>,
 ) -> Result<Option<Elements>, Error> {
     let id = &operation.id;
     let (tile_m, tile_n, tile_k) = id.shape.sizes();
-    let Product { m, n, k, a, b, c } = *product;
+    let GemmOperands { m, n, k, a, b, c, .. } = *product;
     if id.c != id.d || m == 0 || n == 0 {
         return Ok(None);
     }
@@ -69,9 +69,9 @@ struct Part {
 
 impl Part {
     /// As many columns of tiles as fit with one row of them, and then as many rows; `None` where one tile does not fit.
-    fn largest(session: &Session, operation: &Operation, product: &Product<'_>, wide_k: usize) -> Option<Self> {
+    fn largest(session: &Session, operation: &Operation, product: &GemmOperands<'_>, wide_k: usize) -> Option<Self> {
         let (tile_m, tile_n, _) = operation.id.shape.sizes();
-        let Product { m, n, a, b, c, .. } = *product;
+        let GemmOperands { m, n, a, b, c, .. } = *product;
         let [size_a, size_b, size_c] = [a, b, c].map(|elements| elements.format().storage_bytes());
         let most_bytes = usize::try_from(session.max_buffer_bytes).unwrap_or(usize::MAX).min(MOST_BYTES);
         let most_tiles = session.max_workgroups as usize;

@@ -4,8 +4,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use mxprobe_api::{
-    Device, DeviceInfo, Elements, Error, Operation, OperationId, OperationSet, Refusal, Scalar, ScalarFunction,
-    TileBatch, self_test,
+    Code, Device, DeviceInfo, Elements, Error, Operation, OperationId, OperationSet, Refusal, Scalar, ScalarFunction,
+    Scalars, TileBatch, self_test,
 };
 use sha2::{Digest, Sha256};
 
@@ -90,11 +90,21 @@ impl Device for WgpuDevice {
         self.run(&mut opened, kernel, id, batch)
     }
 
-    fn scalars(&self) -> &[Scalar] {
+    fn scalars(&self) -> Option<&dyn Scalars> {
+        Some(self)
+    }
+
+    fn code(&self) -> Option<&dyn Code> {
+        Some(self)
+    }
+}
+
+impl Scalars for WgpuDevice {
+    fn members(&self) -> &[Scalar] {
         &self.found.scalars
     }
 
-    fn compute(&self, scalar: &Scalar, function: ScalarFunction, operands: &Elements) -> Result<Elements, Error> {
+    fn call(&self, scalar: &Scalar, function: ScalarFunction, operands: &Elements) -> Result<Elements, Error> {
         let format = scalar.id.format;
         let result = function.result(format);
         let (calls, workgroup) = (operands.len() / function.arity(), CALLS as usize);
@@ -112,7 +122,9 @@ impl Device for WgpuDevice {
         bytes.truncate(calls * result.storage_bytes());
         Elements::from_bytes(result, bytes)
     }
+}
 
+impl Code for WgpuDevice {
     /// Of the WGSL; the version of naga, which makes of it what the driver gets, is among the properties.
     fn kernel_hash(&self, operation: &Operation) -> Option<String> {
         let source = self.kernels().get(&operation.id)?.shader();

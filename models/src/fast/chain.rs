@@ -1,6 +1,6 @@
 //! Which plans are fused chains, and how their operands are packed for the kernel.
 
-use mxprobe_api::{Elements, Format, OperationId, Rounding, Subnormals};
+use mxprobe_api::{Elements, Format, GemmOperands, OperationId, Rounding, Subnormals};
 
 use super::{
     Path,
@@ -10,7 +10,6 @@ use super::{
     tree::store_floats,
 };
 use crate::{
-    gemm::Matrices,
     model::{Adder, Below, Class, Exponent, Output, Scale, Unit, ZeroSign},
     tree::{Plan, Term},
 };
@@ -253,7 +252,7 @@ impl ChainPlan {
 
     #[inline(always)]
     fn pack_panel<const PANEL: usize>(&self, from: &Source<'_>, first: usize, steps: usize, into: &mut PackedB) -> u64 {
-        let Matrices { k, n, b, scale_b, .. } = *from.matrices;
+        let GemmOperands { k, n, b, scale_b, .. } = *from.matrices;
         let len = self.chain.len;
         let step = self.order.len();
         into.k = steps * step;

@@ -5,13 +5,12 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-use mxprobe_api::{Elements, TileBatch};
+use mxprobe_api::{Elements, GemmOperands, TileBatch};
 
 use super::{
     Evaluator, Path, Room, View,
     simd::{NARROW_PANEL, WIDE_PANEL},
 };
-use crate::gemm::Matrices;
 
 /// A kernel whose lanes are columns: it takes packed rows of A and a packed panel of B.
 pub(super) trait Kernel: Sync {
@@ -53,7 +52,7 @@ pub(super) trait Kernel: Sync {
 
 /// Where the operands of one tile begin.
 pub(super) struct Source<'a> {
-    pub matrices: &'a Matrices<'a>,
+    pub matrices: &'a GemmOperands<'a>,
     pub tile: usize,
     /// Scales of one row of A.
     pub blocks: usize,
@@ -104,7 +103,7 @@ pub(super) fn tiles<K: Kernel>(
     let (m, n, k) = id.shape.sizes();
     let (a, b, c) = (&batch.a, &batch.b, &batch.c);
     let (scale_a, scale_b) = (batch.scale_a.as_ref(), batch.scale_b.as_ref());
-    let matrices = Matrices { m, n, k, a, b, c, scale_a, scale_b };
+    let matrices = GemmOperands { m, n, k, a, b, c, scale_a, scale_b };
     let d = Mutex::new(Elements::zeros(id.d, batch.tiles * m * n));
     let tile_bytes = m * n * id.d.storage_bytes();
     // Some tiles at a time, for a lock and a copy each.
@@ -142,7 +141,7 @@ pub(super) fn tiles<K: Kernel>(
 pub(super) fn matrices<K: Kernel>(
     evaluator: &Evaluator,
     kernel: Option<&K>,
-    matrices: &Matrices<'_>,
+    matrices: &GemmOperands<'_>,
     threads: usize,
 ) -> Elements {
     let id = evaluator.id();
@@ -222,7 +221,7 @@ fn one_panel<K: Kernel>(
     bench: &mut Bench<K>,
 ) {
     let Place { first_row, rows, first, panel, stride, offset } = *place;
-    let Matrices { m, n, k, c, .. } = view.matrices;
+    let GemmOperands { m, n, k, c, .. } = view.matrices;
     let (steps, step) = (evaluator.steps(k), evaluator.id().shape.sizes().2);
     let columns = panel.min(n - first);
     let size = evaluator.id().d.storage_bytes();

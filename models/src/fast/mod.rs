@@ -16,11 +16,10 @@ mod sums;
 mod tree;
 mod unpack;
 
-use mxprobe_api::{Elements, Error, OperationId, TileBatch};
+use mxprobe_api::{Elements, Error, GemmOperands, OperationId, TileBatch};
 
 use crate::{
     exact::{self, Dot},
-    gemm::Matrices,
     model::{Adder, Flush, Model, Unit},
     tree::Plan,
 };
@@ -218,7 +217,7 @@ impl Evaluator {
     }
 
     /// D of one multiply of matrices whose lengths were checked.
-    pub(crate) fn matrices(&self, matrices: &Matrices<'_>, threads: usize) -> Elements {
+    pub(crate) fn matrices(&self, matrices: &GemmOperands<'_>, threads: usize) -> Elements {
         match self.kernels() {
             Kernels::None => drive::matrices(self, None::<&ChainPlan>, matrices, threads),
             Kernels::Chain(kernel) => drive::matrices(self, Some(kernel), matrices, threads),
@@ -248,7 +247,7 @@ impl Evaluator {
         out: &mut [u8],
         room: &mut Room,
     ) {
-        let Matrices { m, n, k, c, .. } = view.matrices;
+        let GemmOperands { m, n, k, c, .. } = view.matrices;
         let (steps, step) = (self.steps(k), self.id.shape.sizes().2);
         let scale_step = self.id.block_scale().map_or(0, |scale| step.div_ceil(scale.block));
         let size = self.id.d.storage_bytes();
@@ -335,7 +334,7 @@ impl Evaluator {
 
 /// Matrices, or one tile of a batch of them.
 struct View<'a> {
-    matrices: Matrices<'a>,
+    matrices: GemmOperands<'a>,
     tile: usize,
 }
 
@@ -347,7 +346,7 @@ impl View<'_> {
 
     /// One row of A, and of its scales, padded with +0 and with scales of 1.
     fn row_of_a(&self, evaluator: &Evaluator, row: usize, a: &mut [Unpacked], scales: &mut [Unpacked]) {
-        let Matrices { m, k, a: from, scale_a, .. } = self.matrices;
+        let GemmOperands { m, k, a: from, scale_a, .. } = self.matrices;
         let row = self.tile * m + row;
         evaluator.compiled.a.gather(from, row * k, 1, &mut a[..k]);
         a[k..].fill(Unpacked { kind: ZERO, ..Unpacked::default() });
@@ -362,7 +361,7 @@ impl View<'_> {
 
     /// One column of B, likewise.
     fn column_of_b(&self, evaluator: &Evaluator, column: usize, b: &mut [Unpacked], scales: &mut [Unpacked]) {
-        let Matrices { n, k, b: from, scale_b, .. } = self.matrices;
+        let GemmOperands { n, k, b: from, scale_b, .. } = self.matrices;
         evaluator.compiled.b.gather(from, self.tile * k * n + column, n, &mut b[..k]);
         b[k..].fill(Unpacked { kind: ZERO, ..Unpacked::default() });
         if let (Some(scale_b), Some(reader), Some(rule)) =

@@ -6,8 +6,8 @@
 use std::io::{self, Write};
 
 use mxprobe_api::{
-    Backend, Device, DeviceInfo, Discovery, Elements, Error, Issued, Library, Operation, OperationSet, Product,
-    Refusal, Scalar, ScalarFunction, TileBatch, Timing,
+    Backend, Code, Device, DeviceInfo, Discovery, Elements, Error, GemmOperands, Matrices, Operation, OperationSet,
+    Refusal, Scalars, TileBatch, Timing,
 };
 use mxprobe_conformance::FaultBackend as Wrong;
 
@@ -140,41 +140,40 @@ impl Device for FaultDevice {
         self.behind().refusals()
     }
 
-    fn scalars(&self) -> &[Scalar] {
+    fn matrices(&self) -> Option<&dyn Matrices> {
+        self.behind().matrices().map(|_| self as &dyn Matrices)
+    }
+
+    fn scalars(&self) -> Option<&dyn Scalars> {
         self.behind().scalars()
-    }
-
-    fn compute(&self, scalar: &Scalar, function: ScalarFunction, operands: &Elements) -> Result<Elements, Error> {
-        self.behind().compute(scalar, function, operands)
-    }
-
-    /// `None` where the fault is what executing a tile does to the process.
-    fn multiply(&self, operation: &Operation, product: &Product<'_>) -> Result<Option<Elements>, Error> {
-        match &self.fault {
-            _ if !self.is_wrong(operation) => self.right.multiply(operation, product),
-            Fault::OfDevice(wrong) => wrong.multiply(operation, product),
-            Fault::OfProcess(_) => Ok(None),
-        }
-    }
-
-    fn library(&self) -> Result<Box<dyn Library>, Error> {
-        self.behind().library()
-    }
-
-    fn kernel_ns(&self) -> Option<u64> {
-        self.behind().kernel_ns()
     }
 
     fn timing(&self) -> Option<&dyn Timing> {
         self.behind().timing()
     }
 
-    fn issued(&self, operation: &Operation) -> Result<Option<Issued>, Error> {
-        self.behind().issued(operation)
+    fn code(&self) -> Option<&dyn Code> {
+        self.behind().code()
+    }
+}
+
+impl Matrices for FaultDevice {
+    /// `None` where the fault is what executing a tile does to the process.
+    fn multiply(&self, operation: &Operation, operands: &GemmOperands<'_>) -> Result<Option<Elements>, Error> {
+        let of = |device: &dyn Device| device.matrices().map_or(Ok(None), |of| of.multiply(operation, operands));
+        match &self.fault {
+            _ if !self.is_wrong(operation) => of(self.right.as_ref()),
+            Fault::OfDevice(wrong) => of(wrong.as_ref()),
+            Fault::OfProcess(_) => Ok(None),
+        }
     }
 
-    fn kernel_hash(&self, operation: &Operation) -> Option<String> {
-        self.behind().kernel_hash(operation)
+    fn has_tiles(&self) -> bool {
+        self.behind().matrices().is_none_or(|matrices| matrices.has_tiles())
+    }
+
+    fn kernel_ns(&self) -> Option<u64> {
+        self.behind().matrices()?.kernel_ns()
     }
 }
 

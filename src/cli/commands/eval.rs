@@ -5,8 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use mxprobe_api::{Device, Elements, Error, Operation, OperationId, TileBatch, execute};
-use mxprobe_models::Evaluator;
+use mxprobe_api::{Device, Elements, Error, GemmOperands, Operation, OperationId, TileBatch, execute, multiply};
 
 use crate::cli::{
     arguments::Eval,
@@ -44,7 +43,7 @@ pub(crate) fn eval(arguments: &Eval) -> Outcome {
     let limits = Limits::new(arguments.reach.timeout, None, Interrupt::default());
     let isolation = Isolation { wanted: isolate, forward_stderr: false };
     let unit = Unit::open(target, id, || reach(target, isolation, &limits))?;
-    let operation = unit.operation();
+    let operation = &unit.operation;
     let mut stdin = io::BufReader::with_capacity(READ_BYTES, io::stdin().lock());
     let mut stdout = io::stdout().lock();
     let mut answers = Vec::new();
@@ -108,10 +107,10 @@ impl Dots<'_> {
     }
 }
 
-/// What computes: a device, or, dot by dot, a model.
-enum Unit {
-    Device(Arc<dyn Device>, Operation),
-    Model(Box<Evaluator>, Operation),
+/// What computes.
+struct Unit {
+    device: Arc<dyn Device>,
+    operation: Operation,
 }
 
 impl Unit {
@@ -123,25 +122,37 @@ impl Unit {
         let device = reach().map_err(Failure::no_device)?.device;
         let missing = || Failure::no_device(format!("{} has no operation {id} any more", target.selector));
         let operation = device.operations().get(id).ok_or_else(missing)?.clone();
-        let Some(model) = target.model()? else { return Ok(Self::Device(device, operation)) };
-        // The elements of a model's tile do not depend on each other: no need to compute those that nobody asked for.
-        Ok(Self::Model(Box::new(Evaluator::new(&model, id).map_err(Failure::usage)?), operation))
+        Ok(Self { device, operation })
     }
 
-    fn operation(&self) -> &Operation {
-        match self {
-            Self::Device(_, operation) | Self::Model(_, operation) => operation,
-        }
-    }
-
+    /// d of every dot: each alone where the device can do so for less than a tile, else on the diagonals of tiles.
     fn compute(&self, dots: &Dots) -> Result<Vec<u64>, Failure> {
-        match self {
-            Self::Device(device, operation) => on_diagonals(device.as_ref(), operation, dots),
-            Self::Model(evaluator, _) => {
-                (0..dots.count).map(|at| evaluator.dot(dots.dot(at)).map_err(Failure::usage)).collect()
-            }
+        let (device, operation) = (self.device.as_ref(), &self.operation);
+        if device.matrices().is_none_or(|matrices| matrices.has_tiles()) {
+            return on_diagonals(device, operation, dots);
         }
+        let of_device = |error| Failure::incomplete(error).help("answers to the lines before are written");
+        let one = |dot| alone(device, operation, dots, dot).map_err(of_device);
+        (0..dots.count).map(one).collect()
     }
+}
+
+/// Computes one dot as a product of matrices of one element.
+fn alone(device: &dyn Device, operation: &Operation, dots: &Dots, dot: usize) -> Result<u64, Error> {
+    let id = &operation.id;
+    let k = id.shape.sizes().2;
+    let elements = |format, bits: &[u64]| Elements::from_bits(format, bits.iter().copied());
+    let (a, b) = (elements(id.a, &dots.a[of(dot, k)]), elements(id.b, &dots.b[of(dot, k)]));
+    let c = elements(id.c, &[dots.c[dot]]);
+    let scales = id.block_scale().map(|scale| {
+        let blocks = of(dot, k.div_ceil(scale.block));
+        (elements(scale.format, &dots.scale_a[blocks.clone()]), elements(scale.format, &dots.scale_b[blocks]))
+    });
+    let (scale_a, scale_b) = (scales.as_ref().map(|(a, _)| a), scales.as_ref().map(|(_, b)| b));
+    let operands = GemmOperands { m: 1, n: 1, k, a: &a, b: &b, c: &c, scale_a, scale_b };
+    let d = multiply(device, operation, &operands)?;
+    let without = || Error::driver(format!("{} multiplied no matrices of one element", device.info().selector));
+    d.map(|d| d.get(0)).ok_or_else(without)
 }
 
 /// Computes dots that lie on the diagonals of tiles, so that each has a row of A and a column of B of its own.

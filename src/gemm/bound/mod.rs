@@ -67,6 +67,10 @@ impl Bound {
     /// Of words on an operation of a model; `None` where nothing can be said: sums that may wrap, sums of integers.
     pub(super) fn of(evaluator: &Evaluator, words: usize, accumulation: Accumulation) -> Option<Self> {
         let (id, flush) = (evaluator.id(), evaluator.flush());
+        // Words that have scales leave other rests.
+        if id.block_scale().is_some() {
+            return None;
+        }
         let step = Step::of(evaluator)?;
         let (a, b) = (Words::of(id.a, flush.a), Words::of(id.b, flush.b));
         Some(Self { step, a, b, words, accumulation })

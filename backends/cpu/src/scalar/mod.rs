@@ -34,12 +34,12 @@ enum Behind {
 
 /// The scalar arithmetic of this CPU.
 #[derive(Default)]
-pub(crate) struct Scalars {
+pub(crate) struct ScalarUnit {
     listed: Vec<Scalar>,
     behind: BTreeMap<(ScalarId, ScalarFunction), Behind>,
 }
 
-impl Scalars {
+impl ScalarUnit {
     /// What these readings allow.
     pub(crate) fn new(readings: &Readings) -> Self {
         let mut scalars = Self::default();
@@ -104,7 +104,7 @@ impl Scalars {
     }
 
     /// Calls a function once for each group of operands.
-    pub(crate) fn compute(
+    pub(crate) fn call(
         &self,
         scalar: &Scalar,
         function: ScalarFunction,

@@ -8,7 +8,7 @@ mod warps;
 use std::collections::HashMap;
 
 use cudarc::driver::{CudaFunction, CudaSlice, LaunchConfig, PushKernelArg};
-use mxprobe_api::{Elements, Error, OperationId, Product};
+use mxprobe_api::{Elements, Error, GemmOperands, OperationId};
 
 use crate::capability::Target;
 use crate::instruction::{Instruction, Kind};
@@ -49,7 +49,7 @@ impl Kernels {
     }
 
     /// The block of D for a product: the largest of which there are enough to give every multiprocessor work.
-    pub(crate) fn block(&self, id: &OperationId, product: &Product<'_>, multiprocessors: u32) -> Block {
+    pub(crate) fn block(&self, id: &OperationId, product: &GemmOperands<'_>, multiprocessors: u32) -> Block {
         let (m, n, _) = id.shape.sizes();
         let group = self.layouts.d.group();
         let count = |block: &Block| product.m.div_ceil(m * group * block.down) * product.n.div_ceil(n * block.across);
@@ -110,7 +110,7 @@ pub(crate) fn multiply(
     kernels: &Kernels,
     block: Block,
     id: &OperationId,
-    product: &Product<'_>,
+    product: &GemmOperands<'_>,
 ) -> Result<Option<Elements>, Error> {
     let layouts = &kernels.layouts;
     let order = Order::new(product, id.shape.sizes(), layouts.d.group(), block);

@@ -1,6 +1,6 @@
 //! Tiles of matrices in the order in which the kernels of whole matrices read and write them.
 
-use mxprobe_api::{Elements, Product};
+use mxprobe_api::{Elements, GemmOperands};
 
 use super::Block;
 
@@ -11,7 +11,7 @@ use super::Block;
 /// B: block column after block column, step after step, the block's tiles from the left, each as often as a group has tiles.
 /// C and D: block after block, row-major; in a block the groups, row-major.
 pub(super) struct Order<'a> {
-    product: &'a Product<'a>,
+    product: &'a GemmOperands<'a>,
     tile: (usize, usize, usize),
     group: usize,
     rows: usize,
@@ -24,7 +24,7 @@ pub(super) struct Order<'a> {
 
 impl<'a> Order<'a> {
     /// The order of a product in tiles of m×n×k, of which `group` are computed at a time, and blocks of so many groups.
-    pub(super) fn new(product: &'a Product<'a>, tile: (usize, usize, usize), group: usize, block: Block) -> Self {
+    pub(super) fn new(product: &'a GemmOperands<'a>, tile: (usize, usize, usize), group: usize, block: Block) -> Self {
         let Block { down: rows, across: columns } = block;
         Self {
             product,

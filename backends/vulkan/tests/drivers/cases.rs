@@ -5,8 +5,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use mxprobe_api::{
-    Backend, Clock, Decoded, Device, DeviceKind, Elements, Load, Operation, OperationId, Product, Span, TileBatch,
-    compute, execute, multiply, time,
+    Backend, Clock, Decoded, Device, DeviceKind, Elements, GemmOperands, Load, Operation, OperationId, Span, TileBatch,
+    call, execute, multiply, time,
 };
 use mxprobe_vulkan::{VulkanBackend, VulkanDevice};
 
@@ -179,7 +179,7 @@ fn self_tests() {
     for operation in device.operations().values() {
         let passed = device.self_test(operation).unwrap();
         assert_eq!(passed.elements, passed.tiles * 64, "{}", operation.id);
-        assert_eq!(device.issued(operation), Ok(None));
+        assert_eq!(device.code().unwrap().issued(operation), Ok(None));
     }
 }
 
@@ -286,7 +286,7 @@ fn time_limit() {
 fn hashes() {
     let device = device();
     let hashes: std::collections::BTreeSet<String> =
-        device.operations().values().map(|operation| device.kernel_hash(operation).unwrap()).collect();
+        device.operations().values().map(|operation| device.code().unwrap().kernel_hash(operation).unwrap()).collect();
     assert_eq!(hashes.len(), device.operations().len());
     assert!(hashes.iter().all(|hash| hash.len() == 64 && hash.bytes().all(|byte| byte.is_ascii_hexdigit())));
 }
@@ -337,7 +337,11 @@ fn no_hardware() {
 fn without_matrices() -> mxprobe_api::Refusal {
     let device = device();
     assert!(device.operations().is_empty());
-    assert!(device.scalars().iter().any(|scalar| scalar.id.to_string() == "scalar.f32"), "{:?}", device.scalars());
+    assert!(
+        device.scalars().unwrap().members().iter().any(|scalar| scalar.id.to_string() == "scalar.f32"),
+        "{:?}",
+        device.scalars().unwrap().members()
+    );
     let [refusal] = device.refusals() else { panic!("{:?}", device.refusals()) };
     assert!(refusal.reason.is_unsupported());
     assert_eq!(refusal.what, "vulkan:0 VK_KHR_cooperative_matrix");
@@ -385,7 +389,7 @@ fn instructions(golden: &str) {
         writeln!(text, "refused: {}: {}", refusal.what, refusal.reason).unwrap();
     }
     for operation in device.operations().values() {
-        let issued = device.issued(operation).unwrap().expect("a driver that shows its assembly");
+        let issued = device.code().unwrap().issued(operation).unwrap().expect("a driver that shows its assembly");
         let (found, assembly) = (issued.matrix, issued.listing.expect("an assembly"));
         let found: Vec<String> =
             found.iter().map(|(name, count)| format!("{count} {name}{}", modifiers(&assembly, name))).collect();
@@ -429,14 +433,14 @@ fn validates(computes: bool) {
     let device = only_device(&backend);
     for operation in device.operations().values() {
         device.compile(operation).unwrap();
-        device.issued(operation).unwrap();
+        device.code().unwrap().issued(operation).unwrap();
         let result = execute(&device, operation, &TileBatch::zeros(operation, 100));
         assert_eq!(result.is_ok(), computes);
         if operation.id.c == operation.id.d {
             device.issued_when_timed(operation).unwrap();
             let (a, b) = (Elements::zeros(operation.id.a, 100), Elements::zeros(operation.id.b, 100));
             let c = Elements::zeros(operation.id.c, 100);
-            let product = Product { m: 10, n: 10, k: 10, a: &a, b: &b, c: &c };
+            let product = GemmOperands { m: 10, n: 10, k: 10, a: &a, b: &b, c: &c, scale_a: None, scale_b: None };
             assert_eq!(multiply(&device, operation, &product).is_ok(), computes);
             // A device that is not there writes no timestamps.
             for span in [Span::One, Span::All].into_iter().filter(|_| computes) {
@@ -450,10 +454,10 @@ fn validates(computes: bool) {
         }
         assert_eq!(backend.validation_messages(), Vec::<String>::new(), "{}", operation.id);
     }
-    for scalar in device.scalars() {
+    for scalar in device.scalars().unwrap().members() {
         for function in scalar.functions.keys() {
             let operands = Elements::zeros(scalar.id.format, 100 * function.arity());
-            match compute(&device, scalar, *function, &operands) {
+            match call(&device, scalar, *function, &operands) {
                 Ok(_) => assert!(computes),
                 Err(error) => assert!(!computes && error.is_nothing_written(), "{error}"),
             }
@@ -473,7 +477,7 @@ fn validates(computes: bool) {
 fn timed_instructions() {
     let device = device();
     for operation in device.operations().values().filter(|operation| operation.id.c == operation.id.d) {
-        let once = device.issued(operation).unwrap().expect("this driver shows its code");
+        let once = device.code().unwrap().issued(operation).unwrap().expect("this driver shows its code");
         let timed = device.issued_when_timed(operation).unwrap().expect("this driver shows its code");
         for (name, count) in &once.matrix {
             // A driver may unroll the loop; it may not leave a sum out.

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use mxprobe_api::{Decoded, Device, Elements, Operation, Product, TileBatch, execute, multiply};
+use mxprobe_api::{Decoded, Device, Elements, GemmOperands, Operation, TileBatch, execute, multiply};
 use mxprobe_vulkan::VulkanDevice;
 
 use crate::model::{Inputs, Random};
@@ -29,9 +29,9 @@ fn drawn(random: &mut Random, operation: &Operation, (m, n, k): (usize, usize, u
 }
 
 /// D tile by tile: the path of a device that has no other.
-fn tile_by_tile(device: &VulkanDevice, operation: &Operation, product: &Product<'_>) -> Elements {
+fn tile_by_tile(device: &VulkanDevice, operation: &Operation, product: &GemmOperands<'_>) -> Elements {
     let (tile_m, tile_n, tile_k) = operation.id.shape.sizes();
-    let Product { m, n, k, a, b, c } = *product;
+    let GemmOperands { m, n, k, a, b, c, .. } = *product;
     let corners: Vec<(usize, usize)> =
         (0..m).step_by(tile_m).flat_map(|top| (0..n).step_by(tile_n).map(move |left| (top, left))).collect();
     // Elements of a matrix that a tile has, with their places in both.
@@ -77,7 +77,7 @@ pub(crate) fn agree(device: &VulkanDevice) {
         for (m, n, k) in SIZES {
             for inputs in [Inputs::Finite, Inputs::Any] {
                 let TileBatch { a, b, c, .. } = &drawn(&mut random, operation, (m, n, k), inputs);
-                let product = Product { m, n, k, a, b, c };
+                let product = GemmOperands { m, n, k, a, b, c, scale_a: None, scale_b: None };
                 let whole = multiply(device, operation, &product).unwrap().expect("it multiplies whole matrices");
                 let tiles = tile_by_tile(device, operation, &product);
                 // Which of two NaNs comes through is up to the code that the driver made of each shader.
@@ -98,7 +98,7 @@ pub(crate) fn others_are_left_to_tiles(device: &VulkanDevice) {
     let operation = chained(device).next().expect("lavapipe has some");
     let (a, b, c) =
         (Elements::zeros(operation.id.a, 8), Elements::zeros(operation.id.b, 0), Elements::zeros(operation.id.c, 0));
-    let product = Product { m: 1, n: 0, k: 8, a: &a, b: &b, c: &c };
+    let product = GemmOperands { m: 1, n: 0, k: 8, a: &a, b: &b, c: &c, scale_a: None, scale_b: None };
     assert_eq!(multiply(device, operation, &product).unwrap(), None);
 }
 
@@ -108,7 +108,7 @@ pub(crate) fn speed(device: &VulkanDevice) {
     for operation in chained(device) {
         for size in [256, 512, 1024] {
             let TileBatch { a, b, c, .. } = &drawn(&mut random, operation, (size, size, size), Inputs::Moderate);
-            let product = Product { m: size, n: size, k: size, a, b, c };
+            let product = GemmOperands { m: size, n: size, k: size, a, b, c, scale_a: None, scale_b: None };
             let mut best = [f64::INFINITY; 2];
             for _ in 0..3 {
                 let start = Instant::now();

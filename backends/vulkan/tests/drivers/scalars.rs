@@ -1,7 +1,7 @@
 //! Scalar arithmetic on lavapipe against the host's, which is that of IEEE 754 in f64.
 
 use half::f16;
-use mxprobe_api::{Decoded, Device, DotOrder, Elements, Format, ScalarFunction, ScalarId, compute};
+use mxprobe_api::{Decoded, Device, DotOrder, Elements, Format, ScalarFunction, ScalarId, call};
 use mxprobe_vulkan::VulkanDevice;
 
 use crate::model::Random;
@@ -80,20 +80,20 @@ fn operands(format: Format, len: usize, positive: bool) -> Elements {
 }
 
 pub(crate) fn lists(device: &VulkanDevice) {
-    let ids: Vec<String> = device.scalars().iter().map(|scalar| scalar.id.to_string()).collect();
+    let ids: Vec<String> = device.scalars().unwrap().members().iter().map(|scalar| scalar.id.to_string()).collect();
     let wanted =
         ["f16", "f32", "f64"].map(|format| ["", ".rne", ".szinfnan"].map(|mode| format!("scalar.{format}{mode}")));
     assert_eq!(ids, wanted.concat());
-    assert!(device.scalars().iter().all(|scalar| scalar.functions.len() == 12));
+    assert!(device.scalars().unwrap().members().iter().all(|scalar| scalar.functions.len() == 12));
 }
 
 pub(crate) fn agrees_with_the_host(device: &VulkanDevice) {
     let mut compared = 0;
-    for scalar in device.scalars() {
+    for scalar in device.scalars().unwrap().members() {
         for function in scalar.functions.keys() {
             let arity = function.arity();
             let x = operands(scalar.id.format, CALLS * arity, *function == ScalarFunction::SquareRoot);
-            let got = compute(device, scalar, *function, &x).unwrap();
+            let got = call(device, scalar, *function, &x).unwrap();
             for (at, found) in got.iter().enumerate() {
                 let call: Vec<u64> = (0..arity).map(|operand| x.get(at * arity + operand)).collect();
                 let wanted = host(&scalar.id, *function, &call);
@@ -135,13 +135,13 @@ pub(crate) fn keeps_its_float_controls(device: &VulkanDevice) {
     }
     let mut random = Random(3);
     let mut broken = 0;
-    for scalar in device.scalars() {
+    for scalar in device.scalars().unwrap().members() {
         let format = scalar.id.format;
         let single = |function: &&F| !matches!(function, F::Fma | F::MultiplyAdd | F::Dot4 { .. });
         for function in scalar.functions.keys().filter(single) {
             let (arity, to) = (function.arity(), function.result(format));
             let x = Elements::from_bits(format, (0..CALLS * arity).map(|_| random.next() & format.mask()));
-            let got = compute(device, scalar, *function, &x).unwrap();
+            let got = call(device, scalar, *function, &x).unwrap();
             for (at, found) in got.iter().enumerate() {
                 let call: Vec<u64> = (0..arity).map(|operand| flushed(format, x.get(at * arity + operand))).collect();
                 let ieee = host(&scalar.id, *function, &call)[0];

@@ -9,15 +9,14 @@ use mxprobe::gemm::{
     multiply, svg,
 };
 use mxprobe::report::is_layout;
-use mxprobe_api::{Device, Error, Format, Library, OperationId, Rounding};
-use mxprobe_models::Model;
+use mxprobe_api::{Device, Error, Format, OperationId, Rounding};
 use serde_json::json;
 
 use crate::cli::{
     arguments::{Accumulate, Experiment, Gemm, GemmMethod, Printed, Screen, WordRounding},
     choose::{
         limits::Limits,
-        reach::{Isolation, Reached, reach},
+        reach::{Isolation, reach},
         select::{self, Target},
     },
     failure::{Failure, Outcome},
@@ -38,15 +37,17 @@ pub(crate) fn gemm(arguments: &Gemm, screen: Screen) -> Outcome {
     };
     let limits = Limits::new(arguments.reach.timeout, None, Interrupt::default());
     let isolation = Isolation { wanted: isolate, forward_stderr: false };
-    let opened = Opened::open(target, || reach(target, isolation, &limits))?;
+    let device = reach(target, isolation, &limits).map_err(Failure::no_device)?.device;
     match arguments.experiment {
-        Some(Experiment::Growth) => return experiment(arguments, screen, target, &opened),
+        Some(Experiment::Growth) => return experiment(arguments, screen, target, &device),
         Some(Experiment::Yardstick) => {
             yardstick::check(arguments)?;
             arguments.out.iter().try_for_each(|path| output::can_write(path))?;
-            let library = opened.library(&target.selector);
+            let without = || Error::unsupported(format!("no library is known that multiplies on {}", target.selector));
+            let library = device.timing().ok_or_else(without).and_then(|timing| timing.library());
             let library = library.as_deref().map_err(Clone::clone);
-            return yardstick(arguments, screen, library, &variants(arguments, target)?, &|id| opened.unit(id));
+            let unit = |id: &OperationId| Unit::new(device.clone(), id);
+            return yardstick(arguments, screen, library, &variants(arguments, target)?, &unit);
         }
         None => {}
     }
@@ -58,7 +59,7 @@ pub(crate) fn gemm(arguments: &Gemm, screen: Screen) -> Outcome {
     let (a, b, c) = inputs(arguments, &id)?;
     // What cannot be written is not computed.
     output::can_write(out)?;
-    let unit = opened.unit(&id).map_err(Failure::usage)?;
+    let unit = Unit::new(device, &id).map_err(Failure::usage)?;
     let algorithm = algorithm(arguments);
     let started = Instant::now();
     let product = multiply(&unit, &a, &b, c.as_ref(), &algorithm).map_err(Failure::of_device)?;
@@ -120,39 +121,6 @@ pub(crate) fn gemm(arguments: &Gemm, screen: Screen) -> Outcome {
     output::print(text.as_bytes())
 }
 
-/// What computes, opened.
-enum Opened {
-    Device(Arc<dyn Device>),
-    Model(Box<Model>),
-}
-
-impl Opened {
-    fn open(target: &Target, reach: impl FnOnce() -> Result<Reached, Error>) -> Result<Self, Failure> {
-        if let Some(model) = target.model()? {
-            return Ok(Self::Model(Box::new(model)));
-        }
-        reach().map(|reached| Self::Device(reached.device)).map_err(Failure::no_device)
-    }
-
-    /// The library that stands beside the device.
-    fn library(&self, selector: &str) -> Result<Box<dyn Library>, Error> {
-        match self {
-            Self::Model(_) => Err(Error::unsupported(format!("no library multiplies on {selector}, which is a model"))),
-            Self::Device(device) => device.library(),
-        }
-    }
-
-    fn unit(&self, id: &OperationId) -> Result<Unit<'_>, Error> {
-        match self {
-            Self::Model(model) => Unit::model(model, id),
-            Self::Device(device) => {
-                let missing = || Error::invalid(format!("{} has no operation {id}", device.info().selector));
-                Ok(Unit::device(device.as_ref(), device.operations().get(id).ok_or_else(missing)?))
-            }
-        }
-    }
-}
-
 fn inputs(arguments: &Gemm, id: &OperationId) -> Result<(Matrix, Matrix, Option<Matrix>), Failure> {
     let c = arguments.c.as_deref().map(|path| npy::read(path, id.c, false)).transpose()?;
     if let Some([m, n, k]) = arguments.random {
@@ -207,19 +175,17 @@ fn accumulation(arguments: &Gemm) -> Accumulation {
 }
 
 /// The growth of errors with n.
-fn experiment(arguments: &Gemm, screen: Screen, target: &Target, opened: &Opened) -> Outcome {
+fn experiment(arguments: &Gemm, screen: Screen, target: &Target, device: &Arc<dyn Device>) -> Outcome {
     let places: Vec<&Path> =
         [&arguments.out, &arguments.svg].into_iter().flatten().map(std::path::PathBuf::as_path).collect();
     places.iter().try_for_each(|path| output::can_write(path))?;
     let variants = variants(arguments, target)?;
     let (first, last) = arguments.exponents;
     let lengths: Vec<usize> = (first..=last).map(|exponent| 1 << exponent).collect();
-    let unit = |id: &OperationId| opened.unit(id);
+    let unit = |id: &OperationId| Unit::new(device.clone(), id);
     let blamed = variants.iter().find(|variant| variant.words == 2 && variant.accumulation == Accumulation::Unit);
-    let blame = match opened {
-        Opened::Model(model) => blamed.or(variants.first()).map(|variant| (model.as_ref(), variant)),
-        Opened::Device(_) => None,
-    };
+    let model = target.model()?;
+    let blame = model.as_ref().zip(blamed.or(variants.first()));
     let mut said = |interval: mxprobe::gemm::Interval, n: usize| {
         if !screen.quiet {
             output::note(format!("n = {n}, elements in {}", interval.name()));

@@ -12,12 +12,12 @@ use crate::cli::{
 };
 
 /// Compares, and prints.
-pub(crate) fn yardstick<'a>(
+pub(crate) fn yardstick(
     arguments: &Gemm,
     screen: Screen,
     library: Result<&dyn Library, Error>,
     variants: &[Variant],
-    unit: &dyn Fn(&OperationId) -> Result<Unit<'a>, Error>,
+    unit: &dyn Fn(&OperationId) -> Result<Unit, Error>,
 ) -> Outcome {
     let race = Race { n: arguments.size, seed: arguments.seed, interval: Interval::Centred, rounds: arguments.rounds };
     let variants: Vec<Variant> =

@@ -1,0 +1,123 @@
+//! Whole matrices: an ability that a device may have.
+
+use crate::{Device, Elements, Error, Format, Operation, OperationId};
+
+/// The operands of D = A·B + C of any size, row-major, as bits: A m×k, B k×n, C and D m×n.
+///
+/// An operation with block scales takes `scale_a`, m×⌈k/block⌉, and `scale_b`, ⌈k/block⌉×n.
+#[derive(Clone, Copy, Debug)]
+pub struct GemmOperands<'a> {
+    /// Rows of A, C and D.
+    pub m: usize,
+    /// Columns of B, C and D.
+    pub n: usize,
+    /// Products in one element of D.
+    pub k: usize,
+    /// A, m×k.
+    pub a: &'a Elements,
+    /// B, k×n.
+    pub b: &'a Elements,
+    /// C, m×n.
+    pub c: &'a Elements,
+    /// The scales of A, m×⌈k/block⌉, for an operation that has them.
+    pub scale_a: Option<&'a Elements>,
+    /// The scales of B, ⌈k/block⌉×n, for an operation that has them.
+    pub scale_b: Option<&'a Elements>,
+}
+
+impl GemmOperands<'_> {
+    /// Checks formats and lengths against the operation, and that it can be chained along k.
+    ///
+    /// # Errors
+    /// [`Error::is_invalid`] with the first operand that does not fit; [`Error::is_unsupported`] where k takes more than one
+    /// operation and d is not of the format of c.
+    pub fn validate(&self, id: &OperationId) -> Result<(), Error> {
+        let Self { m, n, k, a, b, c, scale_a, scale_b } = *self;
+        let check = |name: &str, elements: &Elements, format: Format, rows: usize, columns: usize| {
+            if elements.format() != format {
+                return Err(Error::invalid(format!("{name} holds {} where {id} takes {format}", elements.format())));
+            }
+            if rows.checked_mul(columns) != Some(elements.len()) {
+                return Err(Error::invalid(format!(
+                    "{name} holds {} elements where {rows}×{columns} are wanted",
+                    elements.len()
+                )));
+            }
+            Ok(())
+        };
+        check("a", a, id.a, m, k)?;
+        check("b", b, id.b, k, n)?;
+        check("c", c, id.c, m, n)?;
+        match (id.block_scale(), scale_a, scale_b) {
+            (None, None, None) => {}
+            (None, ..) => return Err(Error::invalid(format!("{id} takes no block scales"))),
+            (Some(scale), Some(scale_a), Some(scale_b)) => {
+                let blocks = k.div_ceil(scale.block);
+                check("scale_a", scale_a, scale.format, m, blocks)?;
+                check("scale_b", scale_b, scale.format, blocks, n)?;
+            }
+            (Some(_), ..) => return Err(Error::invalid(format!("{id} takes scale_a and scale_b"))),
+        }
+        if k > id.shape.sizes().2 && id.c != id.d {
+            return Err(Error::unsupported(format!(
+                "k is {k}, {id} takes {} at a time, and its d, {}, cannot be the next one's c, {}",
+                id.shape.k, id.d, id.c
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// A device that multiplies whole matrices; [`Device::matrices`] gives it.
+pub trait Matrices: Send + Sync {
+    /// Multiplies as one operation after another along k does it, tile by tile: k ascending, each taking the last one's d as
+    /// c, the edges padded with +0, and scales with 1. Every bit is that of [`Device::execute`]; `None` where the device has
+    /// no faster way than that for this operation.
+    ///
+    /// Call [`multiply`] instead, which validates. An implementation may rely on operands that were validated.
+    ///
+    /// # Errors
+    /// Whatever the driver or the device reports.
+    fn multiply(&self, operation: &Operation, operands: &GemmOperands<'_>) -> Result<Option<Elements>, Error>;
+
+    /// Whether a product of one element costs as much as a whole tile. Where it does not, as in a model or a simulator, one
+    /// dot is asked for as a product of 1×1.
+    fn has_tiles(&self) -> bool {
+        true
+    }
+
+    /// Nanoseconds that kernels of [`multiply`](Self::multiply) have run since the device was opened, by the device's own
+    /// clock: packing, copies and launches are not in it. `None` if the device cannot tell.
+    fn kernel_ns(&self) -> Option<u64> {
+        None
+    }
+}
+
+/// Validates, multiplies, and checks the shape of what came back; `None` where the device multiplies tiles alone.
+///
+/// # Errors
+/// As [`GemmOperands::validate`], and if the device does not claim the operation; else what the device reports.
+pub fn multiply(
+    device: &dyn Device,
+    operation: &Operation,
+    operands: &GemmOperands<'_>,
+) -> Result<Option<Elements>, Error> {
+    let selector = &device.info().selector;
+    if !device.operations().contains_key(&operation.id) {
+        return Err(Error::invalid(format!("{selector} has no operation {}", operation.id)));
+    }
+    operands.validate(&operation.id)?;
+    let Some(matrices) = device.matrices() else { return Ok(None) };
+    let Some(d) = matrices.multiply(operation, operands)? else { return Ok(None) };
+    if d.format() != operation.id.d || d.len() != operands.m * operands.n {
+        return Err(Error::driver(format!(
+            "{selector} returned {} elements of {} for a {}×{} product of {}",
+            d.len(),
+            d.format(),
+            operands.m,
+            operands.n,
+            operation.id
+        )));
+    }
+    Ok(Some(d))
+}
