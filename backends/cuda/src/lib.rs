@@ -13,30 +13,21 @@
 //! the device never wrote is not taken for a result, and the machine code that the driver made is read for the instructions
 //! in it, so that an emulation is not taken for the unit.
 
-mod capability;
 mod cublas;
 mod device;
 mod driver;
 mod dump;
-mod instruction;
-mod kernels;
-mod layout;
 mod library;
 mod link;
 mod opcodes;
 mod product;
-mod ptx;
-mod resident;
-mod scalar;
 mod session;
-mod tensor;
 mod timed;
 
 use mxprobe_api::{Backend, Device, Discovery, Refusal};
 
-pub use capability::{Capability, PtxVersion, Target};
 pub use device::CudaDevice;
-pub use kernels::{KernelText, ScalarText, issued};
+pub use opcodes::{issued, scalar_counts};
 
 /// The backend `cuda`.
 ///

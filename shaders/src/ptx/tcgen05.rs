@@ -2,11 +2,12 @@
 
 use mxprobe_api::{Format, OperationId};
 
-use crate::capability::{Availability, Capability, PtxVersion, Target};
-use crate::instruction::{Instruction, Kind, SMALL, pairs};
-use crate::layout::{Layout, Layouts};
-use crate::ptx::{Body, CORE_MATRIX_BYTES, Kernel, copy_to_shared, descriptor, module, pointer};
-use crate::resident::Steps;
+use super::capability::{Availability, Capability, PtxVersion, Target};
+use super::instruction::{Instruction, Kind, SMALL, pairs};
+use super::layout::{Layout, Layouts};
+use super::shared_memory::{CORE_MATRIX_BYTES, copy_to_shared, descriptor};
+use super::text::{Body, Kernel, module, pointer};
+use super::throughput_loop::Steps;
 
 const fn only(major: u32, minor: u32, name: &'static str, version: (u32, u32)) -> (Capability, Target) {
     (Capability::new(major, minor), Target { name, version: PtxVersion::new(version.0, version.1) })
@@ -36,13 +37,13 @@ const THREADS: usize = 128;
 const COLUMN_BYTES: usize = THREADS * 4;
 
 /// The instructions: m = 128, where row i of D is lane i of tensor memory, the narrowest n and the widest.
-pub(crate) fn instructions(table: &mut Vec<Instruction>) {
+pub(super) fn instructions(table: &mut Vec<Instruction>) {
     let (f16, f32, s32) = (Format::F16, Format::F32, Format::S32);
     for n in [8, 256] {
         let mut push = |k, d, a, b, kind: &str, unit, availability| {
             let id = OperationId::new("tcgen05", (128, n, k), d, a, b, d);
             let text = format!("tcgen05.mma.cta_group::1.kind::{kind}");
-            table.push(Instruction { id, kind: Kind::Tensor, text, unit, availability });
+            table.push(Instruction { id, kind: Kind::TensorMemory, text, unit, availability });
         };
         push(16, f16, f16, f16, "f16", "UTCMMA", DATACENTER_BLACKWELL);
         push(16, f32, f16, f16, "f16", "UTCMMA", DATACENTER_BLACKWELL);
@@ -58,7 +59,7 @@ pub(crate) fn instructions(table: &mut Vec<Instruction>) {
         let saturating: Vec<Instruction> = table
             .iter()
             .filter(|instruction| instruction.id.is_integer() && instruction.id.shape.n == n)
-            .filter(|instruction| instruction.kind == Kind::Tensor)
+            .filter(|instruction| instruction.kind == Kind::TensorMemory)
             .map(|instruction| Instruction { id: instruction.id.clone().with("satfinite"), ..instruction.clone() })
             .collect();
         table.extend(saturating);
@@ -72,7 +73,7 @@ fn block_scaled(table: &mut Vec<Instruction>, n: u32) {
         let id = OperationId::new("tcgen05", (128, n, k), Format::F32, a, b, Format::F32);
         let id = id.with(block).with(&scale.to_string());
         let text = format!("tcgen05.mma.cta_group::1.kind::{kind}");
-        table.push(Instruction { id, kind: Kind::Tensor, text, unit: "UTCMMA", availability });
+        table.push(Instruction { id, kind: Kind::TensorMemory, text, unit: "UTCMMA", availability });
     };
     for (a, b) in pairs(&SMALL) {
         push(32, a, b, "block32", Format::UE8M0, "mxf8f6f4.block_scale.scale_vec::1X", DATACENTER_BLACKWELL);
@@ -121,7 +122,7 @@ fn scale_columns(body: &mut Body, layout: &Layout, name: &str, first: usize) {
 }
 
 /// One block of four warps a group: operands to shared memory, C to tensor memory, one multiply, D back.
-pub(crate) fn kernel(instruction: &Instruction, layouts: &Layouts, target: Target, steps: Steps) -> Kernel {
+pub(super) fn kernel(instruction: &Instruction, layouts: &Layouts, target: Target, steps: Steps) -> Kernel {
     let id = &instruction.id;
     let (m, n, _) = id.shape.sizes();
     let (a_bytes, b_bytes) = (layouts.a.bytes(), layouts.b.bytes());

@@ -10,21 +10,24 @@ use super::Block;
 /// the instruction computes at a time. A: block row after block row, step after step along k, the block's tiles from above.
 /// B: block column after block column, step after step, the block's tiles from the left, each as often as a group has tiles.
 /// C and D: block after block, row-major; in a block the groups, row-major.
-pub(super) struct Order<'a> {
+pub struct Order<'a> {
     product: &'a Product<'a>,
     tile: (usize, usize, usize),
     group: usize,
     rows: usize,
     columns: usize,
-    /// Blocks of D, one below the other, and side by side.
-    pub(super) down: usize,
-    pub(super) across: usize,
-    pub(super) steps: usize,
+    /// Blocks of D, one below the other.
+    pub down: usize,
+    /// Blocks of D side by side.
+    pub across: usize,
+    /// Operations along k.
+    pub steps: usize,
 }
 
 impl<'a> Order<'a> {
     /// The order of a product in tiles of m×n×k, of which `group` are computed at a time, and blocks of so many groups.
-    pub(super) fn new(product: &'a Product<'a>, tile: (usize, usize, usize), group: usize, block: Block) -> Self {
+    #[must_use]
+    pub fn new(product: &'a Product<'a>, tile: (usize, usize, usize), group: usize, block: Block) -> Self {
         let Block { down: rows, across: columns } = block;
         Self {
             product,
@@ -39,11 +42,15 @@ impl<'a> Order<'a> {
         }
     }
 
-    pub(super) fn tiles_of_block(&self) -> usize {
+    /// Tiles of a block of D.
+    #[must_use]
+    pub fn tiles_of_block(&self) -> usize {
         self.rows * self.group * self.columns
     }
 
-    pub(super) fn gather_a(&self) -> Elements {
+    /// The tiles of A, +0 beyond the matrix.
+    #[must_use]
+    pub fn gather_a(&self) -> Elements {
         let (m, _, k) = self.tile;
         let lines = self.rows * self.group;
         let corners = (0..self.down).flat_map(|block| {
@@ -52,7 +59,9 @@ impl<'a> Order<'a> {
         gather(self.product.a, (self.product.m, self.product.k), corners, (m, k))
     }
 
-    pub(super) fn gather_b(&self) -> Elements {
+    /// The tiles of B, +0 beyond the matrix.
+    #[must_use]
+    pub fn gather_b(&self) -> Elements {
         let (_, n, k) = self.tile;
         let corners = (0..self.across).flat_map(|block| {
             (0..self.steps).flat_map(move |step| {
@@ -63,7 +72,9 @@ impl<'a> Order<'a> {
         gather(self.product.b, (self.product.k, self.product.n), corners, (k, n))
     }
 
-    pub(super) fn gather_c(&self) -> Elements {
+    /// The tiles of C, +0 beyond the matrix.
+    #[must_use]
+    pub fn gather_c(&self) -> Elements {
         let (m, n, _) = self.tile;
         gather(self.product.c, (self.product.m, self.product.n), self.corners_of_d(), (m, n))
     }
@@ -82,7 +93,8 @@ impl<'a> Order<'a> {
     }
 
     /// D from its tiles.
-    pub(super) fn scatter(&self, tiles: &Elements) -> Elements {
+    #[must_use]
+    pub fn scatter(&self, tiles: &Elements) -> Elements {
         let (size, (m, n, _)) = (tiles.format().storage_bytes(), self.tile);
         let extent = (self.product.m, self.product.n);
         let mut d = Elements::zeros(tiles.format(), extent.0 * extent.1);

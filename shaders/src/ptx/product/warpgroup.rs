@@ -1,15 +1,15 @@
-//! Whole matrices by `wgmma`: a block of tiles to a thread block of one or two warpgroups, its sums in registers.
+//! ProductKernel matrices by `wgmma`: a block of tiles to a thread block of one or two warpgroups, its sums in registers.
 //!
 //! A and B of a step come into one of [`SLOTS`] places in shared memory by `cp.async`. While the instructions of step s run,
 //! step s + 1 has arrived or is under way, and s + 2 is asked for.
 
-use super::block::{Block, PARAMETERS, Whole, Wide, patch_loop, patch_loop_end, places};
-use crate::capability::Target;
-use crate::instruction::Instruction;
-use crate::layout::Layouts;
-use crate::ptx::{
-    Body, CORE_MATRIX_BYTES, GROUP_THREADS, Kernel, descriptor, module, pointer, registers_from, wgmma_modifiers,
-};
+use super::block::{Block, PARAMETERS, ProductKernel, Wide, patch_loop, patch_loop_end, places};
+use crate::ptx::capability::Target;
+use crate::ptx::instruction::Instruction;
+use crate::ptx::layout::Layouts;
+use crate::ptx::shared_memory::{CORE_MATRIX_BYTES, descriptor};
+use crate::ptx::text::{Body, Kernel, module, pointer, registers_from};
+use crate::ptx::wgmma::{GROUP_THREADS, modifiers};
 
 /// Columns of a block: more sums do not fit into the registers of its threads.
 const COLUMNS: usize = 256;
@@ -30,7 +30,7 @@ pub(super) fn blocks(instruction: &Instruction) -> Vec<Block> {
 }
 
 /// The kernel for blocks of this size: `down` warpgroups.
-pub(super) fn kernel(instruction: &Instruction, layouts: &Layouts, target: Target, block: Block) -> Whole {
+pub(super) fn kernel(instruction: &Instruction, layouts: &Layouts, target: Target, block: Block) -> ProductKernel {
     let Block { down, across } = block;
     let (m, n, _) = instruction.id.shape.sizes();
     let (a_bytes, b_bytes) = (down * layouts.a.bytes(), across * layouts.b.bytes());
@@ -107,7 +107,7 @@ pub(super) fn kernel(instruction: &Instruction, layouts: &Layouts, target: Targe
     for tile in 0..across {
         let sums = registers_from('d', tile * registers, registers);
         body.line(format!("add.s64 %wide, %now_b, {};", tile * (layouts.b.bytes() >> 4)));
-        let modifiers = wgmma_modifiers(&instruction.id);
+        let modifiers = modifiers(&instruction.id);
         body.line(format!("{} {sums}, %now_a, %wide, %adds{modifiers};", instruction.text));
     }
     body.lines(
@@ -136,7 +136,7 @@ pub(super) fn kernel(instruction: &Instruction, layouts: &Layouts, target: Targe
     let threads = u32::try_from(threads).expect("two warpgroups at most");
     let text = module(target, &PARAMETERS, threads, &body);
     let kernel = Kernel { text, threads, groups_at_once: 1 };
-    Whole { kernel, patch: Block { down: 1, across: 1 }, a: Wide::none(), b: Wide::none() }
+    ProductKernel { kernel, patch: Block { down: 1, across: 1 }, a: Wide::none(), b: Wide::none() }
 }
 
 /// Asks for so many bytes behind an address, 16 a thread at a time, into shared memory behind `%into`, if `%copies` holds.

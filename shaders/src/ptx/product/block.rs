@@ -1,20 +1,22 @@
 //! What the kernels of whole matrices have in common: blocks of D, where each begins, and operands in wide words.
 //!
 //! They are `tiles(a, b, c, d, steps, across, down, count)`: `down` × `across` blocks of D, `steps` operations along k, k
-//! ascending, the sum of one being C of the next. Operands lie as [`super::order::Order`] says, those of warps in the wide
+//! ascending, the sum of one being C of the next. Operands lie as [`Order`](super::Order) says, those of warps in the wide
 //! words of [`Wide`] too. A thread block computes a patch of neighbouring blocks at a time, `count` patches in a loop over the
 //! grid; a patch's warps read the same rows of A and columns of B, which the multiprocessor's cache then holds.
 
 use mxprobe_api::OperationId;
 
-use crate::layout::Layout;
-use crate::ptx::{Body, Kernel};
+use crate::ptx::layout::Layout;
+use crate::ptx::text::{Body, Kernel};
 
 /// A block of D that one warp or thread block computes: groups of tiles, one below the other, and tiles side by side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Block {
-    pub(crate) down: usize,
-    pub(crate) across: usize,
+pub struct Block {
+    /// Groups of tiles, one below the other.
+    pub down: usize,
+    /// Tiles side by side.
+    pub across: usize,
 }
 
 impl Block {
@@ -25,18 +27,20 @@ impl Block {
 }
 
 /// A kernel of whole matrices.
-pub(super) struct Whole {
-    pub(super) kernel: Kernel,
+pub struct ProductKernel {
+    /// The text, and the threads of a block.
+    pub kernel: Kernel,
     /// Blocks of D that a thread block computes at a time.
-    pub(super) patch: Block,
-    /// How a step of A and of B lies in memory.
-    pub(super) a: Wide,
-    pub(super) b: Wide,
+    pub patch: Block,
+    /// How a step of A lies in memory.
+    pub a: Wide,
+    /// The same of B.
+    pub b: Wide,
 }
 
 /// Registers of a step that a thread loads with one instruction: they lie side by side, lane after lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Wide {
+pub struct Wide {
     /// Registers that each lane loads for one step.
     pub(super) registers: usize,
     /// Bytes of a register.
@@ -49,7 +53,7 @@ const LANES: usize = 32;
 
 impl Wide {
     /// The widest loads for so many fragments of a warp's operand.
-    pub(super) fn of(layout: &Layout, fragments: usize) -> Self {
+    pub(super) fn new(layout: &Layout, fragments: usize) -> Self {
         let (registers, bytes) = (fragments * layout.registers(LANES), layout.register_bytes());
         let fits = |at_once: &usize| at_once * bytes <= 16 && registers.is_multiple_of(*at_once);
         Self { registers, bytes, at_once: [4, 2].into_iter().find(fits).unwrap_or(1) }
@@ -61,7 +65,8 @@ impl Wide {
     }
 
     /// Moves registers that are loaded together side by side: of each step first those of lane 0, then those of lane 1.
-    pub(super) fn arrange(self, packed: Vec<u8>) -> Vec<u8> {
+    #[must_use]
+    pub fn arrange(self, packed: Vec<u8>) -> Vec<u8> {
         if self.at_once == 1 {
             return packed;
         }

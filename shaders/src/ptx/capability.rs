@@ -88,7 +88,7 @@ pub struct Target {
 
 /// Where an instruction can be assembled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Availability {
+pub enum Availability {
     /// On this capability and every later one.
     From(Capability, Target),
     /// On these alone.
@@ -97,7 +97,8 @@ pub(crate) enum Availability {
 
 impl Availability {
     /// What a kernel for this device begins with; `None` where the device has no such instruction.
-    pub(crate) fn target(self, capability: Capability) -> Option<Target> {
+    #[must_use]
+    pub fn target(self, capability: Capability) -> Option<Target> {
         match self {
             Self::From(first, target) => (capability >= first).then_some(target),
             Self::Only(list) => list.iter().find(|(only, _)| *only == capability).map(|(_, target)| *target),

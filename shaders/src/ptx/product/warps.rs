@@ -1,12 +1,13 @@
-//! Whole matrices by `mma` and `wmma`: a block of tiles to a warp, its sums in registers.
+//! ProductKernel matrices by `mma` and `wmma`: a block of tiles to a warp, its sums in registers.
 //!
 //! The operands of two steps are in registers: while the instructions of one run, those of the next are being loaded.
 
-use super::block::{Block, PARAMETERS, Whole, Wide, patch_loop, patch_loop_end, places};
-use crate::capability::Target;
-use crate::instruction::{Instruction, Kind};
-use crate::layout::{Layout, Layouts};
-use crate::ptx::{Body, Kernel, module, pointer, registers_from, wmma_access, wmma_registers};
+use super::block::{Block, PARAMETERS, ProductKernel, Wide, patch_loop, patch_loop_end, places};
+use crate::ptx::capability::Target;
+use crate::ptx::instruction::{Instruction, Kind};
+use crate::ptx::layout::{Layout, Layouts};
+use crate::ptx::text::{Body, Kernel, module, pointer, registers_from};
+use crate::ptx::wmma;
 
 /// 32-bit registers of a thread that fragments may take, of 255.
 const REGISTERS: usize = 200;
@@ -41,7 +42,7 @@ struct Fragments<'a> {
 impl<'a> Fragments<'a> {
     fn new(name: char, layout: &'a Layout, instruction: &'a Instruction) -> Self {
         let registers = match instruction.kind {
-            Kind::Opaque => wmma_registers(&instruction.id, name, layout),
+            Kind::Wmma => wmma::fragment_registers(&instruction.id, name, layout),
             _ => layout.registers(32),
         };
         Self { name, layout, registers, instruction }
@@ -62,12 +63,12 @@ impl<'a> Fragments<'a> {
 
     /// How a step of so many fragments lies in memory; `wmma` finds its lanes' places by itself.
     fn wide(&self, count: usize) -> Wide {
-        if self.instruction.kind == Kind::Opaque { Wide::none() } else { Wide::of(self.layout, count) }
+        if self.instruction.kind == Kind::Wmma { Wide::none() } else { Wide::new(self.layout, count) }
     }
 
     /// Loads `count` fragments of A or B behind an address into those from `first` on, if a predicate holds.
     fn load_step(&self, body: &mut Body, (first, count): (usize, usize), address: &str, guard: &str) {
-        if self.instruction.kind == Kind::Opaque {
+        if self.instruction.kind == Kind::Wmma {
             return self.load(body, (first, count), address, guard);
         }
         let Wide { registers, bytes, at_once } = self.wide(count);
@@ -82,7 +83,7 @@ impl<'a> Fragments<'a> {
     /// Loads fragments behind an address, those of D from C.
     fn load(&self, body: &mut Body, (first, count): (usize, usize), address: &str, guard: &str) {
         let name = if self.name == 'd' { 'c' } else { self.name };
-        let (words, stride) = wmma_access(&self.instruction.id, name);
+        let (words, stride) = wmma::access(&self.instruction.id, name);
         self.each(body, (first, count), |list, register, offset| match register {
             None => format!("{guard}wmma.load.{words} {list}, [{address}+{offset}], {stride};"),
             Some((bits, register)) => format!("{guard}ld.global.b{bits} {register}, [{address}+{offset}];"),
@@ -90,7 +91,7 @@ impl<'a> Fragments<'a> {
     }
 
     fn store(&self, body: &mut Body, count: usize, address: &str) {
-        let (words, stride) = wmma_access(&self.instruction.id, self.name);
+        let (words, stride) = wmma::access(&self.instruction.id, self.name);
         self.each(body, (0, count), |list, register, offset| match register {
             None => format!("wmma.store.{words} [{address}+{offset}], {list}, {stride};"),
             Some((bits, register)) => format!("st.global.b{bits} [{address}+{offset}], {register};"),
@@ -106,7 +107,7 @@ impl<'a> Fragments<'a> {
     ) {
         for fragment in 0..count {
             let (list, offset) = (self.list(first + fragment), fragment * self.layout.bytes());
-            if self.instruction.kind == Kind::Opaque {
+            if self.instruction.kind == Kind::Wmma {
                 body.line(line(&list, None, offset));
                 continue;
             }
@@ -120,7 +121,7 @@ impl<'a> Fragments<'a> {
 }
 
 /// The kernel for blocks of this size.
-pub(super) fn kernel(instruction: &Instruction, layouts: &Layouts, target: Target, block: Block) -> Whole {
+pub(super) fn kernel(instruction: &Instruction, layouts: &Layouts, target: Target, block: Block) -> ProductKernel {
     let Block { down, across } = block;
     let [a, b, d] = fragments(instruction, layouts);
     let (of_a, of_b) = (a.wide(down), b.wide(across));
@@ -143,7 +144,7 @@ pub(super) fn kernel(instruction: &Instruction, layouts: &Layouts, target: Targe
         ("d", &layouts.d, Wide::none()),
     ] {
         // `wmma` finds its lanes' places by itself.
-        let own = if instruction.kind == Kind::Opaque { 0 } else { wide.at_once * layout.register_bytes() };
+        let own = if instruction.kind == Kind::Wmma { 0 } else { wide.at_once * layout.register_bytes() };
         pointer(&mut body, name, "%lane", own);
     }
     patch_loop(&mut body, PATCH);
@@ -198,5 +199,5 @@ pub(super) fn kernel(instruction: &Instruction, layouts: &Layouts, target: Targe
     body.label("over");
     patch_loop_end(&mut body);
     let text = module(target, &PARAMETERS, THREADS, &body);
-    Whole { kernel: Kernel { text, threads: THREADS, groups_at_once: 1 }, patch: PATCH, a: of_a, b: of_b }
+    ProductKernel { kernel: Kernel { text, threads: THREADS, groups_at_once: 1 }, patch: PATCH, a: of_a, b: of_b }
 }

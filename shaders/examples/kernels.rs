@@ -4,7 +4,7 @@
 
 use std::{env, fs, path::Path, process::ExitCode};
 
-use mxprobe_cuda::{Capability, KernelText};
+use mxprobe_shaders::ptx::{Capability, KernelText};
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();

@@ -1,31 +1,34 @@
-//! Kernels that multiply again and again what they hold: the instruction in a loop in the place of one instruction.
+//! Throughput kernels: the instruction in a loop over operands held in registers.
 //!
-//! They take two parameters more, in front of the count: `steps`, how often, and `cycles`, where the first thread of all puts
-//! how many cycles of its multiprocessor its loop took.
+//! They take two more parameters, before the count: `steps`, the number of multiplications, and `cycles`, where the first
+//! thread stores how many cycles of its multiprocessor the loop took.
 
-use crate::capability::Target;
-use crate::ptx::{Body, Kernel, module};
+use super::capability::{PtxVersion, Target};
+use super::instruction::{Instruction, Kind};
+use super::text::{Body, Kernel, module, pointer};
 
 /// Instructions in one turn of the loop, so that counting does not take the place of multiplying.
 const UNROLLED: usize = 8;
 
-/// Whether a kernel multiplies once, or again and again.
+/// How often a kernel multiplies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Steps {
+pub enum Steps {
+    /// Once.
     One,
+    /// As often as its parameter `steps` says.
     Many,
 }
 
 impl Steps {
     /// What the kernel takes beside its operands.
-    pub(crate) fn parameters(self, parameters: &mut Vec<&'static str>) {
+    pub(super) fn parameters(self, parameters: &mut Vec<&'static str>) {
         if self == Self::Many {
             parameters.extend(["steps", "cycles"]);
         }
     }
 
     /// The multiplication, or the loop around it: `begin` and `end` stand before and after a row of multiplications.
-    pub(crate) fn emit(self, body: &mut Body, begin: &str, multiply: &str, end: &str) {
+    pub(super) fn emit(self, body: &mut Body, begin: &str, multiply: &str, end: &str) {
         let row = |body: &mut Body, count: usize| {
             body.lines(begin);
             (0..count).for_each(|_| body.lines(multiply));
@@ -71,7 +74,7 @@ impl Steps {
     }
 
     /// Puts the cycles of the loop where they belong, once its results are there.
-    pub(crate) fn store_cycles(self, body: &mut Body) {
+    pub(super) fn store_cycles(self, body: &mut Body) {
         if self == Self::One {
             return;
         }
@@ -89,14 +92,31 @@ impl Steps {
     }
 }
 
+/// The target of [`fma`]: less than any device with a matrix unit has.
+const FMA_TARGET: Target = Target { name: "sm_70", version: PtxVersion::new(6, 3) };
+
+/// Blocks of a multiprocessor: 32 warps of one sum each hide the latency of `mma` at its throughput (a unit of a quarter of
+/// a multiprocessor has 8 of them), in 64 registers a thread; of a warpgroup with a sum of 64×256 the registers hold two;
+/// tensor memory is one block's. Without an instruction, of [`fma`].
+#[must_use]
+pub fn blocks_of_multiprocessor(instruction: Option<&Instruction>) -> u32 {
+    match instruction.map(|instruction| (instruction.kind, instruction.id.shape.n)) {
+        None | Some((Kind::Warp | Kind::QuadPair | Kind::Wmma, _)) => 8,
+        Some((Kind::Warpgroup, 256)) => 2,
+        Some((Kind::Warpgroup, _)) => 8,
+        Some((Kind::TensorMemory, _)) => 1,
+    }
+}
+
 /// Threads of a block of [`fma`].
-pub(crate) const FMA_THREADS: u32 = 256;
+pub const FMA_THREADS: u32 = 256;
 /// Chains of a thread.
-pub(crate) const FMA_CHAINS: usize = 8;
+pub const FMA_CHAINS: usize = 8;
 
 /// The scalar units' multiply-add, f32: thread t of a block takes elements 8t to 8t + 7 of a, b and c, and writes as many of
 /// d behind those of the blocks before it.
-pub(crate) fn fma(target: Target) -> Kernel {
+#[must_use]
+pub fn fma() -> Kernel {
     let mut parameters = vec!["a", "b", "c", "d"];
     Steps::Many.parameters(&mut parameters);
     let mut body = Body::default();
@@ -112,7 +132,7 @@ pub(crate) fn fma(target: Target) -> Kernel {
         mad.lo.u32 %all, %block, %all, %thread;",
     );
     for (name, thread) in [("a", "%thread"), ("b", "%thread"), ("c", "%thread"), ("d", "%all")] {
-        crate::ptx::pointer(&mut body, name, thread, 4 * FMA_CHAINS);
+        pointer(&mut body, name, thread, 4 * FMA_CHAINS);
     }
     for (name, pointer) in [('a', 'a'), ('b', 'b'), ('d', 'c')] {
         (0..FMA_CHAINS).for_each(|at| body.line(format!("ld.global.f32 %{name}{at}, [%p_{pointer}+{}];", 4 * at)));
@@ -122,5 +142,5 @@ pub(crate) fn fma(target: Target) -> Kernel {
     (0..FMA_CHAINS).for_each(|at| body.line(format!("st.global.f32 [%p_d+{}], %d{at};", 4 * at)));
     Steps::Many.store_cycles(&mut body);
     body.line("ret;");
-    Kernel { text: module(target, &parameters, FMA_THREADS, &body), threads: FMA_THREADS, groups_at_once: 1 }
+    Kernel { text: module(FMA_TARGET, &parameters, FMA_THREADS, &body), threads: FMA_THREADS, groups_at_once: 1 }
 }

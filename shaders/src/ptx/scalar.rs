@@ -12,31 +12,36 @@ use std::collections::BTreeSet;
 
 use mxprobe_api::{DotOrder, Format, ScalarFunction, ScalarId};
 
-use crate::capability::{Capability, PtxVersion, Target};
-use crate::ptx::{Body, entry, header};
+use super::capability::{Capability, PtxVersion, Target};
+use super::text::{Body, entry, header, pointer};
 
 /// Threads of a block.
-pub(crate) const THREADS: u32 = 128;
+pub const THREADS: u32 = 128;
 
 /// A function in one mode.
 #[derive(Clone, Debug)]
-pub(crate) struct ScalarKernel {
-    pub(crate) id: ScalarId,
-    pub(crate) function: ScalarFunction,
+pub struct ScalarKernel {
+    /// The format and mode.
+    pub id: ScalarId,
+    /// What it computes.
+    pub function: ScalarFunction,
     /// The instructions, as a report shows them.
-    pub(crate) instruction: String,
-    pub(crate) target: Target,
+    pub instruction: String,
+    /// The least target and version of its instructions.
+    pub target: Target,
     body: Body,
 }
 
 impl ScalarKernel {
     /// The text of a module whose one entry has this name.
-    pub(crate) fn text(&self, name: &str) -> String {
+    #[must_use]
+    pub fn text(&self, name: &str) -> String {
         header(self.target) + &self.entry(name)
     }
 
     /// The entry alone.
-    pub(crate) fn entry(&self, name: &str) -> String {
+    #[must_use]
+    pub fn entry(&self, name: &str) -> String {
         entry(name, &["a", "d"], THREADS, &self.body)
     }
 }
@@ -89,7 +94,8 @@ impl Mode {
 }
 
 /// Every function that a device of this capability has.
-pub(crate) fn table(capability: Capability) -> Vec<ScalarKernel> {
+#[must_use]
+pub fn kernels(capability: Capability) -> Vec<ScalarKernel> {
     let mut kernels = Vec::new();
     for format in [Format::F16, Format::BF16, Format::F32, Format::F64] {
         for flush in [false, true] {
@@ -225,7 +231,7 @@ fn kernel(id: ScalarId, function: ScalarFunction, target: Target, lines: &[Strin
         @%beyond bra finish;",
     );
     for (parameter, bytes) in [("a", arity * size), ("d", result_size)] {
-        crate::ptx::pointer(&mut body, parameter, "%thread", bytes);
+        pointer(&mut body, parameter, "%thread", bytes);
     }
     for at in 0..arity {
         body.line(format!("ld.global.b{} %x{at}, [%p_a+{}];", size * 8, at * size));
@@ -246,7 +252,7 @@ mod tests {
 
     #[test]
     fn each_function_of_each_mode_stands_once() {
-        let kernels = table(Capability::new(8, 0));
+        let kernels = super::kernels(Capability::new(8, 0));
         let names: BTreeSet<(String, String)> =
             kernels.iter().map(|one| (one.id.to_string(), one.function.to_string())).collect();
         assert_eq!(names.len(), kernels.len());
@@ -255,7 +261,7 @@ mod tests {
 
     #[test]
     fn instructions_are_those_of_the_mode() {
-        let kernels = table(Capability::new(8, 0));
+        let kernels = super::kernels(Capability::new(8, 0));
         let instruction = |id: &str, function: ScalarFunction| {
             let found = kernels.iter().find(|one| one.id.to_string() == id && one.function == function);
             found.map(|one| one.instruction.as_str())
@@ -281,7 +287,7 @@ mod tests {
     #[test]
     fn arithmetic_of_bf16_is_fused_on_ampere_and_whole_on_hopper() {
         let instruction = |capability: Capability, id: &str, function: ScalarFunction| {
-            let kernels = table(capability);
+            let kernels = super::kernels(capability);
             let found = kernels.iter().find(|one| one.id.to_string() == id && one.function == function);
             found.map(|one| (one.instruction.clone(), one.target.name))
         };

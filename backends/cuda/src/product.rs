@@ -1,60 +1,36 @@
 //! Whole matrices: operands packed as fragments, one launch for a product, the loop along k in the kernel.
 
-mod block;
-mod order;
-mod warpgroup;
-mod warps;
-
 use std::collections::HashMap;
 
 use cudarc::driver::{CudaFunction, CudaSlice, LaunchConfig, PushKernelArg};
 use mxprobe_api::{Elements, Error, OperationId, Product};
+use mxprobe_shaders::ptx::layout::Layouts;
+use mxprobe_shaders::ptx::product::{Block, Order, ProductKernel, ProductKernels, name};
+use mxprobe_shaders::ptx::{Instruction, Target};
 
-use crate::capability::Target;
-use crate::instruction::{Instruction, Kind};
-use crate::layout::Layouts;
 use crate::session::{FILLINGS, Session, called};
 
-pub(crate) use block::Block;
-use block::Whole;
-use order::Order;
-
-/// The kernels of whole matrices of an instruction, one for each block of D that was asked for.
+/// The kernels of whole matrices of an instruction, one compiled for each block of D that was asked for.
 pub(crate) struct Kernels {
-    layouts: Layouts,
-    /// The largest first.
-    blocks: Vec<Block>,
+    texts: ProductKernels,
     compiled: HashMap<Block, Compiled>,
 }
 
 /// A compiled kernel of whole matrices.
 pub(crate) struct Compiled {
     function: CudaFunction,
-    whole: Whole,
+    kernel: ProductKernel,
 }
 
 impl Kernels {
-    /// No kernel yet; `None` if the instruction's sums are in tensor memory, take scales, or cannot be the next one's C.
-    pub(crate) fn of(instruction: &Instruction) -> Option<Self> {
-        let layouts = Layouts::of(instruction);
-        if instruction.id.c != instruction.id.d || layouts.scales.is_some() {
-            return None;
-        }
-        let blocks = match instruction.kind {
-            Kind::Warp | Kind::Quarter | Kind::Opaque => warps::blocks(instruction, &layouts),
-            Kind::Warpgroup => warpgroup::blocks(instruction),
-            Kind::Tensor => return None,
-        };
-        Some(Self { layouts, blocks, compiled: HashMap::new() })
+    /// No kernel yet; `None` if the instruction has none.
+    pub(crate) fn new(instruction: &Instruction) -> Option<Self> {
+        Some(Self { texts: ProductKernels::new(instruction)?, compiled: HashMap::new() })
     }
 
-    /// The block of D for a product: the largest of which there are enough to give every multiprocessor work.
+    /// The block of D for a product on so many multiprocessors.
     pub(crate) fn block(&self, id: &OperationId, product: &Product<'_>, multiprocessors: u32) -> Block {
-        let (m, n, _) = id.shape.sizes();
-        let group = self.layouts.d.group();
-        let count = |block: &Block| product.m.div_ceil(m * group * block.down) * product.n.div_ceil(n * block.across);
-        let enough = |block: &&Block| count(block) >= multiprocessors as usize * block.at_once(id);
-        *self.blocks.iter().find(enough).unwrap_or(&self.blocks[self.blocks.len() - 1])
+        self.texts.block(id, product, multiprocessors)
     }
 
     /// Whether the kernel for a block was compiled.
@@ -72,33 +48,16 @@ impl Kernels {
         (instruction, target): (&Instruction, Target),
         block: Block,
     ) -> Result<Compiled, Error> {
-        let whole = self.text(instruction, target, block);
+        let kernel = self.texts.kernel(instruction, target, block);
         let loaded = session
-            .load(&name(&instruction.id, block), &whole.kernel.text)
+            .load(&name(&instruction.id, block), &kernel.kernel.text)
             .map_err(|error| error.context(&instruction.id))?;
-        Ok(Compiled { function: loaded.function, whole })
+        Ok(Compiled { function: loaded.function, kernel })
     }
 
     pub(crate) fn insert(&mut self, block: Block, compiled: Compiled) {
         self.compiled.insert(block, compiled);
     }
-
-    fn text(&self, instruction: &Instruction, target: Target, block: Block) -> Whole {
-        match instruction.kind {
-            Kind::Warpgroup => warpgroup::kernel(instruction, &self.layouts, target, block),
-            _ => warps::kernel(instruction, &self.layouts, target, block),
-        }
-    }
-
-    /// The text of the kernel for each block.
-    pub(crate) fn texts(&self, instruction: &Instruction, target: Target) -> impl Iterator<Item = (Block, String)> {
-        self.blocks.iter().map(move |block| (*block, self.text(instruction, target, *block).kernel.text))
-    }
-}
-
-/// What a kernel is called: `mma.m16n8k16.f32.f16.f16.f32.product4x8`.
-pub(crate) fn name(id: &OperationId, block: Block) -> String {
-    format!("{id}.product{}x{}", block.down, block.across)
 }
 
 /// D = A·B + C with the kernel for a block; `None` if the device's memory does not hold it, or 32 bits do not count its tiles.
@@ -112,7 +71,7 @@ pub(crate) fn multiply(
     id: &OperationId,
     product: &Product<'_>,
 ) -> Result<Option<Elements>, Error> {
-    let layouts = &kernels.layouts;
+    let layouts = kernels.texts.layouts();
     let order = Order::new(product, id.shape.sizes(), layouts.d.group(), block);
     let blocks = order.down * order.across;
     if blocks == 0 || u32::try_from(order.steps).is_err() || u32::try_from(blocks).is_err() {
@@ -138,10 +97,10 @@ fn launch_checked(
 ) -> Result<Vec<u8>, Error> {
     let all = order.down * order.across * order.tiles_of_block();
     let d_bytes = all / layouts.d.group() * layouts.d.bytes();
-    let whole = &compiled.whole;
+    let ProductKernel { a, b, .. } = &compiled.kernel;
     let inputs = [
-        session.upload(&whole.a.arrange(layouts.a.pack_all(&order.gather_a())))?,
-        session.upload(&whole.b.arrange(layouts.b.pack_all(&order.gather_b())))?,
+        session.upload(&a.arrange(layouts.a.pack_all(&order.gather_a())))?,
+        session.upload(&b.arrange(layouts.b.pack_all(&order.gather_b())))?,
         session.upload(&layouts.c.pack_all(&order.gather_c()))?,
     ];
     let lengths = [order.steps, order.across, order.down].map(|length| length as u64);
@@ -171,7 +130,7 @@ fn launch(
     (d_bytes, filling): (usize, u8),
     lengths: [u64; 3],
 ) -> Result<Vec<u8>, Error> {
-    let Whole { kernel, patch, .. } = &compiled.whole;
+    let ProductKernel { kernel, patch, .. } = &compiled.kernel;
     let mut d_device = session.filled(filling, d_bytes)?;
     let [_, across, down] = lengths;
     let patches = across.div_ceil(patch.across as u64) * down.div_ceil(patch.down as u64);
