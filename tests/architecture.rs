@@ -51,7 +51,7 @@ fn the_contract_depends_on_nothing_of_ours() {
 }
 
 /// The language in which each backend hands kernels to its driver: a feature of `mxprobe-shaders`.
-const LANGUAGES: [(&str, &str); 1] = [("cuda", "ptx")];
+const LANGUAGES: [(&str, &str); 2] = [("cuda", "ptx"), ("vulkan", "spirv")];
 
 #[test]
 fn a_backend_depends_on_the_contract_and_on_the_shaders_of_its_language_alone() {
@@ -81,10 +81,12 @@ fn a_backend_depends_on_the_contract_and_on_the_shaders_of_its_language_alone() 
 fn shaders_depend_on_the_contract_alone_and_reach_nothing() {
     assert_eq!(depends_on("shaders/Cargo.toml", "dependencies"), ["mxprobe-api"]);
     let manifest: toml::Table = read("shaders/Cargo.toml").parse().unwrap();
+    let all: Vec<&str> = manifest["dependencies"].as_table().unwrap().keys().map(String::as_str).collect();
+    assert_eq!(all, ["mxprobe-api", "spirv"]);
     assert!(manifest["features"].get("default").is_none(), "a backend gets the language it asks for");
     assert!(read("shaders/src/lib.rs").contains("#![forbid(unsafe_code)]"));
     let texts = sources(&root().join("shaders/src"));
-    assert!(texts.len() > 15, "{}", texts.len());
+    assert!(texts.len() > 20, "{}", texts.len());
     for (path, text) in texts {
         for room in ["fs", "io", "env", "process", "net", "time", "os", "thread"] {
             assert!(!text.contains(&format!("std::{room}")), "{} names std::{room}", path.display());

@@ -3,6 +3,7 @@
 //! | feature | module | kernels | handed over by |
 //! |---|---|---|---|
 //! | `ptx` | [`ptx`] | `mma`, `wmma`, `wgmma`, `tcgen05`, scalar functions, whole matrices, throughput | `backends/cuda` |
+//! | `spirv` | [`spirv`] | cooperative matrices, scalar functions, whole matrices, throughput | `backends/vulkan` |
 //!
 //! Beside each kernel is what its caller has to know: how the operands are packed, how many threads a block has, how many
 //! calls a workgroup computes. Packing is here because a kernel and its layout are one thing: a kernel that computes no index
@@ -14,3 +15,5 @@
 
 #[cfg(feature = "ptx")]
 pub mod ptx;
+#[cfg(feature = "spirv")]
+pub mod spirv;

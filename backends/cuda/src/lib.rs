@@ -1,4 +1,4 @@
-//! Reaches NVIDIA's tensor cores with nothing but the driver: PTX that is generated here, compiled by the driver.
+//! Reaches NVIDIA's tensor cores with nothing but the driver, which compiles the PTX that `mxprobe-shaders` writes.
 //!
 //! Nothing of CUDA is needed to build this, and the driver's library is opened at run time. Operations are those of the
 //! PTX ISA: `mma.mMnNkK.D.A.B.C`, then `satfinite`, a rounding mode (`rz`, `rm`, `rp`), or the block and the format of

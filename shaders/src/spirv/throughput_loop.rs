@@ -1,21 +1,20 @@
-//! Shaders that multiply again and again what they hold in registers.
+//! Throughput shaders: the multiply-add in a loop over operands held in registers. The loop is that of whole matrices too.
 
-use super::*;
+use ::spirv::{Capability, CooperativeMatrixLayout, CooperativeMatrixUse, GlslStd450Op, Op};
+
+use super::component::Component;
+use super::float_mode::Asked;
+use super::matrix::Kernel;
+use super::module::{Buffer, Entry, Module, op};
 
 /// Matrices of A, and of B, that a workgroup holds.
-pub(crate) const OPERANDS: u32 = 2;
+pub const OPERANDS: u32 = 2;
 /// Sums that a workgroup holds: sum `i` is of A `i` modulo 2 and B `i / 2`.
-pub(crate) const SUMS: u32 = 4;
+pub const SUMS: u32 = 4;
 /// Sums of an invocation of the shader of [`fma`], each of its own a and b.
-pub(crate) const FMA_SUMS: u32 = 8;
+pub const FMA_SUMS: u32 = 8;
 /// Invocations of a workgroup of that shader.
-pub(crate) const FMA_INVOCATIONS: u32 = 64;
-
-const OP_TYPE_BOOL: u32 = 20;
-const OP_U_LESS_THAN: u32 = 176;
-const OP_LOOP_MERGE: u32 = 246;
-const OP_BRANCH: u32 = 249;
-const OP_BRANCH_CONDITIONAL: u32 = 250;
+pub const FMA_INVOCATIONS: u32 = 64;
 
 /// What every one of these shaders begins with: its module, entry point and buffers, and a loop to put steps in.
 pub(super) struct Shader {
@@ -28,7 +27,7 @@ impl Shader {
     /// With so many push constants, the first the number of steps.
     pub(super) fn new(components: [Component; 4], constants: usize) -> Self {
         let mut module = Module::default();
-        module.capability(SHADER);
+        module.capability(Capability::Shader);
         components.into_iter().for_each(|component| module.needs(component));
         let entry = module.entry(constants);
         let buffers = module.buffers(components);
@@ -38,8 +37,8 @@ impl Shader {
     /// The same, of cooperative matrices.
     pub(super) fn of_matrices(components: [Component; 4], constants: usize) -> Self {
         let mut shader = Self::new(components, constants);
-        shader.module.capability(COOPERATIVE_MATRIX);
-        shader.module.capability(VULKAN_MEMORY_MODEL);
+        shader.module.capability(Capability::CooperativeMatrixKHR);
+        shader.module.capability(Capability::VulkanMemoryModel);
         shader.module.extension("SPV_KHR_cooperative_matrix");
         shader
     }
@@ -52,28 +51,28 @@ impl Shader {
     /// Does `step` so many times; `counter` is a variable for the count.
     pub(super) fn repeat(&mut self, counter: u32, steps: u32, step: impl FnOnce(&mut Module)) {
         let (module, uint) = (&mut self.module, &self.entry.uint);
-        let boolean = module.ty(OP_TYPE_BOOL, &[]);
+        let boolean = module.ty(Op::TypeBool, &[]);
         let [zero, one] = [module.constant(0), module.constant(1)];
         let [header, test, body, next, merge] = std::array::from_fn(|_| module.id());
         let code = &mut module.code;
-        op(code, OP_STORE, &[counter, zero]);
-        op(code, OP_BRANCH, &[header]);
-        op(code, OP_LABEL, &[header]);
-        op(code, OP_LOOP_MERGE, &[merge, next, 0]);
-        op(code, OP_BRANCH, &[test]);
-        op(code, OP_LABEL, &[test]);
-        let count = module.result(OP_LOAD, *uint, &[counter]);
-        let goes_on = module.result(OP_U_LESS_THAN, boolean, &[count, steps]);
-        op(&mut module.code, OP_BRANCH_CONDITIONAL, &[goes_on, body, merge]);
-        op(&mut module.code, OP_LABEL, &[body]);
+        op(code, Op::Store, &[counter, zero]);
+        op(code, Op::Branch, &[header]);
+        op(code, Op::Label, &[header]);
+        op(code, Op::LoopMerge, &[merge, next, 0]);
+        op(code, Op::Branch, &[test]);
+        op(code, Op::Label, &[test]);
+        let count = module.result(Op::Load, *uint, &[counter]);
+        let goes_on = module.result(Op::ULessThan, boolean, &[count, steps]);
+        op(&mut module.code, Op::BranchConditional, &[goes_on, body, merge]);
+        op(&mut module.code, Op::Label, &[body]);
         step(module);
-        op(&mut module.code, OP_BRANCH, &[next]);
-        op(&mut module.code, OP_LABEL, &[next]);
-        let count = module.result(OP_LOAD, *uint, &[counter]);
-        let count = module.result(OP_I_ADD, *uint, &[count, one]);
-        op(&mut module.code, OP_STORE, &[counter, count]);
-        op(&mut module.code, OP_BRANCH, &[header]);
-        op(&mut module.code, OP_LABEL, &[merge]);
+        op(&mut module.code, Op::Branch, &[next]);
+        op(&mut module.code, Op::Label, &[next]);
+        let count = module.result(Op::Load, *uint, &[counter]);
+        let count = module.result(Op::IAdd, *uint, &[count, one]);
+        op(&mut module.code, Op::Store, &[counter, count]);
+        op(&mut module.code, Op::Branch, &[header]);
+        op(&mut module.code, Op::Label, &[merge]);
     }
 
     /// The element `at` of a buffer.
@@ -84,8 +83,8 @@ impl Shader {
     /// a·factor + offset.
     fn scaled(&mut self, a: u32, factor: u32, offset: u32) -> u32 {
         let [factor, offset] = [factor, offset].map(|value| self.module.constant(value));
-        let product = self.module.result(OP_I_MUL, self.entry.uint, &[a, factor]);
-        self.module.result(OP_I_ADD, self.entry.uint, &[product, offset])
+        let product = self.module.result(Op::IMul, self.entry.uint, &[a, factor]);
+        self.module.result(Op::IAdd, self.entry.uint, &[product, offset])
     }
 
     pub(super) fn end(self, invocations: u32, mode: Option<&Asked>) -> Vec<u32> {
@@ -97,27 +96,29 @@ impl Kernel {
     /// A shader of one workgroup of one subgroup that holds [`OPERANDS`] matrices of A and of B and [`SUMS`] sums, and does as
     /// many steps as the push constant says: each adds a product to every sum. Set 0 bindings 0 to 2 hold those matrices,
     /// row-major, the same for every workgroup; binding 3 gets the sums of workgroup after workgroup.
-    pub(crate) fn resident_words(&self) -> Vec<u32> {
+    #[must_use]
+    pub fn throughput_words(&self) -> Vec<u32> {
         let (m, n, k) = self.shape;
         let mut shader = Shader::of_matrices(self.components, 1);
         let [a, b, _, d] = self.components;
-        let matrix_a = shader.module.matrix(a, m, k, USE_A);
-        let matrix_b = shader.module.matrix(b, k, n, USE_B);
-        let matrix_d = shader.module.matrix(d, m, n, USE_ACCUMULATOR);
+        let matrix_a = shader.module.matrix(a, m, k, CooperativeMatrixUse::MatrixAKHR);
+        let matrix_b = shader.module.matrix(b, k, n, CooperativeMatrixUse::MatrixBKHR);
+        let matrix_d = shader.module.matrix(d, m, n, CooperativeMatrixUse::MatrixAccumulatorKHR);
         let mut types = vec![shader.entry.uint];
         types.extend(std::iter::repeat_n(matrix_d, SUMS as usize));
         let (variables, group, steps) = shader.begin(&types);
-        let [row_major, stride_k, stride_n] = [ROW_MAJOR, k, n].map(|value| shader.module.constant(value));
+        let [row_major, stride_k, stride_n] =
+            [CooperativeMatrixLayout::RowMajorKHR as u32, k, n].map(|value| shader.module.constant(value));
         let load = |shader: &mut Shader, buffer: usize, ty: u32, at: u32, stride: u32| {
             let at = shader.module.constant(at);
             let pointer = shader.element(buffer, at);
-            shader.module.result(OP_COOPERATIVE_MATRIX_LOAD, ty, &[pointer, row_major, stride])
+            shader.module.result(Op::CooperativeMatrixLoadKHR, ty, &[pointer, row_major, stride])
         };
         let of_a: Vec<u32> = (0..OPERANDS).map(|at| load(&mut shader, 0, matrix_a, at * m * k, stride_k)).collect();
         let of_b: Vec<u32> = (0..OPERANDS).map(|at| load(&mut shader, 1, matrix_b, at * k * n, stride_n)).collect();
         for (at, sum) in (0..SUMS).zip(&variables[1..]) {
             let start = load(&mut shader, 2, matrix_d, at * m * n, stride_n);
-            op(&mut shader.module.code, OP_STORE, &[*sum, start]);
+            op(&mut shader.module.code, Op::Store, &[*sum, start]);
         }
         shader.repeat(variables[0], steps, |module| {
             for (at, sum) in variables[1..].iter().enumerate() {
@@ -126,17 +127,18 @@ impl Kernel {
             }
         });
         for (at, sum) in (0..SUMS).zip(&variables[1..]) {
-            let last = shader.module.result(OP_LOAD, matrix_d, &[*sum]);
+            let last = shader.module.result(Op::Load, matrix_d, &[*sum]);
             let place = shader.scaled(group, SUMS * m * n, at * m * n);
             let pointer = shader.element(3, place);
-            op(&mut shader.module.code, OP_COOPERATIVE_MATRIX_STORE, &[pointer, last, row_major, stride_n]);
+            op(&mut shader.module.code, Op::CooperativeMatrixStoreKHR, &[pointer, last, row_major, stride_n]);
         }
         shader.end(self.subgroup_size, self.mode.as_ref())
     }
 }
 
 /// The same with `Fma` of GLSL.std.450 on f32: [`FMA_INVOCATIONS`] invocations a workgroup, [`FMA_SUMS`] sums each.
-pub(crate) fn fma() -> Vec<u32> {
+#[must_use]
+pub fn fma() -> Vec<u32> {
     let mut shader = Shader::new([Component::F32; 4], 1);
     let float = shader.module.component(Component::F32);
     let uint = shader.entry.uint;
@@ -148,28 +150,28 @@ pub(crate) fn fma() -> Vec<u32> {
     let load = |shader: &mut Shader, buffer: usize, at: u32| {
         let place = shader.scaled(lane, FMA_SUMS, at);
         let pointer = shader.element(buffer, place);
-        shader.module.result(OP_LOAD, float, &[pointer])
+        shader.module.result(Op::Load, float, &[pointer])
     };
     let factors: Vec<(u32, u32)> =
         (0..FMA_SUMS).map(|at| (load(&mut shader, 0, at), load(&mut shader, 1, at))).collect();
     for (at, sum) in (0..FMA_SUMS).zip(&variables[1..]) {
         let start = load(&mut shader, 2, at);
-        op(&mut shader.module.code, OP_STORE, &[*sum, start]);
+        op(&mut shader.module.code, Op::Store, &[*sum, start]);
     }
     shader.repeat(variables[0], steps, |module| {
         for ((a, b), sum) in factors.iter().zip(&variables[1..]) {
-            let before = module.result(OP_LOAD, float, &[*sum]);
-            let after = module.glsl(float, GLSL_FMA, &[*a, *b, before]);
-            op(&mut module.code, OP_STORE, &[*sum, after]);
+            let before = module.result(Op::Load, float, &[*sum]);
+            let after = module.glsl(float, GlslStd450Op::Fma, &[*a, *b, before]);
+            op(&mut module.code, Op::Store, &[*sum, after]);
         }
     });
     let first = shader.scaled(group, FMA_INVOCATIONS, 0);
-    let own = shader.module.result(OP_I_ADD, uint, &[first, lane]);
+    let own = shader.module.result(Op::IAdd, uint, &[first, lane]);
     for (at, sum) in (0..FMA_SUMS).zip(&variables[1..]) {
-        let last = shader.module.result(OP_LOAD, float, &[*sum]);
+        let last = shader.module.result(Op::Load, float, &[*sum]);
         let place = shader.scaled(own, FMA_SUMS, at);
         let pointer = shader.element(3, place);
-        op(&mut shader.module.code, OP_STORE, &[pointer, last]);
+        op(&mut shader.module.code, Op::Store, &[pointer, last]);
     }
     shader.end(FMA_INVOCATIONS, None)
 }

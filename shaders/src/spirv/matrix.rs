@@ -1,28 +1,27 @@
-//! The SPIR-V of one cooperative-matrix multiply-add, for every configuration a driver can list.
+//! One cooperative-matrix multiply-add, for every configuration a driver can list.
 //!
 //! One workgroup of one subgroup computes one tile: load A, B and C, multiply-add, store D. Encodings are *specified* by
 //! the SPIR-V specification 1.6 (2.3 and 3), `SPV_KHR_cooperative_matrix`, `SPV_KHR_bfloat16` and `SPV_EXT_float8`.
 
-mod product;
-pub(crate) mod resident;
+use ::spirv::{Capability, CooperativeMatrixLayout, CooperativeMatrixOperands, CooperativeMatrixUse, Op};
 
-use crate::component::Component;
-use crate::float_mode::Asked;
-use crate::module::*;
+use super::component::Component;
+use super::float_mode::Asked;
+use super::module::{Buffer, Module, op};
 
 /// One configuration as its shader sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Kernel {
+pub struct Kernel {
     /// m, n, k of one multiply-add.
-    pub(crate) shape: (u32, u32, u32),
+    pub shape: (u32, u32, u32),
     /// Components of A, B, C and D.
-    pub(crate) components: [Component; 4],
+    pub components: [Component; 4],
     /// Whether the accumulation saturates.
-    pub(crate) saturating: bool,
+    pub saturating: bool,
     /// The invocations of the one subgroup that computes a tile.
-    pub(crate) subgroup_size: u32,
+    pub subgroup_size: u32,
     /// A float-controls mode and the widths that it is asked for.
-    pub(crate) mode: Option<Asked>,
+    pub mode: Option<Asked>,
 }
 
 impl Kernel {
@@ -31,11 +30,12 @@ impl Kernel {
     ///
     /// `steps` multiply-adds are chained: a tile of A is m×(k·steps), of B (k·steps)×n, and the accumulator of one step
     /// is C of the next, in the order of k.
-    pub(crate) fn words(&self, steps: u32) -> Vec<u32> {
+    #[must_use]
+    pub fn words(&self, steps: u32) -> Vec<u32> {
         let (m, n, k) = self.shape;
         let all_k = k * steps;
         let mut module = Module::default();
-        for capability in [SHADER, COOPERATIVE_MATRIX, VULKAN_MEMORY_MODEL] {
+        for capability in [Capability::Shader, Capability::CooperativeMatrixKHR, Capability::VulkanMemoryModel] {
             module.capability(capability);
         }
         module.extension("SPV_KHR_cooperative_matrix");
@@ -44,57 +44,58 @@ impl Kernel {
         let entry = module.entry(1);
         let buffers = module.buffers(self.components);
         let [a, b, c, d] = self.components;
-        let matrix_a = module.matrix(a, m, k, USE_A);
-        let matrix_b = module.matrix(b, k, n, USE_B);
-        let matrix_c = module.matrix(c, m, n, USE_ACCUMULATOR);
-        let matrix_d = module.matrix(d, m, n, USE_ACCUMULATOR);
-        let row_major = module.constant(ROW_MAJOR);
+        let matrix_a = module.matrix(a, m, k, CooperativeMatrixUse::MatrixAKHR);
+        let matrix_b = module.matrix(b, k, n, CooperativeMatrixUse::MatrixBKHR);
+        let matrix_c = module.matrix(c, m, n, CooperativeMatrixUse::MatrixAccumulatorKHR);
+        let matrix_d = module.matrix(d, m, n, CooperativeMatrixUse::MatrixAccumulatorKHR);
+        let row_major = module.constant(CooperativeMatrixLayout::RowMajorKHR as u32);
 
         let tile = module.begin(&entry);
         // The element of `buffer` at `offset` in this tile.
         let element_of = |module: &mut Module, buffer: Buffer, per_tile: u32, offset: u32| {
             let per_tile = module.constant(per_tile);
-            let mut at = module.result(OP_I_MUL, entry.uint, &[tile, per_tile]);
+            let mut at = module.result(Op::IMul, entry.uint, &[tile, per_tile]);
             if offset != 0 {
                 let offset = module.constant(offset);
-                at = module.result(OP_I_ADD, entry.uint, &[at, offset]);
+                at = module.result(Op::IAdd, entry.uint, &[at, offset]);
             }
             module.element(buffer, at)
         };
         let [stride_a, stride_n] = [module.constant(all_k), module.constant(n)];
         let pointer_c = element_of(&mut module, buffers[2], m * n, 0);
-        let mut sum = module.result(OP_COOPERATIVE_MATRIX_LOAD, matrix_c, &[pointer_c, row_major, stride_n]);
+        let mut sum = module.result(Op::CooperativeMatrixLoadKHR, matrix_c, &[pointer_c, row_major, stride_n]);
         for step in 0..steps {
             let pointer_a = element_of(&mut module, buffers[0], m * all_k, step * k);
-            let tile_a = module.result(OP_COOPERATIVE_MATRIX_LOAD, matrix_a, &[pointer_a, row_major, stride_a]);
+            let tile_a = module.result(Op::CooperativeMatrixLoadKHR, matrix_a, &[pointer_a, row_major, stride_a]);
             let pointer_b = element_of(&mut module, buffers[1], all_k * n, step * k * n);
-            let tile_b = module.result(OP_COOPERATIVE_MATRIX_LOAD, matrix_b, &[pointer_b, row_major, stride_n]);
+            let tile_b = module.result(Op::CooperativeMatrixLoadKHR, matrix_b, &[pointer_b, row_major, stride_n]);
             sum = self.multiply_add(&mut module, matrix_d, [tile_a, tile_b, sum]);
         }
         let pointer_d = element_of(&mut module, buffers[3], m * n, 0);
-        op(&mut module.code, OP_COOPERATIVE_MATRIX_STORE, &[pointer_d, sum, row_major, stride_n]);
+        op(&mut module.code, Op::CooperativeMatrixStoreKHR, &[pointer_d, sum, row_major, stride_n]);
         module.finish(&entry, self.subgroup_size, self.mode.as_ref())
     }
 
     /// Adds a product to the sum in a variable.
-    fn add_product(&self, module: &mut Module, matrix_d: u32, (a, b): (u32, u32), sum: u32) {
-        let before = module.result(OP_LOAD, matrix_d, &[sum]);
+    pub(super) fn add_product(&self, module: &mut Module, matrix_d: u32, (a, b): (u32, u32), sum: u32) {
+        let before = module.result(Op::Load, matrix_d, &[sum]);
         let after = self.multiply_add(module, matrix_d, [a, b, before]);
-        op(&mut module.code, OP_STORE, &[sum, after]);
+        op(&mut module.code, Op::Store, &[sum, after]);
     }
 
     fn multiply_add(&self, module: &mut Module, matrix_d: u32, operands: [u32; 3]) -> u32 {
         let flags = self.operand_flags();
         let mut operands = operands.to_vec();
         operands.extend((flags != 0).then_some(flags));
-        module.result(OP_COOPERATIVE_MATRIX_MUL_ADD, matrix_d, &operands)
+        module.result(Op::CooperativeMatrixMulAddKHR, matrix_d, &operands)
     }
 
     /// The Cooperative Matrix Operands: which operands are signed, and whether the sum saturates. They have to be those
     /// of the configuration listed (*specified*: `VUID-RuntimeSpirv-OpCooperativeMatrixMulAddKHR-10060`).
     fn operand_flags(&self) -> u32 {
         let signed = (0..).zip(self.components).map(|(bit, component)| u32::from(component.is_signed_integer()) << bit);
-        signed.sum::<u32>() | if self.saturating { SATURATING_ACCUMULATION } else { 0 }
+        signed.sum::<u32>()
+            | if self.saturating { CooperativeMatrixOperands::SATURATING_ACCUMULATION_KHR.bits() } else { 0 }
     }
 }
 
@@ -102,19 +103,22 @@ impl Kernel {
 mod tests {
     use std::collections::HashMap;
 
+    use ::spirv::{BuiltIn, Decoration};
+
     use super::*;
+    use crate::spirv::module::literal;
 
     fn kernel(components: [Component; 4], saturating: bool) -> Kernel {
         Kernel { shape: (16, 8, 32), components, saturating, subgroup_size: 32, mode: None }
     }
 
     /// Opcode and operands of each instruction.
-    fn instructions(words: &[u32]) -> Vec<(u32, Vec<u32>)> {
+    fn instructions(words: &[u32]) -> Vec<(Op, Vec<u32>)> {
         let mut rest = &words[5..];
         let mut all = Vec::new();
         while let [first, ..] = rest {
             let (now, next) = rest.split_at((first >> 16) as usize);
-            all.push((first & 0xffff, now[1..].to_vec()));
+            all.push((Op::from_u32(first & 0xffff).expect("an opcode"), now[1..].to_vec()));
             rest = next;
         }
         all
@@ -125,8 +129,8 @@ mod tests {
         let words = kernel([Component::F16, Component::F16, Component::F32, Component::F32], false).words(1);
         assert_eq!(words[..3], [0x0723_0203, 0x0001_0600, 0]);
         let all = instructions(&words);
-        assert_eq!(all.first().unwrap().0, OP_CAPABILITY);
-        assert_eq!(all.last().unwrap().0, OP_FUNCTION_END);
+        assert_eq!(all.first().unwrap().0, Op::Capability);
+        assert_eq!(all.last().unwrap().0, Op::FunctionEnd);
         assert_eq!(all.iter().map(|(_, operands)| operands.len() + 1).sum::<usize>() + 5, words.len());
     }
 
@@ -135,10 +139,8 @@ mod tests {
         let words = kernel([Component::S8; 4], false).words(3);
         let mut declared: Vec<_> = instructions(&words)
             .into_iter()
-            .filter(|(opcode, _)| {
-                (OP_TYPE_VOID..=OP_TYPE_FUNCTION).contains(opcode) || *opcode == OP_TYPE_COOPERATIVE_MATRIX
-            })
-            .map(|(opcode, operands)| (opcode, operands[1..].to_vec()))
+            .filter(|(opcode, _)| format!("{opcode:?}").starts_with("Type"))
+            .map(|(opcode, operands)| (opcode as u32, operands[1..].to_vec()))
             .collect();
         let count = declared.len();
         declared.sort();
@@ -164,7 +166,7 @@ mod tests {
         for steps in [1, 2, 5] {
             let words = kernel([Component::F16; 4], false).words(steps);
             let found =
-                instructions(&words).iter().filter(|(opcode, _)| *opcode == OP_COOPERATIVE_MATRIX_MUL_ADD).count();
+                instructions(&words).iter().filter(|(opcode, _)| *opcode == Op::CooperativeMatrixMulAddKHR).count();
             assert_eq!(found, steps as usize);
         }
     }
@@ -180,15 +182,18 @@ mod tests {
     /// Runs the shader of workgroup `group` behind tile `first` on integers: `buffers` are A, B, C and D.
     fn interpret(words: &[u32], group: usize, first: usize, buffers: &mut [Vec<i64>; 4]) {
         let all = instructions(words);
-        let found = |wanted: u32| all.iter().filter(move |(opcode, _)| *opcode == wanted).map(|(_, operands)| operands);
-        let constants: HashMap<u32, usize> = found(OP_CONSTANT).map(|of| (of[1], of[2] as usize)).collect();
+        let found = |wanted: Op| all.iter().filter(move |(opcode, _)| *opcode == wanted).map(|(_, operands)| operands);
+        let constants: HashMap<u32, usize> = found(Op::Constant).map(|of| (of[1], of[2] as usize)).collect();
         // Rows and columns by the id of the type.
         let sizes: HashMap<u32, (usize, usize)> =
-            found(OP_TYPE_COOPERATIVE_MATRIX).map(|of| (of[0], (constants[&of[3]], constants[&of[4]]))).collect();
-        let decorations: Vec<_> = found(OP_DECORATE).collect();
+            found(Op::TypeCooperativeMatrixKHR).map(|of| (of[0], (constants[&of[3]], constants[&of[4]]))).collect();
+        let decorations: Vec<_> = found(Op::Decorate).collect();
         let binding: HashMap<u32, u32> =
-            decorations.iter().filter(|of| of[1] == BINDING).map(|of| (of[0], of[2])).collect();
-        let built_in = decorations.iter().find(|of| of[1] == BUILT_IN).unwrap()[0];
+            decorations.iter().filter(|of| of[1] == Decoration::Binding as u32).map(|of| (of[0], of[2])).collect();
+        let built_in = decorations
+            .iter()
+            .find(|of| of[1] == Decoration::BuiltIn as u32 && of[2] == BuiltIn::WorkgroupId as u32)
+            .unwrap()[0];
         let mut values: HashMap<u32, Value> = constants.iter().map(|(id, at)| (*id, Value::Integer(*at))).collect();
         let mut shapes: HashMap<u32, (usize, usize)> = HashMap::new();
         for (opcode, of) in &all {
@@ -205,23 +210,23 @@ mod tests {
                 other => panic!("{other:?} is no matrix"),
             };
             let value = match *opcode {
-                OP_LOAD if of[2] == built_in => Value::Integer(group),
-                OP_LOAD => Value::Integer(first),
-                OP_COMPOSITE_EXTRACT => values[&of[2]].clone(),
-                OP_I_ADD => Value::Integer(integer(of[2]) + integer(of[3])),
-                OP_I_MUL => Value::Integer(integer(of[2]) * integer(of[3])),
-                OP_ACCESS_CHAIN => match binding.get(&of[2]) {
+                Op::Load if of[2] == built_in => Value::Integer(group),
+                Op::Load => Value::Integer(first),
+                Op::CompositeExtract => values[&of[2]].clone(),
+                Op::IAdd => Value::Integer(integer(of[2]) + integer(of[3])),
+                Op::IMul => Value::Integer(integer(of[2]) * integer(of[3])),
+                Op::AccessChain => match binding.get(&of[2]) {
                     Some(buffer) => Value::Buffer(*buffer, integer(of[4])),
                     None => Value::Integer(first),
                 },
-                OP_COOPERATIVE_MATRIX_LOAD => {
+                Op::CooperativeMatrixLoadKHR => {
                     let ((rows, columns), (buffer, at), stride) = (sizes[&of[0]], place(of[2]), integer(of[4]));
-                    assert_eq!(integer(of[3]), ROW_MAJOR as usize);
+                    assert_eq!(integer(of[3]), CooperativeMatrixLayout::RowMajorKHR as usize);
                     shapes.insert(of[1], (rows, columns));
                     let element = |index: usize| buffers[buffer][at + index / columns * stride + index % columns];
                     Value::Matrix((0..rows * columns).map(element).collect())
                 }
-                OP_COOPERATIVE_MATRIX_MUL_ADD => {
+                Op::CooperativeMatrixMulAddKHR => {
                     let ((m, k), (_, n)) = (shapes[&of[2]], shapes[&of[3]]);
                     assert_eq!((shapes[&of[3]].0, shapes[&of[4]]), (k, (m, n)));
                     shapes.insert(of[1], (m, n));
@@ -230,7 +235,7 @@ mod tests {
                         |row: usize, column: usize| (0..k).map(|at| a[row * k + at] * b[at * n + column]).sum::<i64>();
                     Value::Matrix((0..m * n).map(|at| dot(at / n, at % n) + c[at]).collect())
                 }
-                OP_COOPERATIVE_MATRIX_STORE => {
+                Op::CooperativeMatrixStoreKHR => {
                     let ((buffer, start), (_, columns), stride) = (place(of[0]), shapes[&of[1]], integer(of[3]));
                     for (at, element) in matrix(of[1]).into_iter().enumerate() {
                         buffers[buffer][start + at / columns * stride + at % columns] = element;
