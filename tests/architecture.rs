@@ -51,7 +51,7 @@ fn the_contract_depends_on_nothing_of_ours() {
 }
 
 /// The language in which each backend hands kernels to its driver: a feature of `mxprobe-shaders`.
-const LANGUAGES: [(&str, &str); 2] = [("cuda", "ptx"), ("vulkan", "spirv")];
+const LANGUAGES: [(&str, &str); 3] = [("cuda", "ptx"), ("vulkan", "spirv"), ("wgpu", "wgsl")];
 
 #[test]
 fn a_backend_depends_on_the_contract_and_on_the_shaders_of_its_language_alone() {

@@ -4,6 +4,7 @@
 //! |---|---|---|---|
 //! | `ptx` | [`ptx`] | `mma`, `wmma`, `wgmma`, `tcgen05`, scalar functions, whole matrices, throughput | `backends/cuda` |
 //! | `spirv` | [`spirv`] | cooperative matrices, scalar functions, whole matrices, throughput | `backends/vulkan` |
+//! | `wgsl` | [`wgsl`] | cooperative matrices, scalar functions | `backends/wgpu` |
 //!
 //! Beside each kernel is what its caller has to know: how the operands are packed, how many threads a block has, how many
 //! calls a workgroup computes. Packing is here because a kernel and its layout are one thing: a kernel that computes no index
@@ -17,3 +18,5 @@
 pub mod ptx;
 #[cfg(feature = "spirv")]
 pub mod spirv;
+#[cfg(feature = "wgsl")]
+pub mod wgsl;
