@@ -1,17 +1,23 @@
 //! An opened device: its queue, its buffers and its pipelines.
 
+mod buffer;
+mod commands;
+mod executables;
+mod open;
+
 use std::collections::BTreeMap;
-use std::ffi::CStr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use ash::{khr, vk};
 use mxprobe_api::{Error, OperationId};
 
-use crate::failure::failure;
-use crate::features::{BFLOAT16_EXTENSION, Bfloat16Features, FLOAT8_EXTENSION, Float8Features};
+use crate::failure::{called, failure};
 use crate::instance::Instance;
 use crate::physical::{Physical, Subgroup};
+use buffer::{Buffer, allocate};
+use executables::texts_of;
+use open::open_device;
 
 /// The largest buffer of one submission; more tiles than fit go in another one.
 const CHUNK_BYTES: u64 = 16 << 20;
@@ -21,33 +27,6 @@ const SMALLEST_BUFFER_BYTES: u64 = 64 << 10;
 const PUSHED_BYTES: u32 = 8;
 /// What the output holds before the device writes it; twice, because a result may be one of them.
 pub(crate) const SENTINELS: [u8; 2] = [0xaa, 0x55];
-
-/// One host-visible buffer, mapped as long as it lives.
-struct Buffer {
-    handle: vk::Buffer,
-    memory: vk::DeviceMemory,
-    mapped: *mut u8,
-    bytes: u64,
-}
-
-// SAFETY: the mapping belongs to the buffer alone and is reached through `&mut Session` only.
-unsafe impl Send for Buffer {}
-
-impl Buffer {
-    const NONE: Self =
-        Self { handle: vk::Buffer::null(), memory: vk::DeviceMemory::null(), mapped: std::ptr::null_mut(), bytes: 0 };
-
-    /// The first `len` bytes of the mapping. The device must not be using the buffer.
-    fn slice(&mut self, len: usize) -> &mut [u8] {
-        assert!(len as u64 <= self.bytes, "{len} bytes of a buffer of {}", self.bytes);
-        if len == 0 {
-            return &mut [];
-        }
-        // SAFETY: `mapped` points to `bytes` mapped bytes, host-coherent, that nothing else refers to; the device is
-        // idle: every submission is waited for before `&mut self` can be had again, or the session is dead.
-        unsafe { std::slice::from_raw_parts_mut(self.mapped, len) }
-    }
-}
 
 /// Who computes in a workgroup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -360,7 +339,7 @@ impl Session {
                 self.device.free_memory(old.memory, None);
             }
             let bytes = bytes.next_power_of_two().max(SMALLEST_BUFFER_BYTES).min(self.max_buffer_bytes.max(bytes));
-            self.buffers[at] = self.allocate(bytes, at == 3)?;
+            self.buffers[at] = allocate(&self.device, &self.memory, bytes, at == 3)?;
             changed = true;
         }
         if changed {
@@ -382,133 +361,6 @@ impl Session {
         Ok(())
     }
 
-    fn allocate(&self, bytes: u64, read_back: bool) -> Result<Buffer, Error> {
-        let info = vk::BufferCreateInfo::default().size(bytes).usage(vk::BufferUsageFlags::STORAGE_BUFFER);
-        // SAFETY: `info` is complete; see the calls below for the rest.
-        let handle = called("vkCreateBuffer", unsafe { self.device.create_buffer(&info, None) })?;
-        // SAFETY: the handle was just made.
-        let needs = unsafe { self.device.get_buffer_memory_requirements(handle) };
-        let attempt = || {
-            let ty = memory_type(&self.memory, needs.memory_type_bits, read_back).ok_or_else(|| {
-                Error::unsupported("no memory of the device is both host-visible and host-coherent".to_owned())
-            })?;
-            let info = vk::MemoryAllocateInfo::default().allocation_size(needs.size).memory_type_index(ty);
-            // SAFETY: the type is one of the device's and of those the buffer takes.
-            called("vkAllocateMemory", unsafe { self.device.allocate_memory(&info, None) })
-        };
-        let memory = attempt().inspect_err(|_| {
-            // SAFETY: the buffer was never used.
-            unsafe { self.device.destroy_buffer(handle, None) };
-        })?;
-        // SAFETY: the memory is large enough, of a type the buffer takes, host-visible and not mapped; offset 0 fits
-        // any alignment.
-        let mapped = unsafe {
-            self.device
-                .bind_buffer_memory(handle, memory, 0)
-                .and_then(|()| self.device.map_memory(memory, 0, vk::WHOLE_SIZE, vk::MemoryMapFlags::empty()))
-        };
-        let mapped = called("vkMapMemory", mapped).inspect_err(|_| {
-            // SAFETY: neither was ever used by the device.
-            unsafe {
-                self.device.destroy_buffer(handle, None);
-                self.device.free_memory(memory, None);
-            }
-        })?;
-        Ok(Buffer { handle, memory, mapped: mapped.cast(), bytes })
-    }
-
-    /// Runs `tiles` workgroups over what is in the buffers, and waits for them.
-    fn dispatch(&mut self, pipeline: vk::Pipeline, tiles: usize) -> Result<(), Error> {
-        let result = self.record(pipeline, u32::try_from(tiles).expect("a chunk of tiles"));
-        self.remember(result.map_err(|(call, result)| failure(call, result)))?;
-        self.submit(&format!("{tiles} tiles"))
-    }
-
-    /// Runs what was recorded, and waits for it; `what` it was, for the message where it takes too long.
-    pub(crate) fn submit(&mut self, what: &str) -> Result<(), Error> {
-        let commands = [self.commands];
-        let submits = [vk::SubmitInfo::default().command_buffers(&commands)];
-        // SAFETY: fence and commands are this device's and not in use; the queue is used under `&mut self` only.
-        let submitted = unsafe {
-            self.device
-                .reset_fences(&[self.fence])
-                .and_then(|()| self.device.queue_submit(self.queue, &submits, self.fence))
-        };
-        self.remember(called("vkQueueSubmit", submitted))?;
-        let limit = u64::try_from(self.timeout.as_nanos()).unwrap_or(u64::MAX);
-        // SAFETY: the fence was just submitted.
-        match unsafe { self.device.wait_for_fences(&[self.fence], true, limit) } {
-            Ok(()) => Ok(()),
-            Err(vk::Result::TIMEOUT) => {
-                self.in_flight = true;
-                let text = format!("{what} were not finished within {:?}", self.timeout);
-                self.dead = Some(Error::device_lost(format!("the device was given up earlier: {text}")));
-                Err(Error::timed_out(text))
-            }
-            Err(other) => {
-                // What the device still does is not known, unless it is lost for good.
-                self.in_flight = other != vk::Result::ERROR_DEVICE_LOST;
-                let error = failure("vkWaitForFences", other);
-                self.dead = Some(error.clone());
-                Err(error)
-            }
-        }
-    }
-
-    fn record(&self, pipeline: vk::Pipeline, tiles: u32) -> Result<(), (&'static str, vk::Result)> {
-        let (device, commands) = (&self.device, self.commands);
-        self.recorded(|| {
-            self.bind(pipeline);
-            let mut first = 0;
-            while first < tiles {
-                let count = (tiles - first).min(self.max_workgroups);
-                let bytes = first.to_ne_bytes();
-                // SAFETY: commands are being recorded; the layout is that of the pipeline; each dispatch has between 1
-                // and `max_workgroups` workgroups, and the buffers hold all of their tiles.
-                unsafe {
-                    device.cmd_push_constants(commands, self.layout, vk::ShaderStageFlags::COMPUTE, 0, &bytes);
-                    device.cmd_dispatch(commands, count, 1, 1);
-                }
-                first += count;
-            }
-        })
-    }
-
-    /// Binds a pipeline and the buffers; commands are being recorded.
-    pub(crate) fn bind(&self, pipeline: vk::Pipeline) {
-        let compute = vk::PipelineBindPoint::COMPUTE;
-        // SAFETY: pipeline, layout and set are this device's and fit each other.
-        unsafe {
-            self.device.cmd_bind_pipeline(self.commands, compute, pipeline);
-            self.device.cmd_bind_descriptor_sets(self.commands, compute, self.layout, 0, &[self.set], &[]);
-        }
-    }
-
-    /// Records what `commands` puts into the command buffer, and then that the host reads what was written.
-    pub(crate) fn recorded(&self, commands: impl FnOnce()) -> Result<(), (&'static str, vk::Result)> {
-        let device = &self.device;
-        let begin = vk::CommandBufferBeginInfo::default().flags(vk::CommandBufferUsageFlags::ONE_TIME_SUBMIT);
-        let to_host = [vk::MemoryBarrier::default()
-            .src_access_mask(vk::AccessFlags::SHADER_WRITE)
-            .dst_access_mask(vk::AccessFlags::HOST_READ)];
-        // SAFETY: the command buffer is not pending and its pool allows resets; writes of the host before the submission
-        // are visible without a barrier.
-        unsafe {
-            device.begin_command_buffer(self.commands, &begin).map_err(|result| ("vkBeginCommandBuffer", result))?;
-            commands();
-            device.cmd_pipeline_barrier(
-                self.commands,
-                vk::PipelineStageFlags::COMPUTE_SHADER,
-                vk::PipelineStageFlags::HOST,
-                vk::DependencyFlags::empty(),
-                &to_host,
-                &[],
-                &[],
-            );
-            device.end_command_buffer(self.commands).map_err(|result| ("vkEndCommandBuffer", result))
-        }
-    }
-
     /// Every text the driver keeps of a kernel, with its name; `None` where it keeps none.
     pub(crate) fn representations(&mut self, words: &[u32]) -> Result<Option<Vec<(String, String)>>, Error> {
         self.alive()?;
@@ -525,122 +377,4 @@ impl Session {
         unsafe { self.device.destroy_pipeline(pipeline, None) };
         self.remember(texts).map(|texts| (!texts.is_empty()).then_some(texts))
     }
-}
-
-fn texts_of(
-    executables: &khr::pipeline_executable_properties::Device,
-    pipeline: vk::Pipeline,
-) -> Result<Vec<(String, String)>, Error> {
-    let info = vk::PipelineInfoKHR::default().pipeline(pipeline);
-    // SAFETY: the feature pipelineExecutableInfo is enabled, and the pipeline is the device's.
-    let count = unsafe { executables.get_pipeline_executable_properties(&info) };
-    let count = called("vkGetPipelineExecutablePropertiesKHR", count)?.len();
-    let mut texts = Vec::new();
-    for index in 0..u32::try_from(count).unwrap_or(u32::MAX) {
-        let info = vk::PipelineExecutableInfoKHR::default().pipeline(pipeline).executable_index(index);
-        let call = "vkGetPipelineExecutableInternalRepresentationsKHR";
-        // SAFETY: as above, and the pipeline was made with CAPTURE_INTERNAL_REPRESENTATIONS
-        // (VUID-vkGetPipelineExecutableInternalRepresentationsKHR-pipeline-03278). Without data pointers this fetches
-        // names and sizes.
-        let found = unsafe { executables.get_pipeline_executable_internal_representations(&info) };
-        let mut found = called(call, found)?;
-        let mut data: Vec<Vec<u8>> = found.iter().map(|text| vec![0; text.data_size]).collect();
-        for (text, data) in found.iter_mut().zip(&mut data) {
-            text.p_data = data.as_mut_ptr().cast();
-        }
-        let mut count = u32::try_from(found.len()).unwrap_or(u32::MAX);
-        // SAFETY: as above; every data pointer refers to `data_size` bytes that live until after the call.
-        let result = unsafe {
-            (executables.fp().get_pipeline_executable_internal_representations_khr)(
-                executables.device(),
-                &info,
-                &mut count,
-                found.as_mut_ptr(),
-            )
-        };
-        if result != vk::Result::SUCCESS {
-            return Err(failure(call, result));
-        }
-        for (text, data) in found.iter().zip(data).filter(|(text, _)| text.is_text == vk::TRUE) {
-            // SAFETY: the driver null-terminated the name within its array, as specified.
-            let name = unsafe { CStr::from_ptr(text.name.as_ptr()) }.to_string_lossy().into_owned();
-            let data = &data[..text.data_size.min(data.len())];
-            let end = data.iter().position(|byte| *byte == 0).unwrap_or(data.len());
-            texts.push((name, String::from_utf8_lossy(&data[..end]).into_owned()));
-        }
-    }
-    Ok(texts)
-}
-
-/// The type of memory for a buffer: host-visible and coherent always; cached to be read from.
-fn memory_type(memory: &vk::PhysicalDeviceMemoryProperties, allowed: u32, read_back: bool) -> Option<u32> {
-    let needed = vk::MemoryPropertyFlags::HOST_VISIBLE | vk::MemoryPropertyFlags::HOST_COHERENT;
-    let types = memory.memory_types_as_slice();
-    let fits = |(at, ty): &(u32, &vk::MemoryType)| allowed >> at & 1 == 1 && ty.property_flags.contains(needed);
-    let cached = |(_, ty): &(u32, &vk::MemoryType)| ty.property_flags.contains(vk::MemoryPropertyFlags::HOST_CACHED);
-    let all = || (0..).zip(types).filter(fits);
-    let preferred = all().find(|candidate| cached(candidate) == read_back);
-    preferred.or_else(|| all().next()).map(|(at, _)| at)
-}
-
-fn open_device(physical: &Physical) -> Result<ash::Device, Error> {
-    let features = &physical.features;
-    let mut extensions = Vec::new();
-    let mut vulkan11 = vk::PhysicalDeviceVulkan11Features::default().storage_buffer16_bit_access(features.storage16);
-    let mut vulkan12 = vk::PhysicalDeviceVulkan12Features::default()
-        .shader_float16(features.float16)
-        .shader_int8(features.int8)
-        .storage_buffer8_bit_access(features.storage8)
-        .vulkan_memory_model(features.memory_model);
-    let mut vulkan13 = vk::PhysicalDeviceVulkan13Features::default()
-        .subgroup_size_control(features.subgroup_size_control)
-        .compute_full_subgroups(features.full_subgroups);
-    let mut matrix = vk::PhysicalDeviceCooperativeMatrixFeaturesKHR::default().cooperative_matrix(true);
-    let mut bfloat16 =
-        Bfloat16Features { scalar: vk::TRUE, cooperative_matrix: vk::TRUE, ..Bfloat16Features::default() };
-    let mut float8 = Float8Features { scalar: vk::TRUE, cooperative_matrix: vk::TRUE, ..Float8Features::default() };
-    let mut executables =
-        vk::PhysicalDevicePipelineExecutablePropertiesFeaturesKHR::default().pipeline_executable_info(true);
-    let base = vk::PhysicalDeviceFeatures::default().shader_float64(features.float64).shader_int16(features.int16);
-    let priorities = [1.0];
-    let queues =
-        [vk::DeviceQueueCreateInfo::default().queue_family_index(physical.queue_family).queue_priorities(&priorities)];
-    if physical.has_matrices {
-        extensions.push(khr::cooperative_matrix::NAME.as_ptr());
-    }
-    if features.bfloat16 {
-        extensions.push(BFLOAT16_EXTENSION.as_ptr());
-    }
-    if features.float8 {
-        extensions.push(FLOAT8_EXTENSION.as_ptr());
-    }
-    if features.executable_info {
-        extensions.push(khr::pipeline_executable_properties::NAME.as_ptr());
-    }
-    let mut info = vk::DeviceCreateInfo::default()
-        .queue_create_infos(&queues)
-        .enabled_extension_names(&extensions)
-        .enabled_features(&base)
-        .push_next(&mut vulkan11)
-        .push_next(&mut vulkan12)
-        .push_next(&mut vulkan13);
-    if physical.has_matrices {
-        info = info.push_next(&mut matrix);
-    }
-    if features.bfloat16 {
-        info = info.push_next(&mut bfloat16);
-    }
-    if features.float8 {
-        info = info.push_next(&mut float8);
-    }
-    if features.executable_info {
-        info = info.push_next(&mut executables);
-    }
-    // SAFETY: the device was enumerated from this instance; extensions and features were listed by it; everything in
-    // `info` lives until the call returns.
-    called("vkCreateDevice", unsafe { physical.instance.handle.create_device(physical.handle, &info, None) })
-}
-
-fn called<T>(call: &str, result: Result<T, vk::Result>) -> Result<T, Error> {
-    result.map_err(|result| failure(call, result))
 }
