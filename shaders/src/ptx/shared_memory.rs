@@ -7,11 +7,6 @@ use super::text::Body;
 pub(super) fn copy_to_shared(body: &mut Body, layout: &Layout, pointer: &str, shared: &str, threads: usize) {
     body.line(format!("mul.wide.u32 %at, %group, {};", layout.bytes()));
     body.line(format!("add.s64 %at, %at, {pointer};"));
-    copy_from(body, layout, "%at", shared, threads);
-}
-
-/// Copies an operand that begins at `at`, moved on by the thread's place.
-pub(super) fn copy_from(body: &mut Body, layout: &Layout, at: &str, shared: &str, threads: usize) {
     let mut done = 0;
     while done < layout.bytes() {
         let left = (layout.bytes() - done) / 4;
@@ -21,7 +16,7 @@ pub(super) fn copy_from(body: &mut Body, layout: &Layout, at: &str, shared: &str
         } else {
             ""
         };
-        body.line(format!("{guard}ld.global.b32 %word, [{at}+{done}];"));
+        body.line(format!("{guard}ld.global.b32 %word, [%at+{done}];"));
         body.line(format!("{guard}st.shared.b32 [{shared}+{done}], %word;"));
         done += threads * 4;
     }
