@@ -30,6 +30,7 @@ vulkan driver *arguments: vulkan-drivers
 
 # Rewrite golden files from what the drivers say now
 bless: vulkan-drivers
+    MXPROBE_BLESS=1 cargo test -p mxprobe-shaders --all-features --test rendered
     MXPROBE_BLESS=1 cargo test -p mxprobe-vulkan
     MXPROBE_BLESS=1 cargo test --test commands --test readme
 

@@ -50,15 +50,26 @@ fn the_contract_depends_on_nothing_of_ours() {
     assert_eq!(depends_on("backends/api/Cargo.toml", "build-dependencies"), Vec::<String>::new());
 }
 
+/// The language in which each backend hands kernels to its driver: a feature of `mxprobe-shaders`.
+const LANGUAGES: [(&str, &str); 3] = [("cuda", "ptx"), ("vulkan", "spirv"), ("wgpu", "wgsl")];
+
 #[test]
-fn a_backend_depends_on_the_contract_alone() {
+fn a_backend_depends_on_the_contract_and_on_the_shaders_of_its_language_alone() {
     // The conformance suite may use models: its wrong devices are models with one thing changed. Nobody but a test of this
     // workspace, or a program that has devices which fail, depends on it.
     for name in backends().iter().filter(|name| !["api", "conformance"].contains(&name.as_str())) {
-        let found = depends_on(&format!("backends/{name}/Cargo.toml"), "dependencies");
-        // Models as devices need models.
-        let wanted: &[&str] = if name == "sim" { &["mxprobe-api", "mxprobe-models"] } else { &["mxprobe-api"] };
-        assert_eq!(found, wanted, "backends/{name}");
+        let path = format!("backends/{name}/Cargo.toml");
+        let found = depends_on(&path, "dependencies");
+        let Some((_, language)) = LANGUAGES.iter().find(|(backend, _)| backend == name) else {
+            // Models as devices need models.
+            let wanted: &[&str] = if name == "sim" { &["mxprobe-api", "mxprobe-models"] } else { &["mxprobe-api"] };
+            assert_eq!(found, wanted, "backends/{name}");
+            continue;
+        };
+        assert_eq!(found, ["mxprobe-api", "mxprobe-shaders"], "backends/{name}");
+        let manifest: toml::Table = read(&path).parse().unwrap();
+        let features = manifest["dependencies"]["mxprobe-shaders"]["features"].as_array().unwrap();
+        assert_eq!(features.iter().filter_map(toml::Value::as_str).collect::<Vec<_>>(), [*language], "backends/{name}");
     }
     assert_eq!(depends_on("models/Cargo.toml", "dependencies"), ["mxprobe-api"]);
     assert_eq!(depends_on("models/Cargo.toml", "dev-dependencies"), Vec::<String>::new());
@@ -66,6 +77,23 @@ fn a_backend_depends_on_the_contract_alone() {
         let manifest = format!("backends/{name}/Cargo.toml");
         for table in ["dependencies", "build-dependencies", "dev-dependencies"] {
             assert!(!depends_on(&manifest, table).contains(&"mxprobe".to_owned()), "backends/{name} uses the tool");
+        }
+    }
+}
+
+#[test]
+fn shaders_depend_on_the_contract_alone_and_reach_nothing() {
+    assert_eq!(depends_on("shaders/Cargo.toml", "dependencies"), ["mxprobe-api"]);
+    let manifest: toml::Table = read("shaders/Cargo.toml").parse().unwrap();
+    let all: Vec<&str> = manifest["dependencies"].as_table().unwrap().keys().map(String::as_str).collect();
+    assert_eq!(all, ["mxprobe-api", "spirv"]);
+    assert!(manifest["features"].get("default").is_none(), "a backend gets the language it asks for");
+    assert!(read("shaders/src/lib.rs").contains("#![forbid(unsafe_code)]"));
+    let texts = sources(&root().join("shaders/src"));
+    assert!(texts.len() > 20, "{}", texts.len());
+    for (path, text) in texts {
+        for room in ["fs", "io", "env", "process", "net", "time", "os", "thread"] {
+            assert!(!text.contains(&format!("std::{room}")), "{} names std::{room}", path.display());
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Who names whom inside of the command: rooms in one direction, and files without a circle.
+//! Who names whom inside of the command and of the shaders: rooms in one direction, and files without a circle.
 //!
 //! Every path of every file is resolved to the file that defines what it names, through what a folder's `mod.rs` hands on.
 #![allow(missing_docs)]
@@ -195,6 +195,23 @@ fn the_rooms_of_the_command_name_each_other_in_one_direction() {
         }
     }
     assert!(counted > 100, "{counted}");
+}
+
+#[test]
+fn no_files_of_the_shaders_stand_in_a_circle_and_no_language_names_another() {
+    let mut found = BTreeMap::new();
+    files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("shaders/src"), &Module::new(), &mut found);
+    assert!(found.len() > 25, "{}", found.len());
+    let imports = imports(&found);
+    assert_eq!(circles(&imports), Vec::<String>::new());
+    let mut counted = 0;
+    for (from, named) in &imports {
+        for to in named {
+            counted += 1;
+            assert_eq!(from.first(), to.first(), "{} names {}", found[from].path.display(), to.join("::"));
+        }
+    }
+    assert!(counted > 50, "{counted}");
 }
 
 #[test]

@@ -347,7 +347,7 @@ fn a_malformed_file_gives_one_error_with_its_line_and_field() {
 
 #[test]
 fn the_documented_example_loads() {
-    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/model-format.md")).unwrap();
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/model-format.md")).unwrap();
     let (_, rest) = page.split_once("```toml\n").unwrap();
     let (example, _) = rest.split_once("```").unwrap();
     let model = Model::parse("example.toml", example, Some("one-bit-fewer")).unwrap();

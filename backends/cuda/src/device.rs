@@ -7,16 +7,14 @@ use mxprobe_api::{
     Matrices, Operation, OperationId, OperationSet, Refusal, Scalar, ScalarFunction, ScalarId, Scalars, TileBatch,
     Timed, Timing, self_test,
 };
+use mxprobe_shaders::ptx::layout::Layouts;
+use mxprobe_shaders::ptx::scalar::{self, ScalarKernel};
+use mxprobe_shaders::ptx::throughput_loop;
+use mxprobe_shaders::ptx::{Capability, Instruction, Kernel, Kind, Steps, Target, instructions, kernel};
 
-use crate::capability::{Capability, Target};
 use crate::cublas::Cublas;
 use crate::driver::{Driver, failure};
-use crate::instruction::{Instruction, Kind, table};
-use crate::layout::Layouts;
 use crate::opcodes::sha256;
-use crate::ptx::{Kernel, kernel};
-use crate::resident::Steps;
-use crate::scalar::{self, ScalarKernel};
 use crate::session::Session;
 use crate::timed;
 
@@ -122,7 +120,7 @@ impl CudaDevice {
                 help: None,
             });
         }
-        for instruction in table() {
+        for instruction in instructions() {
             let Some(target) = instruction.availability.target(capability) else { continue };
             if target.version > driver.ptx() {
                 device.refusals.push(too_late(instruction.id.to_string(), target, driver));
@@ -142,7 +140,7 @@ impl CudaDevice {
 
     fn add_scalars(&mut self, driver: Driver) {
         let mut scalars: BTreeMap<ScalarId, Scalar> = BTreeMap::new();
-        for kernel in scalar::table(self.capability) {
+        for kernel in scalar::kernels(self.capability) {
             if kernel.target.version > driver.ptx() {
                 let what = format!("{} of {}", kernel.function, kernel.id);
                 self.refusals.push(too_late(what, kernel.target, driver));
@@ -214,17 +212,17 @@ fn yardstick() -> Operation {
 }
 
 fn made(instruction: &Instruction, target: Target, steps: Steps) -> (Layouts, Kernel) {
-    let layouts = Layouts::of(instruction);
+    let layouts = Layouts::new(instruction);
     let kernel = kernel(instruction, &layouts, target, steps);
     (layouts, kernel)
 }
 
 fn operation(instruction: &Instruction) -> Operation {
     let scope = match instruction.kind {
-        Kind::Warp | Kind::Opaque => "warp",
-        Kind::Quarter => "quarter-warp",
+        Kind::Warp | Kind::Wmma => "warp",
+        Kind::QuadPair => "quarter-warp",
         Kind::Warpgroup => "warpgroup",
-        Kind::Tensor => "block",
+        Kind::TensorMemory => "block",
     };
     let mut operation = Operation::new(instruction.id.clone(), scope);
     operation.instruction = Some(instruction.text.clone());
@@ -362,7 +360,7 @@ impl Timing for CudaDevice {
         let mut opened = self.opened();
         let session = self.session(&mut opened)?;
         if self.yardsticks.iter().any(|yardstick| yardstick.id == operation.id) {
-            let compiled = session.timeable(&operation.id, || (None, timed::scalar_kernel()))?;
+            let compiled = session.timeable(&operation.id, || (None, throughput_loop::fma()))?;
             return timed::time(session, &compiled, None, operation, load);
         }
         let (instruction, target) = self.instruction(&operation.id)?;

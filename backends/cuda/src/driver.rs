@@ -5,8 +5,8 @@ use std::ffi::CStr;
 use cudarc::driver::{DriverError, result, sys};
 use mxprobe_api::{Error, Refusal};
 
-use crate::capability::PtxVersion;
 use crate::{dump, library};
+use mxprobe_shaders::ptx::PtxVersion;
 
 /// Every symbol that is used, here or by `cudarc`, which panics at the first call of a missing one.
 const SYMBOLS: &[&str] = &[

@@ -1,4 +1,4 @@
-//! Reaches NVIDIA's tensor cores with nothing but the driver: PTX that is generated here, compiled by the driver.
+//! Reaches NVIDIA's tensor cores with nothing but the driver, which compiles the PTX that `mxprobe-shaders` writes.
 //!
 //! Nothing of CUDA is needed to build this, and the driver's library is opened at run time. Operations are those of the
 //! PTX ISA: `mma.mMnNkK.D.A.B.C`, then `satfinite`, a rounding mode (`rz`, `rm`, `rp`), or the block and the format of
@@ -13,30 +13,21 @@
 //! the device never wrote is not taken for a result, and the machine code that the driver made is read for the instructions
 //! in it, so that an emulation is not taken for the unit.
 
-mod capability;
 mod cublas;
 mod device;
 mod driver;
 mod dump;
-mod instruction;
-mod kernels;
-mod layout;
 mod library;
 mod link;
 mod opcodes;
 mod product;
-mod ptx;
-mod resident;
-mod scalar;
 mod session;
-mod tensor;
 mod timed;
 
 use mxprobe_api::{Backend, Device, Discovery, Refusal};
 
-pub use capability::{Capability, PtxVersion, Target};
 pub use device::CudaDevice;
-pub use kernels::{KernelText, ScalarText, issued};
+pub use opcodes::{issued, scalar_counts};
 
 /// The backend `cuda`.
 ///

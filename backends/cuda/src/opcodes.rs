@@ -10,7 +10,7 @@ use mxprobe_api::{Error, Issued};
 use object::{Object, ObjectSection, ObjectSymbol};
 use sha2::{Digest, Sha256};
 
-use crate::capability::Capability;
+use mxprobe_shaders::ptx::Capability;
 
 /// Opcodes worth a name: matrix instructions, and what emulations of them are made of.
 const OPCODES: &[(u16, &str)] = &[
@@ -77,11 +77,12 @@ const SCALAR_OPCODES: &[(u16, &str)] = &[
 /// Of capabilities before 10.0; the opcode means something else later.
 const HFMA2_MMA: (u16, &str) = (0x035, "HFMA2.MMA");
 
-/// The scalar instructions in each section of code, by the name of its entry.
+/// The arithmetic instructions that each entry of a cubin consists of, and how many; integer arithmetic, which addresses take
+/// too, is left out.
 ///
 /// # Errors
-/// If it is no ELF file.
-pub(crate) fn scalar_counts(
+/// If this is no cubin.
+pub fn scalar_counts(
     cubin: &[u8],
     capability: Capability,
 ) -> Result<BTreeMap<String, BTreeMap<&'static str, usize>>, Error> {
@@ -102,6 +103,14 @@ pub(crate) fn scalar_counts(
         }
     }
     Ok(counts)
+}
+
+/// What machine code for a device of this capability consists of; `unit` is how the mnemonic begins that it should have.
+///
+/// # Errors
+/// If this is no cubin.
+pub fn issued(unit: &str, cubin: &[u8], capability: Capability) -> Result<Issued, Error> {
+    Code::of(cubin, capability).map(|code| code.issued(unit, cubin))
 }
 
 /// What the code of a kernel consists of.

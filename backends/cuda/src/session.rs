@@ -10,16 +10,14 @@ use cudarc::driver::{
 };
 use cudarc::nvrtc::Ptx;
 use mxprobe_api::{Elements, Error, GemmOperands, Issued, OperationId, ScalarFunction, ScalarId, TileBatch};
+use mxprobe_shaders::ptx::layout::{Layout, Layouts};
+use mxprobe_shaders::ptx::scalar::{self, ScalarKernel};
+use mxprobe_shaders::ptx::{Capability, ENTRY, Instruction, Kernel, Target};
 
-use crate::capability::{Capability, Target};
 use crate::driver::{failure, failure_in_context};
-use crate::instruction::Instruction;
-use crate::layout::{Layout, Layouts};
 use crate::link::{accelerated_target, link};
 use crate::opcodes::Code;
 use crate::product;
-use crate::ptx::{ENTRY, Kernel};
-use crate::scalar::{self, ScalarKernel};
 use crate::timed::Resident;
 
 /// The most bytes of one operand that a launch takes.
@@ -173,7 +171,7 @@ impl Session {
     ) -> Result<Option<Elements>, Error> {
         let id = &instruction.id;
         if !self.products.contains_key(id) {
-            self.products.insert(id.clone(), product::Kernels::of(instruction));
+            self.products.insert(id.clone(), product::Kernels::new(instruction));
         }
         let Some(kernels) = &self.products[id] else { return Ok(None) };
         let block = kernels.block(id, product, self.multiprocessors);

@@ -3,29 +3,14 @@
 use cudarc::driver::{CudaSlice, DevicePtrMut, LaunchConfig, PushKernelArg, result, sys::CUevent_flags};
 use mxprobe_api::{Clock, Elements, Error, Format, Load, Operation, OperationId, Span, TileBatch, Timed};
 
-use crate::capability::{PtxVersion, Target};
-use crate::instruction::{Instruction, Kind};
-use crate::layout::{Layout, Layouts};
-use crate::resident::{FMA_CHAINS, FMA_THREADS, fma};
+use mxprobe_shaders::ptx::Instruction;
+use mxprobe_shaders::ptx::layout::{Layout, Layouts};
+use mxprobe_shaders::ptx::throughput_loop::{FMA_CHAINS, FMA_THREADS, blocks_of_multiprocessor};
+
 use crate::session::{Session, Timeable, called};
 
 /// The id of the scalar units' multiply-add.
 pub(crate) const FMA: &str = "fma.m1n1k1.f32.f32.f32.f32";
-
-/// What the scalar kernel asks for: less than any device with a matrix unit has.
-pub(crate) const FMA_TARGET: Target = Target { name: "sm_70", version: PtxVersion::new(6, 3) };
-
-/// Blocks of a multiprocessor: 32 warps of one sum each hide the latency of `mma` at its throughput (a unit of a quarter of
-/// a multiprocessor has 8 of them), in 64 registers a thread; of a warpgroup with a sum of 64×256 the registers hold two;
-/// tensor memory is one block's.
-pub(crate) fn blocks_of_multiprocessor(instruction: Option<&Instruction>) -> u32 {
-    match instruction.map(|instruction| (instruction.kind, instruction.id.shape.n)) {
-        None | Some((Kind::Warp | Kind::Quarter | Kind::Opaque, _)) => 8,
-        Some((Kind::Warpgroup, 256)) => 2,
-        Some((Kind::Warpgroup, _)) => 8,
-        Some((Kind::Tensor, _)) => 1,
-    }
-}
 
 /// Times an operation whose kernel was compiled, or without an instruction the multiply-add of the scalar units.
 ///
@@ -204,9 +189,4 @@ fn unpack(layout: &Layout, packed: &[u8], format: Format, period: usize) -> Elem
         }
     }
     Elements::from_bytes(format, all).expect("elements of this format")
-}
-
-/// The scalar kernel.
-pub(crate) fn scalar_kernel() -> crate::ptx::Kernel {
-    fma(FMA_TARGET)
 }

@@ -20,7 +20,7 @@ use std::{
 mod scalars;
 
 use mxprobe_api::{Issued, OperationId};
-use mxprobe_cuda::{Capability, KernelText};
+use mxprobe_shaders::ptx::{Capability, KernelText};
 
 /// Compute capabilities with matrix units that somebody has.
 const CAPABILITIES: [(u32, u32); 12] =
@@ -90,7 +90,7 @@ fn every_lowering() -> BTreeMap<String, Vec<(Capability, String)>> {
                 } {
                     let cubin = assemble(kernel, *capability, folder.path())
                         .unwrap_or_else(|said| panic!("{} on {capability}: {said}\n{}", kernel.id, kernel.ptx));
-                    let issued = kernel.issued(&cubin).unwrap();
+                    let issued = mxprobe_cuda::issued(kernel.unit, &cubin, *capability).unwrap();
                     found.lock().unwrap().insert((at, *capability), (kernel.id.to_string(), words(&issued)));
                 }
             });
@@ -254,8 +254,10 @@ fn what_is_timed_holds_the_units_instruction_in_its_loop_and_is_not_serialised()
                 continue;
             }
             let id = timed.id.to_string();
-            let issued =
-                |kernel: &KernelText| kernel.issued(&assemble(kernel, capability, folder.path()).unwrap()).unwrap();
+            let issued = |kernel: &KernelText| {
+                let cubin = assemble(kernel, capability, folder.path()).unwrap();
+                mxprobe_cuda::issued(kernel.unit, &cubin, capability).unwrap()
+            };
             let (one, many) = (issued(&once[&id]), issued(&timed));
             assert_eq!(many.is_emulated(), one.is_emulated(), "{id} on {capability}");
             // Eight in the loop and one in that for what is left over: the assembler unrolls neither.
@@ -319,8 +321,10 @@ fn kernels_of_whole_matrices_hold_the_units_instruction_and_no_other_and_are_not
                 continue;
             }
             let id = whole.id.to_string();
-            let issued =
-                |kernel: &KernelText| kernel.issued(&assemble(kernel, capability, folder.path()).unwrap()).unwrap();
+            let issued = |kernel: &KernelText| {
+                let cubin = assemble(kernel, capability, folder.path()).unwrap();
+                mxprobe_cuda::issued(kernel.unit, &cubin, capability).unwrap()
+            };
             let (one, many) = (issued(&once[&id]), issued(&whole));
             // Of a loop around `wmma` the assembler makes a call to where the kernel ends, which is no routine.
             let named = |issued: &Issued| {
@@ -413,7 +417,7 @@ fn opcodes_are_read_as_the_disassembler_reads_them() {
         let said = Command::new(&disassembler).arg("-c").arg(&file).output().unwrap();
         assert!(said.status.success(), "{id}: {}", String::from_utf8_lossy(&said.stderr));
         let theirs = mnemonics(&String::from_utf8_lossy(&said.stdout));
-        let ours = kernel.issued(&cubin).unwrap();
+        let ours = mxprobe_cuda::issued(kernel.unit, &cubin, capability).unwrap();
         for (name, count) in ours.matrix.iter().chain(&ours.others) {
             assert_eq!(theirs.get(name), Some(count), "{id} on {architecture}: {name}, and there stand {theirs:?}");
         }

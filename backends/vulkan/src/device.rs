@@ -7,15 +7,14 @@ use mxprobe_api::{
     Code, Device, DeviceInfo, Elements, Error, GemmOperands, Issued, Load, Matrices, Operation, OperationId,
     OperationSet, Refusal, Scalar, ScalarFunction, ScalarId, Scalars, SelfTest, TileBatch, Timed, Timing, self_test,
 };
+use mxprobe_shaders::spirv::scalar::{self, CALLS};
+use mxprobe_shaders::spirv::{Asked, Kernel};
 use sha2::{Digest, Sha256};
 
 use crate::disassembly::assembly;
-use crate::float_mode::Asked;
 use crate::physical::{Found, Physical};
 use crate::product;
-use crate::scalar::{self, CALLS};
 use crate::session::{Groups, Session};
-use crate::spirv::Kernel;
 use crate::timed;
 
 /// The most multiply-adds that one kernel chains.
@@ -142,7 +141,7 @@ impl VulkanDevice {
     /// Whatever the driver reports.
     #[doc(hidden)]
     pub fn issued_when_timed(&self, operation: &Operation) -> Result<Option<Issued>, Error> {
-        let words = self.kernel(&operation.id)?.resident_words();
+        let words = self.kernel(&operation.id)?.throughput_words();
         let mut opened = self.opened();
         let texts = self.session(&mut opened)?.representations(&words)?;
         Ok(texts.map(|texts| Issued::in_listing(assembly(texts))))

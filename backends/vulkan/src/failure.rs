@@ -25,6 +25,11 @@ pub(crate) fn failure(call: &str, result: vk::Result) -> Error {
     }
 }
 
+/// The result of a call, with its name in the error.
+pub(crate) fn called<T>(call: &str, result: Result<T, vk::Result>) -> Result<T, Error> {
+    result.map_err(|result| failure(call, result))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

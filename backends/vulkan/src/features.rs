@@ -3,8 +3,8 @@
 use std::ffi::{CStr, c_void};
 
 use ash::vk;
+use mxprobe_shaders::spirv::Component;
 
-use crate::component::Component;
 use crate::instance::Instance;
 
 pub(crate) const BFLOAT16_EXTENSION: &CStr = c"VK_KHR_shader_bfloat16";

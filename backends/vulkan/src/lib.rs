@@ -1,8 +1,8 @@
 //! Reaches matrix and scalar units through Vulkan: `VK_KHR_cooperative_matrix`, with bf16 (`VK_KHR_shader_bfloat16`) and fp8
 //! (`VK_EXT_shader_float8`), every configuration that a driver lists.
 //!
-//! Nothing of Vulkan is needed to build this: the loader is opened at run time, and the shaders are built here, word by
-//! word. Operations are called `coopmat.mMnNkK.D.A.B.C`, then `satfinite` where the sum saturates, then a mode of
+//! Nothing of Vulkan is needed to build this: the loader is opened at run time, and `mxprobe-shaders` builds the shaders,
+//! word by word. Operations are called `coopmat.mMnNkK.D.A.B.C`, then `satfinite` where the sum saturates, then a mode of
 //! `SPV_KHR_float_controls` that the shader asks for — `denormpreserve`, `denormflush`, `rte` or `rtz` — where the
 //! driver has it; an operation without a mode asks for none.
 //!
@@ -22,13 +22,11 @@ mod features;
 mod float_mode;
 mod instance;
 mod matrices;
-mod module;
 mod physical;
 mod product;
 mod scalar;
 mod search;
 mod session;
-mod spirv;
 mod timed;
 
 use std::path::PathBuf;

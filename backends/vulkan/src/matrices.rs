@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ash::{khr, vk};
 use mxprobe_api::{Error, Operation, OperationId, OperationSet, Refusal};
+use mxprobe_shaders::spirv::{Component, FloatMode, Kernel};
 
-use crate::component::{Component, name_of};
+use crate::component::{component, name_of};
 use crate::failure::failure;
 use crate::features::Features;
-use crate::float_mode::{Controls, FloatMode};
+use crate::float_mode::{Controls, widths};
 use crate::instance::Instance;
-use crate::spirv::Kernel;
 
 /// The matrix operations of a device.
 #[derive(Default)]
@@ -104,7 +104,7 @@ fn mode_widths(mode: FloatMode, components: [Component; 4], controls: &Controls)
     if components[3].format().is_integer() {
         return Vec::new();
     }
-    mode.widths([true, true, components.contains(&Component::F64)], controls)
+    widths(mode, [true, true, components.contains(&Component::F64)], controls)
 }
 
 /// The operation of a configuration and its kernel; else what it is, as far as it has a name, and why it cannot be run.
@@ -116,7 +116,7 @@ fn usable(
     let &vk::CooperativeMatrixPropertiesKHR { m_size, n_size, k_size, a_type, b_type, c_type, result_type, .. } =
         configuration;
     let types = [a_type, b_type, c_type, result_type];
-    let components = types.map(Component::of);
+    let components = types.map(component);
     let [Some(a), Some(b), Some(c), Some(d)] = components else {
         let names = types.map(name_of);
         let unknown: BTreeSet<&str> =

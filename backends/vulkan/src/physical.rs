@@ -6,14 +6,14 @@ use std::sync::Arc;
 
 use ash::{ext, khr, vk};
 use mxprobe_api::{DeviceInfo, DeviceKind, Driver, Error, OperationId, OperationSet, Refusal, Scalar, ScalarId};
+use mxprobe_shaders::spirv::{Asked, Kernel};
 
 use crate::failure::failure;
 use crate::features::{BFLOAT16_EXTENSION, FLOAT8_EXTENSION, Features, Listed, features};
-use crate::float_mode::{self, Asked, Controls};
+use crate::float_mode::{self, Controls};
 use crate::instance::{Instance, version_text};
 use crate::matrices::{About, Matrices, matrices};
 use crate::scalar::scalars;
-use crate::spirv::Kernel;
 
 /// How wide a subgroup is, and what has to be said to get it.
 #[derive(Clone, Copy, Debug)]

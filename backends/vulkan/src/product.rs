@@ -4,10 +4,10 @@ use std::ops::Range;
 
 use ash::vk;
 use mxprobe_api::{Elements, Error, GemmOperands, Operation};
+use mxprobe_shaders::spirv::Kernel;
 
 use crate::failure::failure;
 use crate::session::{Groups, SENTINELS, Session};
-use crate::spirv::Kernel;
 
 /// Multiply-adds of one submission, at the most: software takes a second for so many.
 const MOST_MULTIPLY_ADDS: usize = 1 << 31;

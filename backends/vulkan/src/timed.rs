@@ -4,11 +4,11 @@ use std::time::Instant;
 
 use ash::vk;
 use mxprobe_api::{Clock, Elements, Error, Load, Operation, OperationId, Span, TileBatch, Timed};
+use mxprobe_shaders::spirv::Kernel;
+use mxprobe_shaders::spirv::throughput_loop::{FMA_INVOCATIONS, FMA_SUMS, OPERANDS, SUMS, fma};
 
 use crate::failure::failure;
 use crate::session::{Groups, Session};
-use crate::spirv::Kernel;
-use crate::spirv::resident::{FMA_INVOCATIONS, FMA_SUMS, OPERANDS, SUMS, fma};
 
 /// The id of the scalar units' multiply-add.
 pub(crate) const FMA: &str = "fma.m1n1k1.f32.f32.f32.f32";
@@ -71,7 +71,7 @@ fn matrices(
 ) -> Result<Work, Error> {
     let id = &operation.id;
     let (m, n, k) = id.shape.sizes();
-    let pipeline = session.pipeline(&kernel.resident_words(), Groups::Subgroup)?;
+    let pipeline = session.pipeline(&kernel.throughput_words(), Groups::Subgroup)?;
     let place = |at: u32| at as usize % operands.tiles;
     let of = |elements: &Elements, count: u32, size: usize| -> Vec<u8> {
         let bytes = size * elements.format().storage_bytes();

@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use mxprobe_api::{
     DeviceInfo, DeviceKind, Driver, Error, Format, Operation, OperationId, OperationSet, Refusal, Scalar,
 };
+use mxprobe_shaders::wgsl::Kernel;
+use mxprobe_shaders::wgsl::scalar::scalars;
 use wgpu::{Backends, Features};
 
-use crate::matrix::{self, Kernel};
+use crate::matrix;
 use crate::native::native;
-use crate::scalar::scalars;
 
 /// The APIs that are looked through. OpenGL is not: what its drivers compile is not what was written.
 pub(crate) const APIS: Backends = Backends::VULKAN.union(Backends::METAL).union(Backends::DX12);

@@ -7,11 +7,11 @@ use mxprobe_api::{
     Code, Device, DeviceInfo, Elements, Error, Operation, OperationId, OperationSet, Refusal, Scalar, ScalarFunction,
     Scalars, TileBatch, self_test,
 };
+use mxprobe_shaders::wgsl::Kernel;
+use mxprobe_shaders::wgsl::scalar::{self, CALLS};
 use sha2::{Digest, Sha256};
 
 use crate::adapter::Found;
-use crate::matrix::Kernel;
-use crate::scalar::{self, CALLS};
 use crate::session::{Session, Work};
 
 /// An adapter of wgpu, opened when it is first asked to compute.

@@ -16,7 +16,6 @@ mod device;
 mod failure;
 mod matrix;
 mod native;
-mod scalar;
 mod session;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

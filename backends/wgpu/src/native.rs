@@ -32,9 +32,9 @@ pub(crate) use vulkan::native;
 mod vulkan {
     use ash::{khr, vk};
     use mxprobe_api::{Error, Format, OperationId, Refusal};
+    use mxprobe_shaders::wgsl::cannot_say;
 
     use super::Native;
-    use crate::matrix::cannot_say;
 
     /// `VkComponentTypeKHR` (*specified*: Vulkan 1.4), those that have a format.
     const COMPONENTS: [(i32, Format); 11] = [

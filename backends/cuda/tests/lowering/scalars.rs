@@ -4,13 +4,14 @@
 use std::{collections::BTreeMap, fs, process::Command};
 
 use mxprobe_api::Format;
-use mxprobe_cuda::{Capability, ScalarText};
+use mxprobe_cuda::scalar_counts;
+use mxprobe_shaders::ptx::{Capability, ScalarText};
 
 use super::{CAPABILITIES, assemble_text, is_stored, lines, tool};
 
 /// `FMUL*1 FADD*1` for each function, by `ID FUNCTION`.
-fn lowered(text: &ScalarText, cubin: &[u8]) -> BTreeMap<String, String> {
-    let counts = text.counts(cubin).unwrap();
+fn lowered(text: &ScalarText, cubin: &[u8], capability: Capability) -> BTreeMap<String, String> {
+    let counts = scalar_counts(cubin, capability).unwrap();
     let words = |(entry, (id, function)): (&String, &(mxprobe_api::ScalarId, mxprobe_api::ScalarFunction))| {
         // Elsewhere the assembler loads constants with it.
         let is_half = |format: Format| [Format::F16, Format::BF16].contains(&format);
@@ -33,7 +34,7 @@ fn every_scalar_function_lowers_as_the_table_says() {
         let text = ScalarText::all(capability);
         let cubin = assemble_text(&text.ptx, &capability.architecture(), "scalars", folder.path());
         let cubin = cubin.unwrap_or_else(|said| panic!("{capability}: {said}"));
-        for (name, words) in lowered(&text, &cubin) {
+        for (name, words) in lowered(&text, &cubin, capability) {
             by_name.entry(name).or_default().push((capability, words));
         }
     }
@@ -48,7 +49,7 @@ fn what_is_written_without_a_direction_is_contracted_and_what_has_one_is_not() {
     let capability = Capability::new(9, 0);
     let text = ScalarText::all(capability);
     let cubin = assemble_text(&text.ptx, "sm_90", "contracted", folder.path()).unwrap();
-    let lowered = lowered(&text, &cubin);
+    let lowered = lowered(&text, &cubin, capability);
     for (name, words) in [
         ("scalar.f32 multiply_add", "FFMA*1"),
         ("scalar.f64 multiply_add", "DFMA*1"),
@@ -70,7 +71,8 @@ fn scalar_opcodes_are_read_as_the_disassembler_reads_them() {
     for architecture in ["sm_75", "sm_90", "sm_120"] {
         let digits = architecture.strip_prefix("sm_").unwrap();
         let (major, minor) = digits.split_at(digits.len() - 1);
-        let text = ScalarText::all(Capability::new(major.parse().unwrap(), minor.parse().unwrap()));
+        let capability = Capability::new(major.parse().unwrap(), minor.parse().unwrap());
+        let text = ScalarText::all(capability);
         let cubin = assemble_text(&text.ptx, architecture, "read", folder.path()).unwrap();
         let file = folder.path().join("scalars.cubin");
         fs::write(&file, &cubin).unwrap();
@@ -78,7 +80,7 @@ fn scalar_opcodes_are_read_as_the_disassembler_reads_them() {
         assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
         let mut theirs = super::mnemonics(&String::from_utf8_lossy(&said.stdout));
         let mut ours: BTreeMap<String, usize> = BTreeMap::new();
-        for (name, count) in text.counts(&cubin).unwrap().values().flatten() {
+        for (name, count) in scalar_counts(&cubin, capability).unwrap().values().flatten() {
             *ours.entry((*name).to_owned()).or_default() += count;
         }
         let second = ours.remove("HFMA2.MMA").unwrap_or(0);

@@ -1,0 +1,31 @@
+//! PTX for NVIDIA's matrix and scalar units.
+//!
+//! [`instructions`] is the table: what each instruction is called, which devices have it, and the least `.version` and
+//! `.target` it needs. [`kernel`] writes the kernel of one, which computes batches of tiles; with [`Steps::Many`] it becomes
+//! a throughput kernel ([`throughput_loop`]), and [`product`] writes kernels that multiply whole matrices. [`scalar`] has the
+//! functions of the scalar units. [`layout`] packs operands the way the kernels load them.
+//!
+//! Every kernel is `tiles(a, b, c, d, [scale_a, scale_b,] count)`: it computes `count` groups of tiles in a loop over the
+//! grid. One file each writes the kernels of `mma`, `wmma`, `wgmma` and `tcgen05`; `text.rs` has the lines they share.
+
+mod capability;
+mod catalogue;
+mod instruction;
+mod kernel;
+pub mod layout;
+mod mma;
+pub mod product;
+pub mod scalar;
+mod shared_memory;
+mod tcgen05;
+mod text;
+pub mod throughput_loop;
+mod wgmma;
+mod wmma;
+
+pub use capability::{Availability, Capability, PtxVersion, Target};
+pub use catalogue::{KernelText, ScalarText};
+pub use instruction::{Instruction, Kind};
+pub use kernel::{instructions, kernel};
+pub use text::{ENTRY, Kernel};
+pub use throughput_loop::Steps;

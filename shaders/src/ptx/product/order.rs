@@ -1,0 +1,140 @@
+//! Tiles of matrices in the order in which the kernels of whole matrices read and write them.
+
+use mxprobe_api::{Elements, GemmOperands};
+
+use super::Block;
+
+/// In which order the tiles of a product lie in memory.
+///
+/// A block is `rows` groups of tiles of D down and `columns` tiles across; a group is as many tiles, one below the other, as
+/// the instruction computes at a time. A: block row after block row, step after step along k, the block's tiles from above.
+/// B: block column after block column, step after step, the block's tiles from the left, each as often as a group has tiles.
+/// C and D: block after block, row-major; in a block the groups, row-major.
+pub struct Order<'a> {
+    product: &'a GemmOperands<'a>,
+    tile: (usize, usize, usize),
+    group: usize,
+    rows: usize,
+    columns: usize,
+    /// Blocks of D, one below the other.
+    pub down: usize,
+    /// Blocks of D side by side.
+    pub across: usize,
+    /// Operations along k.
+    pub steps: usize,
+}
+
+impl<'a> Order<'a> {
+    /// The order of a product in tiles of m×n×k, of which `group` are computed at a time, and blocks of so many groups.
+    #[must_use]
+    pub fn new(product: &'a GemmOperands<'a>, tile: (usize, usize, usize), group: usize, block: Block) -> Self {
+        let Block { down: rows, across: columns } = block;
+        Self {
+            product,
+            tile,
+            group,
+            rows,
+            columns,
+            down: product.m.div_ceil(tile.0 * group * rows),
+            across: product.n.div_ceil(tile.1 * columns),
+            // k = 0 is one operation on zeros and C.
+            steps: product.k.div_ceil(tile.2).max(1),
+        }
+    }
+
+    /// Tiles of a block of D.
+    #[must_use]
+    pub fn tiles_of_block(&self) -> usize {
+        self.rows * self.group * self.columns
+    }
+
+    /// The tiles of A, +0 beyond the matrix.
+    #[must_use]
+    pub fn gather_a(&self) -> Elements {
+        let (m, _, k) = self.tile;
+        let lines = self.rows * self.group;
+        let corners = (0..self.down).flat_map(|block| {
+            (0..self.steps).flat_map(move |step| (0..lines).map(move |line| ((block * lines + line) * m, step * k)))
+        });
+        gather(self.product.a, (self.product.m, self.product.k), corners, (m, k))
+    }
+
+    /// The tiles of B, +0 beyond the matrix.
+    #[must_use]
+    pub fn gather_b(&self) -> Elements {
+        let (_, n, k) = self.tile;
+        let corners = (0..self.across).flat_map(|block| {
+            (0..self.steps).flat_map(move |step| {
+                let tiles = (0..self.columns).map(move |at| (step * k, (block * self.columns + at) * n));
+                tiles.flat_map(|corner| std::iter::repeat_n(corner, self.group))
+            })
+        });
+        gather(self.product.b, (self.product.k, self.product.n), corners, (k, n))
+    }
+
+    /// The tiles of C, +0 beyond the matrix.
+    #[must_use]
+    pub fn gather_c(&self) -> Elements {
+        let (m, n, _) = self.tile;
+        gather(self.product.c, (self.product.m, self.product.n), self.corners_of_d(), (m, n))
+    }
+
+    /// Where the tiles of D begin, in their order.
+    fn corners_of_d(&self) -> impl Iterator<Item = (usize, usize)> {
+        let (m, n, _) = self.tile;
+        let blocks = (0..self.down).flat_map(|down| (0..self.across).map(move |across| (down, across)));
+        blocks.flat_map(move |(down, across)| {
+            let groups = (0..self.rows).flat_map(|row| (0..self.columns).map(move |column| (row, column)));
+            groups.flat_map(move |(row, column)| {
+                let (top, left) = ((down * self.rows + row) * self.group, across * self.columns + column);
+                (0..self.group).map(move |at| ((top + at) * m, left * n))
+            })
+        })
+    }
+
+    /// D from its tiles.
+    #[must_use]
+    pub fn scatter(&self, tiles: &Elements) -> Elements {
+        let (size, (m, n, _)) = (tiles.format().storage_bytes(), self.tile);
+        let extent = (self.product.m, self.product.n);
+        let mut d = Elements::zeros(tiles.format(), extent.0 * extent.1);
+        let target = d.bytes_mut();
+        for (corner, tile) in self.corners_of_d().zip(tiles.bytes().chunks_exact(m * n * size)) {
+            for (line, place, count) in lines_inside(extent, corner, (m, n)) {
+                target[place * size..][..count * size].copy_from_slice(&tile[line * n * size..][..count * size]);
+            }
+        }
+        d
+    }
+}
+
+/// Tiles of a matrix one after another, each row-major, +0 beyond the matrix.
+fn gather(
+    matrix: &Elements,
+    extent: (usize, usize),
+    corners: impl Iterator<Item = (usize, usize)>,
+    tile: (usize, usize),
+) -> Elements {
+    let size = matrix.format().storage_bytes();
+    let mut tiles = Vec::new();
+    for corner in corners {
+        let start = tiles.len();
+        tiles.resize(start + tile.0 * tile.1 * size, 0);
+        for (line, place, count) in lines_inside(extent, corner, tile) {
+            let to = start + line * tile.1 * size;
+            tiles[to..][..count * size].copy_from_slice(&matrix.bytes()[place * size..][..count * size]);
+        }
+    }
+    Elements::from_bytes(matrix.format(), tiles).expect("elements of this format")
+}
+
+/// The lines of a tile that lie in a matrix, the place of each one's first element there, and how many elements do.
+fn lines_inside(
+    (rows, columns): (usize, usize),
+    (top, left): (usize, usize),
+    tile: (usize, usize),
+) -> impl Iterator<Item = (usize, usize, usize)> {
+    let count = tile.1.min(columns.saturating_sub(left));
+    let lines = if count == 0 { 0 } else { tile.0.min(rows.saturating_sub(top)) };
+    (0..lines).map(move |line| (line, (top + line) * columns + left, count))
+}

@@ -1,0 +1,311 @@
+//! Scalar arithmetic: which PTX instruction stands behind each function, in which modes, and its kernel.
+//!
+//! Modes are the words of PTX (*specified*: PTX ISA 9.0, 9.7.3 to 9.7.5 and 9.7.9.22): a direction, `ftz`, and where an
+//! instruction is an approximation, `approx` or `full`. Without a direction, `add` and `mul` are written without one, and
+//! the assembler may then contract them to `fma`; instructions that need one have that of CUDA C++: nearest, and toward
+//! zero to integers.
+//!
+//! A kernel is `tiles(a, d, count)`: thread `i` reads the operands of call `i`, which lie side by side, and writes its
+//! result.
+
+use std::collections::BTreeSet;
+
+use mxprobe_api::{DotOrder, Format, ScalarFunction, ScalarId};
+
+use super::capability::{Capability, PtxVersion, Target};
+use super::text::{Body, entry, header, pointer};
+
+/// Threads of a block.
+pub const THREADS: u32 = 128;
+
+/// A function in one mode.
+#[derive(Clone, Debug)]
+pub struct ScalarKernel {
+    /// The format and mode.
+    pub id: ScalarId,
+    /// What it computes.
+    pub function: ScalarFunction,
+    /// The instructions, as a report shows them.
+    pub instruction: String,
+    /// The least target and version of its instructions.
+    pub target: Target,
+    body: Body,
+}
+
+impl ScalarKernel {
+    /// The text of a module whose one entry has this name.
+    #[must_use]
+    pub fn text(&self, name: &str) -> String {
+        header(self.target) + &self.entry(name)
+    }
+
+    /// The entry alone.
+    #[must_use]
+    pub fn entry(&self, name: &str) -> String {
+        entry(name, &["a", "d"], THREADS, &self.body)
+    }
+}
+
+const VOLTA: Target = Target { name: "sm_70", version: PtxVersion::new(6, 0) };
+const AMPERE: Target = Target { name: "sm_80", version: PtxVersion::new(7, 0) };
+/// `cvt.f32.bf16`.
+const AMPERE_7_1: Target = Target { name: "sm_80", version: PtxVersion::new(7, 1) };
+const HOPPER: Target = Target { name: "sm_90", version: PtxVersion::new(7, 8) };
+
+/// A direction as ids and as PTX have it.
+const DIRECTIONS: [(&str, &str); 4] = [("rne", ".rn"), ("rz", ".rz"), ("rd", ".rm"), ("ru", ".rp")];
+
+/// What is asked for.
+#[derive(Clone, Copy)]
+struct Mode {
+    format: Format,
+    direction: Option<(&'static str, &'static str)>,
+    flush: bool,
+}
+
+impl Mode {
+    fn id(&self) -> ScalarId {
+        self.named(self.direction.map(|(word, _)| word))
+    }
+
+    fn named(&self, word: Option<&str>) -> ScalarId {
+        let id = word.into_iter().fold(ScalarId::new(self.format), ScalarId::with);
+        if self.flush { id.with("ftz") } else { id }
+    }
+
+    /// As written where none is needed: nothing, if nothing is asked for.
+    fn asked(&self) -> &'static str {
+        self.direction.map_or("", |(_, word)| word)
+    }
+
+    /// As written where one is needed.
+    fn needed(&self) -> &'static str {
+        self.direction.map_or(".rn", |(_, word)| word)
+    }
+
+    /// To a whole number: as C++ has it, if nothing is asked for.
+    fn whole(&self) -> String {
+        format!("{}i", self.direction.map_or(".rz", |(_, word)| word))
+    }
+
+    fn ftz(&self) -> &'static str {
+        if self.flush { ".ftz" } else { "" }
+    }
+}
+
+/// Every function that a device of this capability has.
+#[must_use]
+pub fn kernels(capability: Capability) -> Vec<ScalarKernel> {
+    let mut kernels = Vec::new();
+    for format in [Format::F16, Format::BF16, Format::F32, Format::F64] {
+        for flush in [false, true] {
+            for direction in [None].into_iter().chain(DIRECTIONS.map(Some)) {
+                let mode = Mode { format, direction, flush };
+                arithmetic(mode, &mut kernels);
+                conversions(mode, &mut kernels);
+            }
+        }
+    }
+    for direction in [None].into_iter().chain(DIRECTIONS.map(Some)) {
+        conversions(Mode { format: Format::S32, direction, flush: false }, &mut kernels);
+    }
+    for flush in [false, true] {
+        approximations(Mode { format: Format::F32, direction: None, flush }, &mut kernels);
+    }
+    let least = |target: Target| match target {
+        HOPPER => Capability::new(9, 0),
+        AMPERE | AMPERE_7_1 => Capability::new(8, 0),
+        _ => Capability::new(7, 0),
+    };
+    kernels.retain(|kernel| capability >= least(kernel.target));
+    kernels
+}
+
+/// Sums, products, quotients, roots; and as a source writes them, where nothing is asked for.
+fn arithmetic(mode: Mode, kernels: &mut Vec<ScalarKernel>) {
+    use ScalarFunction::{Add, Divide, Fma, Multiply, MultiplyAdd, SquareRoot, Subtract};
+    let (format, is_bfloat) = (mode.format, mode.format == Format::BF16);
+    let half = format == Format::F16 || is_bfloat;
+    // f16 and bf16 are rounded to nearest alone, bf16 and f64 have no `.ftz` (*specified*: PTX ISA 9.0, 9.7.4 and 9.7.3).
+    if half && mode.direction.is_some_and(|(_, word)| word != ".rn")
+        || [Format::BF16, Format::F64].contains(&format) && mode.flush
+    {
+        return;
+    }
+    let (asked, needed, ftz) = (mode.asked(), mode.needed(), mode.ftz());
+    // `fma` of bf16 is older than its `add`, `sub` and `mul` (*specified*: PTX ISA 9.0, 9.7.4).
+    let mut push = |function, lines: &[String]| {
+        let is_older = matches!(function, Fma | ScalarFunction::Dot4 { order: DotOrder::Fma });
+        let target = match (is_bfloat, is_older) {
+            (false, _) => VOLTA,
+            (true, true) => AMPERE,
+            (true, false) => HOPPER,
+        };
+        kernels.push(kernel(mode.id(), function, target, lines));
+    };
+    for (function, name) in [(Add, "add"), (Subtract, "sub"), (Multiply, "mul")] {
+        push(function, &[format!("{name}{asked}{ftz}.{format} %y, %x0, %x1;")]);
+    }
+    push(Fma, &[format!("fma{needed}{ftz}.{format} %y, %x0, %x1, %x2;")]);
+    if !half {
+        push(Divide, &[format!("div{needed}{ftz}.{format} %y, %x0, %x1;")]);
+        push(SquareRoot, &[format!("sqrt{needed}{ftz}.{format} %y, %x0;")]);
+    }
+    if mode.direction.is_some() {
+        return;
+    }
+    let multiply = |into: &str, at: usize| format!("mul{ftz}.{format} {into}, %x{at}, %x{};", at + 4);
+    let add = |into: &str, a: &str, b: &str| format!("add{ftz}.{format} {into}, {a}, {b};");
+    push(MultiplyAdd, &[format!("mul{ftz}.{format} %t0, %x0, %x1;"), add("%y", "%t0", "%x2")]);
+    let zero = format!("mov.b{} %y, 0;", format.bits());
+    let chain = |link: &dyn Fn(usize) -> Vec<String>| -> Vec<String> {
+        std::iter::once(zero.clone()).chain((0..4).flat_map(link)).collect()
+    };
+    let dot = |order| ScalarFunction::Dot4 { order };
+    push(dot(DotOrder::Serial), &chain(&|at| vec![multiply("%t0", at), add("%y", "%y", "%t0")]));
+    push(dot(DotOrder::Fma), &chain(&|at| vec![format!("fma.rn{ftz}.{format} %y, %x{at}, %x{}, %y;", at + 4)]));
+    let mut tree: Vec<String> = (0..4).map(|at| multiply(&format!("%t{at}"), at)).collect();
+    tree.extend([add("%t0", "%t0", "%t1"), add("%t2", "%t2", "%t3"), add("%y", "%t0", "%t2")]);
+    push(dot(DotOrder::Pairwise), &tree);
+}
+
+/// `cvt`: `.ftz` is of f32 alone, on either side; what is exact has no direction.
+fn conversions(mode: Mode, kernels: &mut Vec<ScalarKernel>) {
+    const BF16: Format = Format::BF16;
+    let Mode { format: from, direction, flush } = mode;
+    for to in [Format::F16, BF16, Format::F32, Format::F64, Format::S32] {
+        let single = from == Format::F32 || to == Format::F32;
+        let toward = if to == Format::S32 { mode.whole() } else { mode.needed().to_owned() };
+        let bits = |format: Format| if format == Format::S32 { 0 } else { format.bits() };
+        let widens = bits(from) > 0 && bits(to) > bits(from) || (from, to) == (Format::S32, Format::F64);
+        let exact = widens && from != Format::S32;
+        // *Specified*: PTX ISA 9.0, 9.7.9.22: bf16 from f32 alone before sm_90, to nearest or toward zero; to f32 alone.
+        let target = match (from, to) {
+            (Format::F32, BF16) => AMPERE,
+            (BF16, Format::F32) => AMPERE_7_1,
+            (BF16, _) | (_, BF16) => HOPPER,
+            _ => VOLTA,
+        };
+        let is_offered = from != to
+            && (!flush || single && from != Format::S32 && from != BF16 && to != BF16)
+            && !(widens && direction.is_some())
+            && (target != AMPERE || [".rn", ".rz"].contains(&mode.needed()));
+        if is_offered {
+            let toward = if exact { String::new() } else { toward };
+            let line = format!("cvt{toward}{}.{to}.{from} %y, %x0;", mode.ftz());
+            kernels.push(kernel(mode.id(), ScalarFunction::Convert { to }, target, &[line]));
+        }
+    }
+}
+
+/// What is faster and not rounded correctly (*specified*: PTX ISA 9.0, 9.7.3.8 and 9.7.3.15: `div.full` and `div.approx`
+/// are off by 2 ulp at most, the latter for divisors from 2^-126 to 2^126).
+fn approximations(mode: Mode, kernels: &mut Vec<ScalarKernel>) {
+    let ftz = mode.ftz();
+    for (word, function, line) in [
+        ("approx", ScalarFunction::Divide, format!("div.approx{ftz}.f32 %y, %x0, %x1;")),
+        ("approx", ScalarFunction::SquareRoot, format!("sqrt.approx{ftz}.f32 %y, %x0;")),
+        ("full", ScalarFunction::Divide, format!("div.full{ftz}.f32 %y, %x0, %x1;")),
+    ] {
+        kernels.push(kernel(mode.named(Some(word)), function, VOLTA, &[line]));
+    }
+}
+
+fn kernel(id: ScalarId, function: ScalarFunction, target: Target, lines: &[String]) -> ScalarKernel {
+    let (from, to) = (id.format, function.result(id.format));
+    let (size, result_size, arity) = (from.storage_bytes(), to.storage_bytes(), function.arity());
+    let mut body = Body::default();
+    body.line(format!(".reg .b{} %x<{arity}>, %t<4>;", size * 8));
+    body.line(format!(".reg .b{} %y;", result_size * 8));
+    body.lines(
+        ".reg .b64 %p_a, %p_d;
+        .reg .b32 %thread, %block, %count;
+        .reg .pred %beyond;
+        mov.u32 %thread, %tid.x;
+        mov.u32 %block, %ctaid.x;",
+    );
+    body.line(format!("mad.lo.u32 %thread, %block, {THREADS}, %thread;"));
+    body.lines(
+        "ld.param.u32 %count, [count];
+        setp.ge.u32 %beyond, %thread, %count;
+        @%beyond bra finish;",
+    );
+    for (parameter, bytes) in [("a", arity * size), ("d", result_size)] {
+        pointer(&mut body, parameter, "%thread", bytes);
+    }
+    for at in 0..arity {
+        body.line(format!("ld.global.b{} %x{at}, [%p_a+{}];", size * 8, at * size));
+    }
+    lines.iter().for_each(|line| body.line(line));
+    body.line(format!("st.global.b{} [%p_d], %y;", result_size * 8));
+    body.label("finish");
+    body.line("ret;");
+    let mut seen = BTreeSet::from(["mov.b16", "mov.b32", "mov.b64"]);
+    let names = lines.iter().filter_map(|line| line.split(' ').next());
+    let names: Vec<&str> = names.filter(|name| seen.insert(name)).collect();
+    ScalarKernel { id, function, instruction: names.join(", "), target, body }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_function_of_each_mode_stands_once() {
+        let kernels = super::kernels(Capability::new(8, 0));
+        let names: BTreeSet<(String, String)> =
+            kernels.iter().map(|one| (one.id.to_string(), one.function.to_string())).collect();
+        assert_eq!(names.len(), kernels.len());
+        assert!(names.iter().all(|(id, _)| id.parse::<ScalarId>().is_ok_and(|parsed| parsed.to_string() == *id)));
+    }
+
+    #[test]
+    fn instructions_are_those_of_the_mode() {
+        let kernels = super::kernels(Capability::new(8, 0));
+        let instruction = |id: &str, function: ScalarFunction| {
+            let found = kernels.iter().find(|one| one.id.to_string() == id && one.function == function);
+            found.map(|one| one.instruction.as_str())
+        };
+        let convert = |to| ScalarFunction::Convert { to };
+        assert_eq!(instruction("scalar.f32", ScalarFunction::MultiplyAdd), Some("mul.f32, add.f32"));
+        assert_eq!(instruction("scalar.f32.rz.ftz", ScalarFunction::Divide), Some("div.rz.ftz.f32"));
+        assert_eq!(instruction("scalar.f32.full", ScalarFunction::Divide), Some("div.full.f32"));
+        assert_eq!(instruction("scalar.f32.full", ScalarFunction::Add), None);
+        assert_eq!(instruction("scalar.f64.ru", ScalarFunction::SquareRoot), Some("sqrt.rp.f64"));
+        assert_eq!(instruction("scalar.f64.ftz", convert(Format::F32)), Some("cvt.rn.ftz.f32.f64"));
+        assert_eq!(instruction("scalar.f64.ftz", ScalarFunction::Add), None);
+        assert_eq!(instruction("scalar.f32", convert(Format::S32)), Some("cvt.rzi.s32.f32"));
+        assert_eq!(instruction("scalar.f32", convert(Format::F64)), Some("cvt.f64.f32"));
+        assert_eq!(instruction("scalar.f32.rz", convert(Format::F64)), None);
+        assert_eq!(instruction("scalar.s32.rd", convert(Format::F32)), Some("cvt.rm.f32.s32"));
+        assert_eq!(instruction("scalar.s32", convert(Format::F64)), Some("cvt.rn.f64.s32"));
+        assert_eq!(instruction("scalar.f16.rz", ScalarFunction::Add), None);
+        assert_eq!(instruction("scalar.f32.rz", convert(Format::BF16)), Some("cvt.rz.bf16.f32"));
+        assert_eq!(instruction("scalar.f32.ru", convert(Format::BF16)), None);
+    }
+
+    #[test]
+    fn arithmetic_of_bf16_is_fused_on_ampere_and_whole_on_hopper() {
+        let instruction = |capability: Capability, id: &str, function: ScalarFunction| {
+            let kernels = super::kernels(capability);
+            let found = kernels.iter().find(|one| one.id.to_string() == id && one.function == function);
+            found.map(|one| (one.instruction.clone(), one.target.name))
+        };
+        let fma = ScalarFunction::Fma;
+        let to = |to| ScalarFunction::Convert { to };
+        let some = |text: &str, target| Some((text.to_owned(), target));
+        let [turing, ampere, hopper] = [Capability::new(7, 5), Capability::new(8, 9), Capability::new(9, 0)];
+        assert_eq!(instruction(turing, "scalar.bf16", fma), None);
+        assert_eq!(instruction(ampere, "scalar.bf16", fma), some("fma.rn.bf16", "sm_80"));
+        assert_eq!(instruction(ampere, "scalar.bf16", ScalarFunction::Add), None);
+        assert_eq!(instruction(ampere, "scalar.bf16", to(Format::F32)), some("cvt.f32.bf16", "sm_80"));
+        assert_eq!(instruction(ampere, "scalar.bf16", to(Format::F16)), None);
+        assert_eq!(instruction(hopper, "scalar.bf16", ScalarFunction::Add), some("add.bf16", "sm_90"));
+        assert_eq!(instruction(hopper, "scalar.bf16.rne", ScalarFunction::Multiply), some("mul.rn.bf16", "sm_90"));
+        assert_eq!(instruction(hopper, "scalar.bf16.rz", ScalarFunction::Add), None);
+        assert_eq!(instruction(hopper, "scalar.bf16.ftz", fma), None);
+        assert_eq!(instruction(hopper, "scalar.bf16", ScalarFunction::Divide), None);
+        assert_eq!(instruction(hopper, "scalar.bf16.ru", to(Format::S32)), some("cvt.rpi.s32.bf16", "sm_90"));
+        assert_eq!(instruction(hopper, "scalar.f64.rd", to(Format::BF16)), some("cvt.rm.bf16.f64", "sm_90"));
+    }
+}

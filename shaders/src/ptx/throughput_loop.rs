@@ -1,0 +1,146 @@
+//! Throughput kernels: the instruction in a loop over operands held in registers.
+//!
+//! They take two more parameters, before the count: `steps`, the number of multiplications, and `cycles`, where the first
+//! thread stores how many cycles of its multiprocessor the loop took.
+
+use super::capability::{PtxVersion, Target};
+use super::instruction::{Instruction, Kind};
+use super::text::{Body, Kernel, module, pointer};
+
+/// Instructions in one turn of the loop, so that counting does not take the place of multiplying.
+const UNROLLED: usize = 8;
+
+/// How often a kernel multiplies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Steps {
+    /// Once.
+    One,
+    /// As often as its parameter `steps` says.
+    Many,
+}
+
+impl Steps {
+    /// What the kernel takes beside its operands.
+    pub(super) fn parameters(self, parameters: &mut Vec<&'static str>) {
+        if self == Self::Many {
+            parameters.extend(["steps", "cycles"]);
+        }
+    }
+
+    /// The multiplication, or the loop around it: `begin` and `end` stand before and after a row of multiplications.
+    pub(super) fn emit(self, body: &mut Body, begin: &str, multiply: &str, end: &str) {
+        let row = |body: &mut Body, count: usize| {
+            body.lines(begin);
+            (0..count).for_each(|_| body.lines(multiply));
+            body.lines(end);
+        };
+        if self == Self::One {
+            return row(body, 1);
+        }
+        body.lines(
+            ".reg .b64 %wide_steps, %clock, %clock_after, %p_cycles;
+            .reg .b32 %rounds, %rest, %place, %other_place;
+            .reg .pred %again, %is_first;
+            ld.param.u64 %wide_steps, [steps];
+            cvt.u32.u64 %rest, %wide_steps;",
+        );
+        body.line(format!("shr.u32 %rounds, %rest, {};", UNROLLED.ilog2()));
+        body.line(format!("and.b32 %rest, %rest, {};", UNROLLED - 1));
+        body.lines(
+            "mov.u64 %clock, %clock64;
+            setp.eq.u32 %again, %rounds, 0;
+            @%again bra rest;",
+        );
+        body.label("round");
+        row(body, UNROLLED);
+        body.lines(
+            "sub.u32 %rounds, %rounds, 1;
+            setp.ne.u32 %again, %rounds, 0;
+            @%again bra round;",
+        );
+        body.label("rest");
+        body.lines(
+            "setp.eq.u32 %again, %rest, 0;
+            @%again bra done;",
+        );
+        body.label("one");
+        row(body, 1);
+        body.lines(
+            "sub.u32 %rest, %rest, 1;
+            setp.ne.u32 %again, %rest, 0;
+            @%again bra one;",
+        );
+        body.label("done");
+    }
+
+    /// Puts the cycles of the loop where they belong, once its results are there.
+    pub(super) fn store_cycles(self, body: &mut Body) {
+        if self == Self::One {
+            return;
+        }
+        body.lines(
+            "mov.u64 %clock_after, %clock64;
+            sub.u64 %clock, %clock_after, %clock;
+            mov.u32 %place, %tid.x;
+            mov.u32 %other_place, %ctaid.x;
+            or.b32 %place, %place, %other_place;
+            setp.eq.u32 %is_first, %place, 0;
+            ld.param.u64 %p_cycles, [cycles];
+            cvta.to.global.u64 %p_cycles, %p_cycles;
+            @%is_first st.global.u64 [%p_cycles], %clock;",
+        );
+    }
+}
+
+/// The target of [`fma`]: less than any device with a matrix unit has.
+const FMA_TARGET: Target = Target { name: "sm_70", version: PtxVersion::new(6, 3) };
+
+/// Blocks of a multiprocessor: 32 warps of one sum each hide the latency of `mma` at its throughput (a unit of a quarter of
+/// a multiprocessor has 8 of them), in 64 registers a thread; of a warpgroup with a sum of 64×256 the registers hold two;
+/// tensor memory is one block's. Without an instruction, of [`fma`].
+#[must_use]
+pub fn blocks_of_multiprocessor(instruction: Option<&Instruction>) -> u32 {
+    match instruction.map(|instruction| (instruction.kind, instruction.id.shape.n)) {
+        None | Some((Kind::Warp | Kind::QuadPair | Kind::Wmma, _)) => 8,
+        Some((Kind::Warpgroup, 256)) => 2,
+        Some((Kind::Warpgroup, _)) => 8,
+        Some((Kind::TensorMemory, _)) => 1,
+    }
+}
+
+/// Threads of a block of [`fma`].
+pub const FMA_THREADS: u32 = 256;
+/// Chains of a thread.
+pub const FMA_CHAINS: usize = 8;
+
+/// The scalar units' multiply-add, f32: thread t of a block takes elements 8t to 8t + 7 of a, b and c, and writes as many of
+/// d behind those of the blocks before it.
+#[must_use]
+pub fn fma() -> Kernel {
+    let mut parameters = vec!["a", "b", "c", "d"];
+    Steps::Many.parameters(&mut parameters);
+    let mut body = Body::default();
+    for name in ['a', 'b', 'd'] {
+        body.line(format!(".reg .f32 %{name}<{FMA_CHAINS}>;"));
+    }
+    body.lines(
+        ".reg .b64 %p_a, %p_b, %p_c, %p_d;
+        .reg .b32 %thread, %block, %all;
+        mov.u32 %thread, %tid.x;
+        mov.u32 %block, %ctaid.x;
+        mov.u32 %all, %ntid.x;
+        mad.lo.u32 %all, %block, %all, %thread;",
+    );
+    for (name, thread) in [("a", "%thread"), ("b", "%thread"), ("c", "%thread"), ("d", "%all")] {
+        pointer(&mut body, name, thread, 4 * FMA_CHAINS);
+    }
+    for (name, pointer) in [('a', 'a'), ('b', 'b'), ('d', 'c')] {
+        (0..FMA_CHAINS).for_each(|at| body.line(format!("ld.global.f32 %{name}{at}, [%p_{pointer}+{}];", 4 * at)));
+    }
+    let step: Vec<String> = (0..FMA_CHAINS).map(|at| format!("fma.rn.f32 %d{at}, %a{at}, %b{at}, %d{at};")).collect();
+    Steps::Many.emit(&mut body, "", &step.join("\n"), "");
+    (0..FMA_CHAINS).for_each(|at| body.line(format!("st.global.f32 [%p_d+{}], %d{at};", 4 * at)));
+    Steps::Many.store_cycles(&mut body);
+    body.line("ret;");
+    Kernel { text: module(FMA_TARGET, &parameters, FMA_THREADS, &body), threads: FMA_THREADS, groups_at_once: 1 }
+}

@@ -1,0 +1,137 @@
+//! `wgmma`: four warps, A and B in shared memory, sums in registers. Hopper alone has it.
+
+use mxprobe_api::{Format, OperationId};
+
+use super::capability::Target;
+use super::instruction::{HOPPER_ONLY, HOPPER_ONLY_8_4, Instruction, Kind, SMALL, pairs};
+use super::layout::Layouts;
+use super::shared_memory::{CORE_MATRIX_BYTES, copy_to_shared, descriptor};
+use super::text::{Body, Kernel, Operand, module, pointer};
+use super::throughput_loop::Steps;
+
+/// `wgmma`, the units that Hopper's own programs use; the widest n, the narrowest, and one between.
+pub(super) fn instructions(table: &mut Vec<Instruction>) {
+    let (f16, f32, s32) = (Format::F16, Format::F32, Format::S32);
+    let group = |n, k, d, a, b, unit| {
+        let id = OperationId::new("wgmma", (64, n, k), d, a, b, d);
+        let text = format!("wgmma.mma_async.sync.aligned.{}.{d}.{a}.{b}", id.shape);
+        Instruction { id, kind: Kind::Warpgroup, text, unit, availability: HOPPER_ONLY }
+    };
+    for n in [8, 64, 256] {
+        table.push(group(n, 16, f16, f16, f16, "HGMMA"));
+        table.push(group(n, 16, f32, f16, f16, "HGMMA"));
+        table.push(group(n, 16, f32, Format::BF16, Format::BF16, "HGMMA"));
+        table.push(group(n, 8, f32, Format::TF32, Format::TF32, "HGMMA"));
+        for (a, b) in pairs(&SMALL[..2]) {
+            table.push(group(n, 32, f16, a, b, "QGMMA"));
+            table.push(group(n, 32, f32, a, b, "QGMMA"));
+        }
+        for (a, b) in pairs(&[Format::S8, Format::U8]) {
+            let mut wrapping = group(n, 32, s32, a, b, "IGMMA");
+            if a != b {
+                wrapping.availability = HOPPER_ONLY_8_4;
+            }
+            let text = format!("wgmma.mma_async.sync.aligned.{}.satfinite.s32.{a}.{b}", wrapping.id.shape);
+            table.push(Instruction { id: wrapping.id.clone().with("satfinite"), text, ..wrapping.clone() });
+            table.push(wrapping);
+        }
+    }
+}
+
+/// Threads of a warpgroup.
+pub(super) const GROUP_THREADS: usize = 128;
+
+/// Registers of a warpgroup's kernel but for its sums, the pointers moved on by the thread's place, its first group, and the
+/// descriptors of A and B in shared memory.
+fn begin_loop(body: &mut Body, instruction: &Instruction, layouts: &Layouts) {
+    let (m, n, _) = instruction.id.shape.sizes();
+    let (a_bytes, b_bytes) = (layouts.a.bytes(), layouts.b.bytes());
+    body.line(format!(".shared .align 128 .b8 operands[{}];", a_bytes + b_bytes));
+    body.lines(
+        ".reg .b64 %at, %p_a, %p_b, %p_c, %p_d, %of_a, %of_b, %wide;
+        .reg .b32 %thread, %group, %stride, %count, %word, %shared_a, %shared_b, %own_a, %own_b;
+        .reg .pred %more, %copies, %adds;
+        mov.u32 %thread, %tid.x;
+        mov.u32 %group, %ctaid.x;
+        mov.u32 %stride, %nctaid.x;
+        ld.param.u32 %count, [count];
+        mov.u32 %shared_a, operands;",
+    );
+    body.line(format!("add.u32 %shared_b, %shared_a, {a_bytes};"));
+    body.lines(
+        "mad.lo.u32 %own_a, %thread, 4, %shared_a;
+        mad.lo.u32 %own_b, %thread, 4, %shared_b;",
+    );
+    for name in ["a", "b", "c", "d"] {
+        pointer(body, name, "%thread", 4);
+    }
+    for (side, lines) in [('a', m), ('b', n)] {
+        let constant = descriptor(lines / 8 * CORE_MATRIX_BYTES, CORE_MATRIX_BYTES);
+        body.line(format!("and.b32 %word, %shared_{side}, 0x3ffff;"));
+        body.line("shr.u32 %word, %word, 4;");
+        body.line("cvt.u64.u32 %wide, %word;");
+        body.line(format!("or.b64 %of_{side}, %wide, {constant:#x};"));
+    }
+    body.lines(
+        "setp.eq.u32 %adds, %thread, %thread;
+        setp.lt.u32 %more, %group, %count;
+        @!%more bra finish;",
+    );
+}
+
+/// On to the next group of a warpgroup, and the end.
+fn end_loop(body: &mut Body) {
+    body.lines(
+        "bar.sync 0;
+        add.u32 %group, %group, %stride;
+        setp.lt.u32 %more, %group, %count;
+        @%more bra next;",
+    );
+    body.label("finish");
+    body.line("ret;");
+}
+
+/// What stands behind the operands of `wgmma`: negation of A and B off; 16-bit operands can be transposed too, and they are
+/// not (PTX ISA 9.0, 9.7.15.5.2).
+pub(super) fn modifiers(id: &OperationId) -> &'static str {
+    match (id.is_integer(), id.a.bits()) {
+        (true, _) => "",
+        (false, 16) => ", 1, 1, 0, 0",
+        (false, _) => ", 1, 1",
+    }
+}
+
+/// `wgmma` that adds to registers, with what stands before and after it.
+fn multiply(instruction: &Instruction, sums: &str) -> [String; 3] {
+    let modifiers = modifiers(&instruction.id);
+    [
+        "wgmma.fence.sync.aligned;".to_owned(),
+        format!("{} {sums}, %of_a, %of_b, %adds{modifiers};", instruction.text),
+        "wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;".to_owned(),
+    ]
+}
+
+/// Four warps a group: A and B in shared memory, one `wgmma.mma_async` that adds to the registers that held C.
+pub(super) fn kernel(instruction: &Instruction, layouts: &Layouts, target: Target, steps: Steps) -> Kernel {
+    let d = Operand::new('d', &layouts.d, GROUP_THREADS);
+    let mut body = Body::default();
+    d.declare(&mut body);
+    begin_loop(&mut body, instruction, layouts);
+    body.label("next");
+    copy_to_shared(&mut body, &layouts.a, "%p_a", "%own_a", GROUP_THREADS);
+    copy_to_shared(&mut body, &layouts.b, "%p_b", "%own_b", GROUP_THREADS);
+    d.load(&mut body, "%p_c");
+    body.lines(
+        "fence.proxy.async.shared::cta;
+        bar.sync 0;",
+    );
+    let [begin, multiply, end] = multiply(instruction, &d.list());
+    steps.emit(&mut body, &begin, &multiply, &end);
+    d.store(&mut body, "%p_d");
+    steps.store_cycles(&mut body);
+    end_loop(&mut body);
+    let mut parameters = vec!["a", "b", "c", "d"];
+    steps.parameters(&mut parameters);
+    let text = module(target, &parameters, 128, &body);
+    Kernel { text, threads: 128, groups_at_once: 1 }
+}

@@ -1,0 +1,161 @@
+//! Scalar arithmetic: the kernel of each function.
+//!
+//! Plain functions carry the decoration `NoContraction`, so that each is the one operation that it is called;
+//! `multiply_add` and the dot products do not, so that a driver may contract them, as it may what a shading language
+//! says. `fma` is that of `GLSL.std.450`, decorated: an undecorated one is free to be a multiply and an add
+//! (*specified*: GLSL.std.450, `Fma`), and a decorated one inherits the precision of both even so (*specified*: Vulkan,
+//! "Precision and Operation of SPIR-V Instructions").
+
+use ::spirv::{Capability, Decoration, GlslStd450Op, Op};
+use mxprobe_api::{DotOrder, Format, ScalarFunction};
+
+use super::component::Component;
+use super::float_mode::Asked;
+use super::module::{Module, op};
+
+/// The calls that one workgroup computes, an invocation each.
+pub const CALLS: u32 = 64;
+
+/// The scalar formats, in the order of the widths that float controls have.
+pub const COMPONENTS: [Component; 3] = [Component::F16, Component::F32, Component::F64];
+
+/// What stands in the kernel of a function.
+#[must_use]
+pub fn instructions(function: ScalarFunction) -> &'static str {
+    use ScalarFunction as F;
+    match function {
+        F::Add => "OpFAdd NoContraction",
+        F::Subtract => "OpFSub NoContraction",
+        F::Multiply => "OpFMul NoContraction",
+        F::Divide => "OpFDiv NoContraction",
+        F::SquareRoot => "GLSL.std.450 Sqrt NoContraction",
+        F::Fma => "GLSL.std.450 Fma NoContraction",
+        F::MultiplyAdd | F::Dot4 { order: DotOrder::Serial | DotOrder::Pairwise } => "OpFMul OpFAdd",
+        F::Convert { .. } => "OpFConvert",
+        F::Dot4 { order: DotOrder::Fma } => "GLSL.std.450 Fma",
+    }
+}
+
+/// The module of a function, with entry point `main`: set 0 binding 0 holds the operands, call after call, and binding 3
+/// takes one result a call; one workgroup computes [`CALLS`] calls. `None` where a format is no scalar one.
+#[must_use]
+pub fn words(format: Format, function: ScalarFunction, mode: Option<&Asked>) -> Option<Vec<u32>> {
+    let component = |format: Format| COMPONENTS.into_iter().find(|component| component.format() == format);
+    let (from, to) = (component(format)?, component(function.result(format))?);
+    let mut module = Module::default();
+    module.capability(Capability::Shader);
+    module.needs(from);
+    module.needs(to);
+    let entry = module.entry(1);
+    let invocations = module.invocations(&entry);
+    let operands = module.buffer(0, from, false);
+    let results = module.buffer(3, to, true);
+    let ty = module.component(from);
+    let calls = module.constant(CALLS);
+    let arity = u32::try_from(function.arity()).expect("a few operands");
+    let indices: Vec<u32> = (0..=arity).map(|at| module.constant(at)).collect();
+
+    let workgroup = module.begin(&entry);
+    let invocation = module.first_of(&entry, invocations);
+    let base = module.result(Op::IMul, entry.uint, &[workgroup, calls]);
+    let call = module.result(Op::IAdd, entry.uint, &[base, invocation]);
+    let first = module.result(Op::IMul, entry.uint, &[call, indices[arity as usize]]);
+    let x: Vec<u32> = indices[..arity as usize]
+        .iter()
+        .map(|index| {
+            let at = module.result(Op::IAdd, entry.uint, &[first, *index]);
+            let pointer = module.element(operands, at);
+            module.result(Op::Load, ty, &[pointer])
+        })
+        .collect();
+    let result = value(&mut module, function, &x, ty, to);
+    let pointer = module.element(results, call);
+    op(&mut module.code, Op::Store, &[pointer, result]);
+    Some(module.finish(&entry, CALLS, mode))
+}
+
+/// The instructions of a function of operands `x` of type `ty`.
+fn value(module: &mut Module, function: ScalarFunction, x: &[u32], ty: u32, to: Component) -> u32 {
+    use ScalarFunction as F;
+    let plain = |module: &mut Module, result: u32| {
+        module.decorate(result, Decoration::NoContraction, &[]);
+        result
+    };
+    let two = |module: &mut Module, opcode: Op| {
+        let result = module.result(opcode, ty, &x[..2]);
+        plain(module, result)
+    };
+    match function {
+        F::Add => two(module, Op::FAdd),
+        F::Subtract => two(module, Op::FSub),
+        F::Multiply => two(module, Op::FMul),
+        F::Divide => two(module, Op::FDiv),
+        F::SquareRoot => {
+            let result = module.glsl(ty, GlslStd450Op::Sqrt, x);
+            plain(module, result)
+        }
+        F::Fma => {
+            let result = module.glsl(ty, GlslStd450Op::Fma, x);
+            plain(module, result)
+        }
+        F::MultiplyAdd => {
+            let product = module.result(Op::FMul, ty, &x[..2]);
+            module.result(Op::FAdd, ty, &[product, x[2]])
+        }
+        F::Convert { .. } => {
+            let to = module.component(to);
+            module.result(Op::FConvert, to, x)
+        }
+        F::Dot4 { order: DotOrder::Fma } => {
+            let zero = module.null(ty);
+            (0..4).fold(zero, |sum, at| module.glsl(ty, GlslStd450Op::Fma, &[x[at], x[at + 4], sum]))
+        }
+        F::Dot4 { order } => {
+            let products: Vec<u32> = (0..4).map(|at| module.result(Op::FMul, ty, &[x[at], x[at + 4]])).collect();
+            let mut add = |a: u32, b: u32| module.result(Op::FAdd, ty, &[a, b]);
+            if order == DotOrder::Pairwise {
+                let (low, high) = (add(products[0], products[1]), add(products[2], products[3]));
+                add(low, high)
+            } else {
+                let zero = module.null(ty);
+                products.into_iter().fold(zero, |sum, product| module.result(Op::FAdd, ty, &[sum, product]))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_functions_are_not_to_be_contracted_and_those_of_a_source_may_be() {
+        let formats = COMPONENTS.map(Component::format);
+        for format in formats {
+            for function in ScalarFunction::of_shaders(format, &formats) {
+                let words = words(format, function, None).unwrap();
+                let decorated = words.windows(3).any(|window| {
+                    window[0] == 3 << 16 | Op::Decorate as u32 && window[2] == Decoration::NoContraction as u32
+                });
+                assert_eq!(decorated, instructions(function).contains("NoContraction"), "{function}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_mode_asks_for_its_capability_and_each_width() {
+        let mode = (crate::spirv::FloatMode::RoundTowardZero, vec![16, 32, 64]);
+        let words = words(Format::F32, ScalarFunction::Add, Some(&mode)).unwrap();
+        assert!(
+            words
+                .windows(2)
+                .any(|window| window == [2 << 16 | Op::Capability as u32, Capability::RoundingModeRTZ as u32])
+        );
+        let widths: Vec<u32> = words
+            .windows(4)
+            .filter(|window| window[0] == 4 << 16 | Op::ExecutionMode as u32)
+            .map(|window| window[3])
+            .collect();
+        assert_eq!(widths, [16, 32, 64]);
+    }
+}
