@@ -5,7 +5,6 @@ use std::{env, fs, path::Path};
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-changed=units");
-    println!("cargo::rerun-if-env-changed=MXPROBE_VECTORS");
     let directory = Path::new(&env::var_os("CARGO_MANIFEST_DIR").expect("set by cargo")).join("units");
     let mut files: Vec<_> = fs::read_dir(&directory)
         .expect("units/ is part of the crate")
@@ -21,15 +20,6 @@ fn main() {
     list += "]\n";
     let out = Path::new(&env::var_os("OUT_DIR").expect("set by cargo")).join("models.rs");
     fs::write(out, list).expect("OUT_DIR can be written");
-    let is_there = env::var_os("MXPROBE_VECTORS").is_some() || Path::new("../../shared/vectors").is_dir();
-    tell("vectors", "MXPROBE_REQUIRE_VECTORS", is_there);
-}
-
-/// Sets `cfg(NAME)`, without which tests that need something are ignored: if it is there, or if a variable requires it.
-fn tell(name: &str, variable: &str, is_there: bool) {
-    println!("cargo::rustc-check-cfg=cfg({name})");
-    println!("cargo::rerun-if-env-changed={variable}");
-    if is_there || env::var_os(variable).is_some_and(|value| value == "1") {
-        println!("cargo::rustc-cfg={name}");
-    }
+    let vectors = mxprobe_machine::place("MXPROBE_VECTORS", "../../shared/vectors");
+    mxprobe_machine::tell("vectors", "MXPROBE_REQUIRE_VECTORS", vectors.is_dir());
 }

@@ -180,3 +180,32 @@ fn unsafe_code_stays_where_it_may_be() {
         assert!(!text.contains("unsafe {") && !text.contains("unsafe fn"), "{} has unsafe code", path.display());
     }
 }
+
+/// Which tests hold a backend to the suite of every device.
+const SUITES: [(&str, &str); 5] = [
+    ("cpu", "backends/cpu/tests/conformance.rs"),
+    ("cuda", "backends/cuda/tests/conformance.rs"),
+    ("sim", "backends/sim/tests/conformance.rs"),
+    ("vulkan", "backends/vulkan/tests/drivers/cases.rs"),
+    ("wgpu", "tests/wgpu/devices.rs"),
+];
+
+#[test]
+fn every_backend_and_every_ability_is_held_to_the_suite() {
+    let mut reached = backends();
+    reached.retain(|name| !["api", "conformance", "dots"].contains(&name.as_str()));
+    reached.sort_unstable();
+    assert_eq!(reached, SUITES.map(|(name, _)| name), "each has a run of the suite");
+    for (name, file) in SUITES {
+        assert!(read(file).contains("check_device("), "{file} runs no suite on {name}");
+    }
+    // What a device may have is what it gives as an object.
+    let contract = read("backends/api/src/device.rs");
+    let object =
+        |line: &str| Some(line.trim().strip_prefix("fn ")?.split_once("(&self) -> Option<&dyn ")?.0.to_owned());
+    let mut abilities: Vec<String> = contract.lines().filter_map(object).collect();
+    let mut checked: Vec<&str> = mxprobe_conformance::ABILITY_CHECKS.iter().map(|(name, _)| *name).collect();
+    abilities.sort_unstable();
+    checked.sort_unstable();
+    assert!(!abilities.is_empty() && abilities == checked, "{abilities:?} may be had, {checked:?} are checked");
+}

@@ -31,7 +31,7 @@ pub use format::{Decoded, Encoded, Encoding, FloatEncoding, Format, Overflow, Ro
 pub use issued::{Code, Issued};
 pub use library::{Library, multiply_with};
 pub use loaded::loaded_library;
-pub use matrices::{GemmOperands, Matrices, multiply};
+pub use matrices::{GemmOperands, Matrices, multiply, multiply_by_tiles};
 pub use operation::{BlockScale, Operation, OperationId, OperationSet, Shape};
 pub use scalar::{DotOrder, Scalar, ScalarFunction, ScalarId, Scalars, call, scalars_of};
 pub use self_test::{SelfTest, self_test};

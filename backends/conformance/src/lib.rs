@@ -18,14 +18,15 @@
 //! # Ok::<(), mxprobe_api::Error>(())
 //! ```
 //!
-//! A backend that has a runner of its own, such as one that goes through every driver of a machine, calls [`check`] for
-//! each operation of each device that it opens, and [`against`] where a model of the driver is there. A device that wraps
-//! another is held against [`dropped`], so that it hands on every ability.
+//! A backend calls [`check_device`] in its own tests, for each device that it opens: [`check`] of each operation, and what holds of
+//! the abilities that the device has. It calls [`against`] where a model of the driver is there. A device that wraps another is held
+//! against [`dropped`], so that it hands on every ability.
 #![forbid(unsafe_code)]
 
 mod abilities;
 mod against;
 mod arithmetic;
+mod device;
 mod faults;
 mod suite;
 mod violation;
@@ -34,6 +35,7 @@ pub use mxprobe_dots::{CLASSES, Dot, Maker, Random, pack};
 
 pub use abilities::{ABILITIES, Ability, able, dropped};
 pub use against::{against, against_dots};
+pub use device::{ABILITY_CHECKS, check_device};
 pub use faults::{FAULTS, Fault, FaultBackend, Right, wrong};
 pub use suite::{BACKEND_CHECKS, CHECKS, check, check_backend};
 pub use violation::Violation;

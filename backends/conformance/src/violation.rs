@@ -5,8 +5,8 @@ use mxprobe_api::OperationId;
 /// A check that a device or a backend did not pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// The name of the check, one of [`CHECKS`](crate::CHECKS), [`BACKEND_CHECKS`](crate::BACKEND_CHECKS) or
-    /// [`CLASSES`](crate::CLASSES).
+    /// The name of the check, one of [`CHECKS`](crate::CHECKS), [`ABILITY_CHECKS`](crate::ABILITY_CHECKS),
+    /// [`BACKEND_CHECKS`](crate::BACKEND_CHECKS) or [`CLASSES`](crate::CLASSES).
     pub check: &'static str,
     /// The operation that was asked, where it is one.
     pub operation: Option<OperationId>,

@@ -2,7 +2,7 @@
 #![cfg(target_arch = "x86_64")]
 #![expect(clippy::print_stdout, reason = "says which part ran")]
 
-use mxprobe_api::{Backend, Device, Elements, GemmOperands, Operation, TileBatch, execute, multiply};
+use mxprobe_api::{Backend, Elements, GemmOperands, multiply, multiply_by_tiles};
 use mxprobe_cpu::CpuBackend;
 
 /// SplitMix64.
@@ -27,40 +27,6 @@ impl Random {
         });
         Elements::from_bits(format, bits)
     }
-}
-
-/// Tile by tile, the edges padded with +0.
-fn tile_by_tile(device: &dyn Device, operation: &Operation, product: &GemmOperands<'_>) -> Elements {
-    let (tile_m, tile_n, tile_k) = operation.id.shape.sizes();
-    let GemmOperands { m, n, k, a, b, c, .. } = *product;
-    let mut d = Elements::zeros(operation.id.d, m * n);
-    let element = |matrix: &Elements, rows: usize, columns: usize, row: usize, column: usize| {
-        if row < rows && column < columns { matrix.get(row * columns + column) } else { 0 }
-    };
-    for top in (0..m).step_by(tile_m) {
-        for left in (0..n).step_by(tile_n) {
-            let mut batch = TileBatch::zeros(operation, 1);
-            for at in 0..tile_m * tile_n {
-                batch.c.set(at, element(c, m, n, top + at / tile_n, left + at % tile_n));
-            }
-            for first in (0..k.max(1)).step_by(tile_k) {
-                for at in 0..tile_m * tile_k {
-                    batch.a.set(at, element(a, m, k, top + at / tile_k, first + at % tile_k));
-                }
-                for at in 0..tile_k * tile_n {
-                    batch.b.set(at, element(b, k, n, first + at / tile_n, left + at % tile_n));
-                }
-                batch.c = execute(device, operation, &batch).expect("the device computes");
-            }
-            for at in 0..tile_m * tile_n {
-                let (row, column) = (top + at / tile_n, left + at % tile_n);
-                if row < m && column < n {
-                    d.set(row * n + column, batch.c.get(at));
-                }
-            }
-        }
-    }
-    d
 }
 
 #[test]
@@ -96,7 +62,8 @@ fn products_have_the_bits_of_tiles_whatever_their_size() {
                     let Some(d) = multiply(device.as_ref(), operation, &product).expect("it multiplies") else {
                         break;
                     };
-                    let expected = tile_by_tile(device.as_ref(), operation, &product);
+                    let expected =
+                        multiply_by_tiles(device.as_ref(), operation, &product).expect("the device computes");
                     if let Some(at) = (0..d.len()).find(|at| d.get(*at) != expected.get(*at)) {
                         panic!(
                             "{id} {m}×{n}×{k}: row {}, column {} is {}, tile by tile {}",

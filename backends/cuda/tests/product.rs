@@ -5,7 +5,7 @@
 
 use std::{env, process::Command};
 
-use mxprobe_api::{Device, Elements, Format, GemmOperands, Operation, TileBatch};
+use mxprobe_api::{Device, Elements, Format, GemmOperands, multiply_by_tiles};
 use mxprobe_cuda::CudaBackend;
 
 /// Runs the comparison in a process that finds the fake driver as its driver, with so many multiprocessors: the fewer they are, the
@@ -66,7 +66,7 @@ fn has_the_bits_of_tiles() {
             let product = GemmOperands { m, n, k, a: &a, b: &b, c: &c, scale_a: None, scale_b: None };
             let whole =
                 device.matrices().unwrap().multiply(operation, &product).unwrap().expect("a kernel for whole matrices");
-            assert!(whole == tile_by_tile(&device, operation, &product), "{id}: {m}×{n}×{k}");
+            assert!(whole == multiply_by_tiles(&device, operation, &product).unwrap(), "{id}: {m}×{n}×{k}");
             compared += 1;
         }
     }
@@ -84,41 +84,4 @@ fn random(state: &mut u64, format: Format, len: usize) -> Elements {
         if is_any { *state ^ *state << 32 } else { format.from_f64(value) }
     });
     Elements::from_bits(format, bits)
-}
-
-/// Step after step along k, all tiles of D in a batch, the edges padded with +0.
-fn tile_by_tile(device: &dyn Device, operation: &Operation, product: &GemmOperands<'_>) -> Elements {
-    let (tile_m, tile_n, tile_k) = operation.id.shape.sizes();
-    let GemmOperands { m, n, k, a, b, c, .. } = *product;
-    let corners: Vec<(usize, usize)> =
-        (0..m).step_by(tile_m).flat_map(|top| (0..n).step_by(tile_n).map(move |left| (top, left))).collect();
-    let cut = |to: &mut Elements, from: &Elements, tile: usize, sizes: [(usize, usize, usize); 2]| {
-        let [(top, lines, rows), (left, width, columns)] = sizes;
-        for at in 0..lines * width {
-            let (row, column) = (top + at / width, left + at % width);
-            let bits = if row < rows && column < columns { from.get(row * columns + column) } else { 0 };
-            to.set(tile * lines * width + at, bits);
-        }
-    };
-    let mut batch = TileBatch::zeros(operation, corners.len());
-    for (tile, (top, left)) in corners.iter().enumerate() {
-        cut(&mut batch.c, c, tile, [(*top, tile_m, m), (*left, tile_n, n)]);
-    }
-    for first in (0..k).step_by(tile_k) {
-        for (tile, (top, left)) in corners.iter().enumerate() {
-            cut(&mut batch.a, a, tile, [(*top, tile_m, m), (first, tile_k, k)]);
-            cut(&mut batch.b, b, tile, [(first, tile_k, k), (*left, tile_n, n)]);
-        }
-        batch.c = device.execute(operation, &batch).unwrap();
-    }
-    let mut d = Elements::zeros(operation.id.d, m * n);
-    for (tile, (top, left)) in corners.iter().enumerate() {
-        for at in 0..tile_m * tile_n {
-            let (row, column) = (top + at / tile_n, left + at % tile_n);
-            if row < m && column < n {
-                d.set(row * n + column, batch.c.get(tile * tile_m * tile_n + at));
-            }
-        }
-    }
-    d
 }

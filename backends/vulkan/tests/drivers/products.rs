@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use mxprobe_api::{Decoded, Device, Elements, GemmOperands, Operation, TileBatch, execute, multiply};
+use mxprobe_api::{Decoded, Device, Elements, GemmOperands, Operation, TileBatch, multiply, multiply_by_tiles};
 use mxprobe_vulkan::VulkanDevice;
 
 use crate::model::{Inputs, Random};
@@ -28,47 +28,6 @@ fn drawn(random: &mut Random, operation: &Operation, (m, n, k): (usize, usize, u
     drawn
 }
 
-/// D tile by tile: the path of a device that has no other.
-fn tile_by_tile(device: &VulkanDevice, operation: &Operation, product: &GemmOperands<'_>) -> Elements {
-    let (tile_m, tile_n, tile_k) = operation.id.shape.sizes();
-    let GemmOperands { m, n, k, a, b, c, .. } = *product;
-    let corners: Vec<(usize, usize)> =
-        (0..m).step_by(tile_m).flat_map(|top| (0..n).step_by(tile_n).map(move |left| (top, left))).collect();
-    // Elements of a matrix that a tile has, with their places in both.
-    let inside = |(rows, columns): (usize, usize), (top, left): (usize, usize), (high, wide): (usize, usize)| {
-        (0..high.min(rows.saturating_sub(top))).flat_map(move |row| {
-            (0..wide.min(columns.saturating_sub(left)))
-                .map(move |column| (row * wide + column, (top + row) * columns + left + column))
-        })
-    };
-    let mut sums = TileBatch::zeros(operation, corners.len()).c;
-    for (tile, corner) in corners.iter().enumerate() {
-        for (to, from) in inside((m, n), *corner, (tile_m, tile_n)) {
-            sums.set(tile * tile_m * tile_n + to, c.get(from));
-        }
-    }
-    for first in (0..k.max(1)).step_by(tile_k) {
-        let mut batch = TileBatch::zeros(operation, corners.len());
-        batch.c = sums;
-        for (tile, (top, left)) in corners.iter().enumerate() {
-            for (to, from) in inside((m, k), (*top, first), (tile_m, tile_k)) {
-                batch.a.set(tile * tile_m * tile_k + to, a.get(from));
-            }
-            for (to, from) in inside((k, n), (first, *left), (tile_k, tile_n)) {
-                batch.b.set(tile * tile_k * tile_n + to, b.get(from));
-            }
-        }
-        sums = execute(device, operation, &batch).unwrap();
-    }
-    let mut d = Elements::zeros(operation.id.d, m * n);
-    for (tile, corner) in corners.iter().enumerate() {
-        for (to, from) in inside((m, n), *corner, (tile_m, tile_n)) {
-            d.set(from, sums.get(tile * tile_m * tile_n + to));
-        }
-    }
-    d
-}
-
 /// Whole matrices of any size give what the operations along k give one by one.
 pub(crate) fn agree(device: &VulkanDevice) {
     let mut random = Random(11);
@@ -79,7 +38,7 @@ pub(crate) fn agree(device: &VulkanDevice) {
                 let TileBatch { a, b, c, .. } = &drawn(&mut random, operation, (m, n, k), inputs);
                 let product = GemmOperands { m, n, k, a, b, c, scale_a: None, scale_b: None };
                 let whole = multiply(device, operation, &product).unwrap().expect("it multiplies whole matrices");
-                let tiles = tile_by_tile(device, operation, &product);
+                let tiles = multiply_by_tiles(device, operation, &product).unwrap();
                 // Which of two NaNs comes through is up to the code that the driver made of each shader.
                 let other = (0..m * n)
                     .find(|at| whole.get(*at) != tiles.get(*at) && !(is_nan(&whole, *at) && is_nan(&tiles, *at)));
@@ -115,7 +74,7 @@ pub(crate) fn speed(device: &VulkanDevice) {
                 let whole = multiply(device, operation, &product).unwrap().expect("it multiplies whole matrices");
                 best[0] = best[0].min(start.elapsed().as_secs_f64());
                 let start = Instant::now();
-                let tiles = tile_by_tile(device, operation, &product);
+                let tiles = multiply_by_tiles(device, operation, &product).unwrap();
                 best[1] = best[1].min(start.elapsed().as_secs_f64());
                 assert_eq!(whole, tiles);
             }

@@ -1,0 +1,47 @@
+//! The suite of every device, on the fake driver: an operation of each kind of kernel.
+#![allow(missing_docs)]
+#![cfg(target_os = "linux")]
+
+use std::{env, process::Command};
+
+use mxprobe_api::Device;
+use mxprobe_conformance::{check_backend, check_device};
+use mxprobe_cuda::CudaBackend;
+
+/// Of each kind of kernel one.
+const OPERATIONS: &[&str] = &[
+    "mma.m8n8k4.f32.f16.f16.f32",
+    "mma.m16n8k16.f32.f16.f16.f32",
+    "mma.m8n8k4.f64.f64.f64.f64",
+    "mma.m16n8k32.s32.s8.u8.s32",
+    "mma.m16n8k64.f32.e2m1.e2m1.f32.block16.ue4m3",
+    "wmma.m16n16k16.f16.f16.f16.f16",
+    "wgmma.m64n8k16.f32.bf16.bf16.f32",
+    "tcgen05.m128n8k16.f32.f16.f16.f32",
+];
+
+#[test]
+fn every_kind_of_kernel_and_ability_holds_what_is_asked_of_every_device() {
+    for model in ["v100", "h100", "b200", "rtx5090"] {
+        let folder = tempfile::tempdir().unwrap();
+        mxprobe_fake_driver::install(folder.path()).unwrap();
+        let mut command = Command::new(env::current_exe().unwrap());
+        command.args(["--ignored", "--exact", "conforms"]).env("LD_LIBRARY_PATH", folder.path());
+        command.env_remove("MXPROBE_FAKE_FAULT").env("MXPROBE_FAKE_MODEL", model);
+        let said = command.output().unwrap();
+        let out = String::from_utf8_lossy(&said.stdout);
+        let err = String::from_utf8_lossy(&said.stderr);
+        assert!(said.status.success() && out.contains("1 passed"), "{model}: {out}{err}");
+    }
+}
+
+#[test]
+#[ignore = "another test runs it on the fake driver"]
+fn conforms() {
+    assert_eq!(check_backend(&CudaBackend::new()), []);
+    let (devices, _) = CudaBackend::new().devices();
+    let [device] = &devices[..] else { panic!("the fake driver has one device") };
+    let is_chosen = |id: String| OPERATIONS.contains(&id.as_str());
+    assert!(device.operations().keys().filter(|id| is_chosen(id.to_string())).count() >= 2);
+    assert_eq!(check_device(device, |operation| is_chosen(operation.id.to_string())), []);
+}
