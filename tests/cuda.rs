@@ -110,7 +110,7 @@ fn a_run_finds_the_b200() {
             "tcgen05.m128n256k32.f32.e2m3.e5m2*",
             "tcgen05.m128n256k64*block16.ue4m3",
         ],
-        21,
+        24,
     );
 }
 
