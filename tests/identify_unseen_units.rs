@@ -9,7 +9,7 @@ mod unseen;
 
 use std::time::Duration;
 
-use mxprobe::identify::{Effort, Outcome, identify, model_of};
+use mxprobe::identify::{Effort, Outcome, identify, model_of, parameters};
 use mxprobe_api::Device;
 use mxprobe_sim::ModelDevice;
 
@@ -56,7 +56,11 @@ fn outcome(made: &Made, dots: usize) -> (Ended, Duration, String) {
     let rounds = found.rounds;
     let Some(arithmetic) = found.arithmetic() else {
         let words = match &found.outcome {
-            Outcome::Outside { explained, of, nearest, .. } => format!("{explained} of {of} by {}", nearest.tree),
+            Outcome::Outside { explained, of, nearest, evidence, .. } => {
+                let adders: String = parameters(nearest).iter().map(|line| format!("\n      {line}")).collect();
+                let dot = evidence.as_ref().map(|evidence| format!("\n      {evidence:?}")).unwrap_or_default();
+                format!("{explained} of {of} by {}{adders}{dot}", nearest.tree)
+            }
             other => format!("{other:?}"),
         };
         return (Ended::Refused, took, format!("{rounds} rounds, {words}"));

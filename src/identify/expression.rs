@@ -310,6 +310,30 @@ impl Expression {
         }
     }
 
+    /// As [`Expression::busy`], and those that one term alone passes which an adder of a narrow format may change, as `long`
+    /// tells.
+    pub(super) fn touched(&self, dot: &Dot, long: &dyn Fn(Leaf) -> bool) -> u128 {
+        self.touched_below(dot, long).1
+    }
+
+    /// Whether a term that is not zero comes from here, whether such a one may be changed, and who touches any.
+    fn touched_below(&self, dot: &Dot, long: &dyn Fn(Leaf) -> bool) -> (Option<bool>, u128) {
+        let leaf = |leaf: Leaf, any: bool| (any.then(|| long(leaf)), 0);
+        match self {
+            Self::C => leaf(Leaf::C, dot.c != 0),
+            Self::Zero => (None, 0),
+            Self::Product(k) => leaf(Leaf::Product(*k), dot.a[*k] != 0 && dot.b[*k] != 0),
+            Self::Add(adder, arguments) => {
+                let below: Vec<_> = arguments.iter().map(|argument| argument.touched_below(dot, long)).collect();
+                let terms: Vec<bool> = below.iter().filter_map(|(term, _)| *term).collect();
+                let is_long = terms.iter().any(|long| *long);
+                let touches = terms.len() > 1 || terms.len() == 1 && (is_long || arguments.len() == 1);
+                let own = if touches { 1u128 << (*adder).min(127) } else { 0 };
+                ((!terms.is_empty()).then_some(is_long), below.iter().fold(own, |mask, (_, other)| mask | other))
+            }
+        }
+    }
+
     /// Products that are rounded alone.
     pub(super) fn rounded_alone(&self) -> Vec<usize> {
         match self {
@@ -529,7 +553,8 @@ impl Expression {
         Some(Marked { adder: *adder, arguments: arguments.clone(), at, inner: None, below: arguments[at].clone() })
     }
 
-    fn has_c(&self) -> bool {
+    /// Whether c is below.
+    pub(super) fn has_c(&self) -> bool {
         match self {
             Self::C => true,
             Self::Zero | Self::Product(_) => false,

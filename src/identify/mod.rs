@@ -8,14 +8,17 @@ mod document;
 mod experiments;
 mod expression;
 mod focus;
+mod groups;
 mod hypothesis;
 mod integers;
 mod known;
 mod live;
+mod moderate;
 mod moves;
 mod nan;
 mod nan_bits;
 mod nodes;
+mod payloads;
 mod repeats;
 mod rivals;
 mod search;
@@ -316,8 +319,31 @@ impl Search<'_, '_> {
         }
         come.sort_by_key(|(progress, _)| std::cmp::Reverse(*progress));
         let hiding: Vec<&Expression> = come.into_iter().take(HIDING).map(|(_, shape)| shape).collect();
+        let mut variants = self.joined(&hiding)?;
+        variants.extend(hiding.first().into_iter().flat_map(|shape| shapes::rounded(shape)));
+        for variant in &variants {
+            if let (_, Some(outcome)) = self.shape(variant, &mut tried)? {
+                return Ok(self.finished(outcome));
+            }
+        }
         let outcome = self.search(&skeletons, &hiding, tried)?;
         Ok(self.finished(outcome))
+    }
+
+    /// These trees with what is added before c joins it in an addition of its own, and with groups in those.
+    fn joined(&self, shapes: &[&Expression]) -> Result<Vec<Expression>, Error> {
+        if shapes.is_empty() {
+            return Ok(Vec::new());
+        }
+        let of = groups::groups(self.subject())?;
+        let mut found: Vec<Expression> = Vec::new();
+        for joined in shapes.iter().filter_map(|shape| groups::joined(shape, &of)) {
+            found.push(joined.clone());
+            found.extend(shapes::grouped_below(&joined));
+        }
+        let mut seen = HashSet::new();
+        found.retain(|shape| seen.insert(shape.untied()));
+        Ok(found)
     }
 
     fn trees(&mut self) -> Result<Vec<Tree>, Error> {
@@ -370,8 +396,10 @@ impl Search<'_, '_> {
     /// What may be hidden in the shapes that came the farthest, told addition by addition; two changes at once of what
     /// explains the most come last.
     fn hidden(&mut self, shapes: &[&Expression], tried: &mut Vec<Scored>) -> Result<Option<Outcome>, Error> {
-        for shape in shapes {
-            for variant in shapes::variants(shape) {
+        for (at, shape) in shapes.iter().enumerate() {
+            // What is rounded alone in the first of them had its turn.
+            let rounded = if at == 0 { Vec::new() } else { shapes::rounded(shape) };
+            for variant in rounded.into_iter().chain(shapes::grouped(shape)) {
                 let (_, outcome) = self.shape(&variant, tried)?;
                 if outcome.is_some() {
                     return Ok(outcome);
@@ -540,7 +568,15 @@ impl Search<'_, '_> {
 
     /// Attacks what explains everything so far; what does not, or fails, joins what was tried.
     fn settle(&mut self, scored: Option<Scored>, tried: &mut Vec<Scored>) -> Result<Option<Outcome>, Error> {
-        let Some(scored) = scored else { return Ok(None) };
+        let Some(mut scored) = scored else { return Ok(None) };
+        if scored.explained < self.experiments.dots.len() {
+            let wrong = search::unexplained(&mut self.experiments, &scored.hypothesis);
+            if self.only_nan(&scored, &wrong)?
+                && let Some(better) = payloads::fitted(&mut self.experiments, &scored)
+            {
+                scored = better;
+            }
+        }
         let (tree, explained) = (scored.hypothesis.skeleton.text(self.subject().k()), scored.explained);
         (self.progress)(&format!("{tree}: explains {explained} of {} dots", self.experiments.dots.len()));
         match self.attack(scored)? {

@@ -241,7 +241,8 @@ fn of_output(adder: &Adder, changes: &mut Vec<Change>) {
     }
 }
 
-fn of_nan(experiments: &Experiments<'_, '_>, adder: &Adder, changes: &mut Vec<Change>) {
+/// Every other rule for NaN.
+pub(super) fn of_nan(experiments: &Experiments<'_, '_>, adder: &Adder, changes: &mut Vec<Change>) {
     let Output::Float { format, .. } = adder.output else { return };
     use NanCause::{Invalid, Operand, Value};
     let seen = nan::bits_seen(experiments, format);

@@ -6,54 +6,32 @@
 
 use std::rc::Rc;
 
-use mxprobe_api::{Decoded, Format, OperationId, Rounding};
+use mxprobe_api::{Format, Rounding};
 use mxprobe_sim::{Adder, Flush, Output};
 
 use super::{
     experiments::Experiments,
     expression::Expression,
-    hypothesis::{Hypothesis, exact, float, no_nan},
+    hypothesis::{Hypothesis, ON_THE_WAY, ROUNDINGS, exact, exact_cores, float, in_format, no_nan},
+    moderate::{is_long, is_moderate},
     nan,
     search::{Domain, Scored, climb, explained, spread, sweep_class},
     skeleton::{Role, Skeleton},
 };
-use crate::dots::Dot;
 
 /// Additions of one tree at the most.
 const NODES: usize = 120;
 /// Dots from which one addition is told at the least, and at the most.
 const TELLING: usize = 12;
 const TOLD_BY: usize = 700;
+/// As many are enough to leave out those in which a term passes an addition that is not known yet.
+const ENOUGH: usize = 60;
 /// Dots on which everything that an adder may be is tried first.
 const FIRST: usize = 40;
 /// Per cent of the dots about one addition that the best adder has to explain for the others to be looked at.
 const NEARLY: usize = 95;
 /// The same of ordinary dots before it is changed value by value.
 const HALF_WAY: usize = 60;
-
-/// The formats that results on the way may have.
-const ON_THE_WAY: [Format; 5] = [Format::F32, Format::F16, Format::BF16, Format::TF32, Format::F64];
-
-/// Exponents of terms from which no format on the way loses or overflows, unless it is very narrow.
-const MODERATE: std::ops::RangeInclusive<i32> = -13..=10;
-
-/// Whether all terms of a dot are normal values of such sizes, or zeros.
-fn is_moderate(id: &OperationId, dot: &Dot) -> bool {
-    let normal = |format: Format, bits: u64| match format.decode(bits) {
-        Decoded::Zero { .. } => Some(None),
-        Decoded::Finite { significand, exponent, .. } if significand >> format.fraction_bits() > 0 => {
-            Some(Some(exponent))
-        }
-        _ => None,
-    };
-    let of_c = normal(id.c, dot.c);
-    let mut terms = dot.a.iter().zip(&dot.b).map(|(a, b)| {
-        let (a, b) = (normal(id.a, *a)?, normal(id.b, *b)?);
-        Some(a.zip(b).map(|(a, b)| a + b))
-    });
-    let fits = |term: Option<Option<i32>>| term.is_some_and(|term| term.is_none_or(|at| MODERATE.contains(&at)));
-    fits(of_c) && terms.all(fits)
-}
 
 struct Fit<'e, 'a, 's> {
     experiments: &'e mut Experiments<'a, 's>,
@@ -100,6 +78,8 @@ pub(super) fn by_nodes(experiments: &mut Experiments<'_, '_>, tree: &Expression,
     let output = float(format, format.fraction_bits(), Rounding::NearestEven);
     let rounding = exact("neutral", output, nan::seen(experiments, format));
     let busy: Vec<u128> = experiments.dots.iter().map(|dot| tree.busy(dot)).collect();
+    let touched: Vec<u128> =
+        experiments.dots.iter().map(|dot| tree.touched(dot, &|leaf| is_long(id, dot, leaf))).collect();
     let moderate: Rc<[bool]> = experiments.dots.iter().map(|dot| is_moderate(id, dot)).collect();
     let unary = tree.of_one_argument();
     // What is not known yet is as the addition that gives d, or only rounds, or hands on what it has.
@@ -124,8 +104,12 @@ pub(super) fn by_nodes(experiments: &mut Experiments<'_, '_>, tree: &Expression,
         let mut known = 0u128;
         let whole = (0..count).all(|node| {
             known |= 1 << node;
-            let which: Vec<usize> =
-                (0..busy.len()).filter(|at| busy[*at] & !known == 0 && busy[*at] >> node & 1 == 1).collect();
+            let about = |masks: &[u128]| -> Vec<usize> {
+                (0..masks.len()).filter(|at| masks[*at] & !known == 0 && masks[*at] >> node & 1 == 1).collect()
+            };
+            // What passes an addition that is not known yet may be changed there.
+            let sure = about(&touched);
+            let which = if sure.len() < ENOUGH { about(&busy) } else { sure };
             let role = match (node, unary.contains(&node)) {
                 (0, _) => Role::Root,
                 (_, true) => Role::Product,
@@ -204,6 +188,10 @@ impl Fit<'_, '_, '_> {
                 nearest = Some((class, right));
             }
         }
+        // What loses nothing before it rounds is simpler than another adder changed to do as much.
+        if node > 0 && (self.plainly(node, role, &which) || self.with_its_own_result(node, role, &which)) {
+            return true;
+        }
         // The nearest, changed: for all its additions, if that works, else for this one.
         if let Some((class, right)) = nearest
             && right * 100 >= which.len() * HALF_WAY
@@ -244,19 +232,103 @@ impl Fit<'_, '_, '_> {
         self.nearest >= NEARLY
     }
 
+    /// Gives one addition an adder of its own that loses nothing before it rounds, if one explains all dots about it.
+    fn plainly(&mut self, node: usize, role: Role, which: &[usize]) -> bool {
+        self.add(node, role);
+        let own = self.adders.len() - 1;
+        let id = self.experiments.subject.id();
+        for adder in exact_cores(role, &self.adders[own].clone(), id, self.bits, &ON_THE_WAY) {
+            self.adders[own] = adder;
+            let hypothesis = self.hypothesis();
+            if explained(self.experiments, &hypothesis, which, 0).is_some() {
+                return true;
+            }
+        }
+        self.adders.pop();
+        self.roles.pop();
+        self.of[node] = None;
+        false
+    }
+
+    /// Gives one addition the adder of another with a result of its own: another format, fewer bits, another rounding. The
+    /// first that explains all dots about it is taken, and else nothing.
+    fn with_its_own_result(&mut self, node: usize, role: Role, which: &[usize]) -> bool {
+        let some = spread(which, FIRST);
+        for class in 0..self.adders.len() {
+            let from = self.adders[class].clone();
+            self.adders.push(from.clone());
+            self.roles.push(role);
+            let own = self.adders.len() - 1;
+            self.of[node] = Some(own);
+            let mut formats = ON_THE_WAY.to_vec();
+            if let Output::Float { format, .. } = from.output {
+                formats.retain(|other| *other != format);
+                formats.insert(0, format);
+            }
+            for format in formats {
+                let adder = in_format(&from, format).unwrap_or_else(|| from.clone());
+                let Output::Float { overflow, subnormals, .. } = adder.output else { continue };
+                for fraction_bits in (1..=format.fraction_bits()).rev() {
+                    for rounding in ROUNDINGS {
+                        let output = Output::Float { format, fraction_bits, rounding, overflow, subnormals };
+                        self.adders[own] = Adder { output, ..adder.clone() };
+                        let hypothesis = self.hypothesis();
+                        if explained(self.experiments, &hypothesis, &some, 0).is_some()
+                            && explained(self.experiments, &hypothesis, which, 0).is_some()
+                        {
+                            return true;
+                        }
+                    }
+                }
+            }
+            self.adders.pop();
+            self.roles.pop();
+            self.of[node] = None;
+        }
+        false
+    }
+
+    /// The format of an adder's results, told from where formats end: values of a moderate size show its precision alone.
+    fn format_at_the_ends(&mut self, class: usize, which: &[usize]) {
+        if self.roles[class] == Role::Root {
+            return;
+        }
+        let mut best = self.adders[class].clone();
+        let mut most = explained(self.experiments, &self.hypothesis(), which, which.len()).unwrap_or(0);
+        for format in ON_THE_WAY {
+            let Some(adder) = in_format(&best, format) else { continue };
+            self.adders[class] = adder.clone();
+            let hypothesis = self.hypothesis();
+            if let Some(right) = explained(self.experiments, &hypothesis, which, which.len() - most)
+                && right > most
+            {
+                (best, most) = (adder, right);
+            }
+        }
+        self.adders[class] = best;
+    }
+
     /// Every adder on the dots about its additions at the ends of the range too.
     fn at_the_ends(&mut self) {
-        for class in 0..self.adders.len() {
-            let own = (0..self.of.len()).filter(|node| self.of[*node] == Some(class));
-            let mut all: Vec<usize> =
-                own.flat_map(|node| self.told[node].iter().chain(&self.about[node])).copied().collect();
-            all.sort_unstable();
-            all.dedup();
-            let all = spread(&all, 2 * TOLD_BY);
+        let about: Vec<Vec<usize>> = (0..self.adders.len()).map(|class| self.all_about(class)).collect();
+        for (class, all) in about.iter().enumerate() {
+            self.format_at_the_ends(class, all);
+        }
+        for (class, all) in about.into_iter().enumerate() {
             if !all.is_empty() && !self.experiments.is_late() {
                 self.climbed(class, &all);
             }
         }
+    }
+
+    /// The dots about the additions of one adder.
+    fn all_about(&self, class: usize) -> Vec<usize> {
+        let own = (0..self.of.len()).filter(|node| self.of[*node] == Some(class));
+        let mut all: Vec<usize> =
+            own.flat_map(|node| self.told[node].iter().chain(&self.about[node])).copied().collect();
+        all.sort_unstable();
+        all.dedup();
+        spread(&all, 2 * TOLD_BY)
     }
 
     /// An adder for an addition, of which nothing is known.
