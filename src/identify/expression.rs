@@ -180,6 +180,26 @@ impl Expression {
         found
     }
 
+    /// The additions above one of an untied tree, from d downward.
+    pub(super) fn above(&self, addition: usize) -> Vec<usize> {
+        match self {
+            Self::Add(own, arguments) if *own != addition => {
+                let below = arguments.iter().find(|argument| argument.has_addition(addition));
+                below.map_or(Vec::new(), |below| std::iter::once(*own).chain(below.above(addition)).collect())
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn has_addition(&self, addition: usize) -> bool {
+        match self {
+            Self::Add(own, arguments) => {
+                *own == addition || arguments.iter().any(|argument| argument.has_addition(addition))
+            }
+            _ => false,
+        }
+    }
+
     /// The same tree with other numbers for its adders.
     pub(super) fn recoloured(&self, of: &[usize]) -> Self {
         match self {

@@ -50,6 +50,7 @@ use expression::Expression;
 use hypothesis::Hypothesis;
 use live::Counts;
 use search::Scored;
+const NODES: usize = 120;
 use skeleton::{Skeleton, guesses, readings};
 
 /// How hard to try.
@@ -181,6 +182,7 @@ pub fn identify(
         readings: 0,
         tested: 0,
         counterexamples: Vec::new(),
+        pairs: 0,
         bent: HashSet::new(),
     };
     search.run()
@@ -207,6 +209,9 @@ const BENT_FAR: [(usize, usize); 2] = [(4, 1), (2, 8)];
 /// Trees in which something hidden is looked for, and trees of which two values are changed at once.
 const HIDING: usize = 3;
 const BENT_SHAPES: usize = 3;
+
+/// How often two values are changed at once of what nearly explains everything.
+const PAIRS: usize = 2;
 
 /// Attacks with drawn dots that have to find nothing in a row, and attacks with rivals' dots after them at the most.
 const DRAWN: usize = 2;
@@ -240,6 +245,8 @@ struct Search<'a, 's> {
     readings: usize,
     tested: usize,
     counterexamples: Vec<Evidence>,
+    /// How often two values may be changed at once where an attack finds something: not before every tree had its turn.
+    pairs: usize,
     /// Trees and adders of which two values were changed at once.
     bent: HashSet<(String, String)>,
 }
@@ -326,6 +333,11 @@ impl Search<'_, '_> {
                 return Ok(self.finished(outcome));
             }
         }
+        self.pairs = PAIRS;
+        // What is almost it is bent before other readings are tried.
+        if let Some(outcome) = self.bend_what_is_almost_it(&mut tried)? {
+            return Ok(self.finished(outcome));
+        }
         let outcome = self.search(&skeletons, &hiding, tried)?;
         Ok(self.finished(outcome))
     }
@@ -336,6 +348,7 @@ impl Search<'_, '_> {
             return Ok(Vec::new());
         }
         let of = groups::groups(self.subject())?;
+        (self.progress)(&format!("groups {of:?}"));
         let mut found: Vec<Expression> = Vec::new();
         for joined in shapes.iter().filter_map(|shape| groups::joined(shape, &of)) {
             found.push(joined.clone());
@@ -434,7 +447,12 @@ impl Search<'_, '_> {
         self.readings += 1;
         let bits = search::fraction_bits(&self.experiments);
         let told = nodes::by_nodes(&mut self.experiments, shape, bits);
-        let Some(hypothesis) = told.hypothesis else { return Ok((told.progress, None)) };
+        let Some(hypothesis) = told.hypothesis else {
+            let names: Vec<String> = (0..NODES).map(|at| format!("a{at}")).collect();
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            (self.progress)(&format!("DEBUG {:?} {}", told.progress, shape.untied().text(&names, self.subject().k())));
+            return Ok((told.progress, None));
+        };
         let adders = hypothesis.adders.len();
         let tree = hypothesis.skeleton.text(self.subject().k());
         (self.progress)(&format!("{tree}: told addition by addition, {adders} adders"));
@@ -562,7 +580,7 @@ impl Search<'_, '_> {
         if !self.bent.insert((best.hypothesis.skeleton.text(self.subject().k()), adders)) {
             return Ok(None);
         }
-        let scored = search::refine(&mut self.experiments, vec![best], 1, 2);
+        let scored = search::refine(&mut self.experiments, vec![best], 1, PAIRS);
         self.settle(scored, tried)
     }
 
@@ -642,7 +660,7 @@ impl Search<'_, '_> {
                 continue;
             }
             quiet = 0;
-            let Some(better) = search::refine(&mut self.experiments, vec![now.clone()], 1, 2) else { break };
+            let Some(better) = search::refine(&mut self.experiments, vec![now.clone()], 1, self.pairs) else { break };
             now = better;
         }
         self.experiments.back_to(stage);

@@ -5,7 +5,7 @@ use mxprobe_api::{Decoded, Format, OperationId};
 use crate::{dots::Dot, probes::Leaf};
 
 /// Exponents of terms from which no format on the way loses or overflows, unless it is very narrow.
-const MODERATE: std::ops::RangeInclusive<i32> = -13..=10;
+pub(super) const MODERATE: std::ops::RangeInclusive<i32> = -14..=13;
 
 /// Bits of a term that every format on the way holds.
 const SHORT: u32 = 8;

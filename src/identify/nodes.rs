@@ -25,11 +25,13 @@ const NODES: usize = 120;
 const TELLING: usize = 12;
 const TOLD_BY: usize = 700;
 /// As many are enough to leave out those in which a term passes an addition that is not known yet.
-const ENOUGH: usize = 60;
+const ENOUGH: usize = 40;
 /// Dots on which everything that an adder may be is tried first.
 const FIRST: usize = 40;
 /// Per cent of the dots about one addition that the best adder has to explain for the others to be looked at.
 const NEARLY: usize = 95;
+/// The same for what gives d, with one adder in the place of all that is not known, before others are tried there.
+const FAR: usize = 80;
 /// The same of ordinary dots before it is changed value by value.
 const HALF_WAY: usize = 60;
 
@@ -81,56 +83,104 @@ pub(super) fn by_nodes(experiments: &mut Experiments<'_, '_>, tree: &Expression,
     let touched: Vec<u128> =
         experiments.dots.iter().map(|dot| tree.touched(dot, &|leaf| is_long(id, dot, leaf))).collect();
     let moderate: Rc<[bool]> = experiments.dots.iter().map(|dot| is_moderate(id, dot)).collect();
-    let unary = tree.of_one_argument();
-    // What is not known yet is as the addition that gives d, or only rounds, or hands on what it has.
-    let neutrals = if count == 1 { vec![None] } else { vec![None, Some(rounding.clone()), Some(wide)] };
+    let given = Given { unary: tree.of_one_argument(), count, busy, touched, moderate, plain: rounding.clone(), bits, tree };
+    // What is not known yet is as the addition that gives d, or only rounds, or hands on what it has: first that with which
+    // all is explained of what gives d, then by how much is.
+    let neutrals = if count == 1 { vec![None] } else { vec![None, Some(rounding), Some(wide)] };
+    let mut later: Vec<(usize, Option<Adder>)> = Vec::new();
     for neutral in neutrals {
+        match given.told(experiments, neutral.clone(), count > 1, &mut told) {
+            Ended::Whole => return told,
+            Ended::Inexact(right) if right >= FAR => later.push((right, neutral)),
+            Ended::Inexact(_) => break,
+            Ended::Partly => {}
+        }
+    }
+    later.sort_by_key(|(right, _)| std::cmp::Reverse(*right));
+    for (_, neutral) in later {
+        if matches!(given.told(experiments, neutral, false, &mut told), Ended::Whole) {
+            break;
+        }
+    }
+    told
+}
+
+/// How telling a tree with one neutral adder ended.
+enum Ended {
+    /// Every addition was told.
+    Whole,
+    /// Some were not.
+    Partly,
+    /// Of what gives d so many per cent were explained, and nothing else was looked at.
+    Inexact(usize),
+}
+
+/// What telling a tree's additions begins with.
+struct Given {
+    tree: Expression,
+    count: usize,
+    unary: Vec<usize>,
+    /// For each dot the additions that join terms, and those which something else passes that they may change.
+    busy: Vec<u128>,
+    touched: Vec<u128>,
+    moderate: Rc<[bool]>,
+    plain: Adder,
+    bits: u32,
+}
+
+impl Given {
+    /// Tells the additions from d downward, as far as that goes; what gives d alone, if it is to be exact and is not.
+    fn told(
+        &self,
+        experiments: &mut Experiments<'_, '_>,
+        neutral: Option<Adder>,
+        exactly: bool,
+        told: &mut Told,
+    ) -> Ended {
         let mut fit = Fit {
-            experiments: &mut *experiments,
-            tree: tree.clone(),
-            of: vec![None; count],
+            experiments,
+            tree: self.tree.clone(),
+            of: vec![None; self.count],
             adders: Vec::new(),
             roles: Vec::new(),
             neutral,
-            plain: rounding.clone(),
-            told: vec![Vec::new(); count],
-            about: vec![Vec::new(); count],
-            moderate: Rc::clone(&moderate),
-            bits,
+            plain: self.plain.clone(),
+            told: vec![Vec::new(); self.count],
+            about: vec![Vec::new(); self.count],
+            moderate: Rc::clone(&self.moderate),
+            bits: self.bits,
             flush: Flush::default(),
-            nearest: 0,
+            nearest: 100,
         };
-        let mut done = 0;
         let mut known = 0u128;
-        let whole = (0..count).all(|node| {
+        for node in 0..self.count {
             known |= 1 << node;
             let about = |masks: &[u128]| -> Vec<usize> {
                 (0..masks.len()).filter(|at| masks[*at] & !known == 0 && masks[*at] >> node & 1 == 1).collect()
             };
             // What passes an addition that is not known yet may be changed there.
-            let sure = about(&touched);
-            let which = if sure.len() < ENOUGH { about(&busy) } else { sure };
-            let role = match (node, unary.contains(&node)) {
+            let sure = about(&self.touched);
+            let which = if sure.len() < ENOUGH { about(&self.busy) } else { sure };
+            let role = match (node, self.unary.contains(&node)) {
                 (0, _) => Role::Root,
                 (_, true) => Role::Product,
                 _ => Role::Inner,
             };
             let good = fit.node(node, role, &which);
-            done += usize::from(good);
-            good
-        });
-        told.progress = told.progress.max((done, if whole { 0 } else { fit.nearest }));
-        // What gives d is told from dots in which nothing else joins terms: no other neutral changes it.
-        if done == 0 || fit.experiments.is_late() {
-            break;
+            if node == 0 && exactly && fit.nearest < 100 {
+                told.progress = told.progress.max((0, fit.nearest));
+                return Ended::Inexact(fit.nearest);
+            }
+            if !good || fit.experiments.is_late() {
+                told.progress = told.progress.max((node, fit.nearest));
+                return Ended::Partly;
+            }
         }
-        if whole {
-            fit.at_the_ends();
-            told.hypothesis = Some(fit.hypothesis());
-            break;
-        }
+        fit.at_the_ends();
+        told.progress = told.progress.max((self.count, 0));
+        told.hypothesis = Some(fit.hypothesis());
+        Ended::Whole
     }
-    told
 }
 
 impl Fit<'_, '_, '_> {
@@ -232,21 +282,34 @@ impl Fit<'_, '_, '_> {
         self.nearest >= NEARLY
     }
 
-    /// Gives one addition an adder of its own that loses nothing before it rounds, if one explains all dots about it.
+    /// Gives one addition an adder of its own that loses nothing before it rounds, if one explains all dots about it; else
+    /// gives it to the additions on the way to d as well, what gives d excepted, where rounding twice looked like rounding
+    /// once.
     fn plainly(&mut self, node: usize, role: Role, which: &[usize]) -> bool {
+        let above: Vec<usize> = self.tree.above(node).into_iter().filter(|other| *other > 0).collect();
+        let told = above.iter().flat_map(|other| &self.told[*other]).chain(which).copied();
+        let mut with_those_above: Vec<usize> = told.collect();
+        with_those_above.sort_unstable();
+        with_those_above.dedup();
+        let before = self.of.clone();
         self.add(node, role);
         let own = self.adders.len() - 1;
         let id = self.experiments.subject.id();
-        for adder in exact_cores(role, &self.adders[own].clone(), id, self.bits, &ON_THE_WAY) {
-            self.adders[own] = adder;
-            let hypothesis = self.hypothesis();
-            if explained(self.experiments, &hypothesis, which, 0).is_some() {
-                return true;
+        let cores = exact_cores(role, &self.adders[own].clone(), id, self.bits, &ON_THE_WAY);
+        let tries = [(Vec::new(), which), (above, &with_those_above[..])];
+        for (changed, which) in tries.into_iter().take(if with_those_above.len() > which.len() { 2 } else { 1 }) {
+            changed.into_iter().for_each(|other| self.of[other] = Some(own));
+            for adder in &cores {
+                self.adders[own] = adder.clone();
+                let hypothesis = self.hypothesis();
+                if explained(self.experiments, &hypothesis, which, 0).is_some() {
+                    return true;
+                }
             }
         }
         self.adders.pop();
         self.roles.pop();
-        self.of[node] = None;
+        self.of = before;
         false
     }
 

@@ -316,16 +316,23 @@ fn parted(experiments: &mut Experiments<'_, '_>, mut now: Scored, domain: &Domai
             let weight = 64 / busy.count_ones().max(1) as usize;
             (0..shared.len()).filter(|node| busy >> (*node).min(127) & 1 == 1).for_each(|node| counts[node] += weight);
         }
-        let mut nodes: Vec<usize> = (0..shared.len()).filter(|node| shared[*node] && counts[*node] > 0).collect();
-        nodes.sort_by_key(|node| std::cmp::Reverse(counts[*node]));
+        let mut nodes: Vec<usize> =
+            (0..shared.len()).filter(|node| shared[*node] && (*node == 0 || counts[*node] > 0)).collect();
+        // The last addition of all is the likeliest to differ.
+        nodes.sort_by_key(|node| (*node != 0, std::cmp::Reverse(counts[*node])));
         let mut best: Option<Scored> = None;
         for node in nodes.into_iter().take(PARTED_TRIED) {
             let hypothesis = now.hypothesis.parted(node);
             let own = hypothesis.adders.len() - 1;
-            let domain = Domain { dots: domain.dots.clone(), adder: Some(own), reading: false };
-            let found = climb(experiments, Scored { hypothesis, explained: now.explained }, 0, &domain);
-            if found.explained > best.as_ref().map_or(now.explained, |best| best.explained) {
-                best = Some(found);
+            // The one that has its own may be as it should be, and the others not.
+            let before = now.hypothesis.skeleton.expression.adders_by_addition()[node];
+            for adder in [own, before].into_iter().take(if node == 0 { 2 } else { 1 }) {
+                let domain = Domain { dots: domain.dots.clone(), adder: Some(adder), reading: false };
+                let from = Scored { hypothesis: hypothesis.clone(), explained: now.explained };
+                let found = climb(experiments, from, 0, &domain);
+                if found.explained > best.as_ref().map_or(now.explained, |best| best.explained) {
+                    best = Some(found);
+                }
             }
             if best.as_ref().is_some_and(|best| best.explained == domain.dots.len()) {
                 break;
