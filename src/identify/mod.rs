@@ -50,7 +50,6 @@ use expression::Expression;
 use hypothesis::Hypothesis;
 use live::Counts;
 use search::Scored;
-const NODES: usize = 120;
 use skeleton::{Skeleton, guesses, readings};
 
 /// How hard to try.
@@ -348,7 +347,6 @@ impl Search<'_, '_> {
             return Ok(Vec::new());
         }
         let of = groups::groups(self.subject())?;
-        (self.progress)(&format!("groups {of:?}"));
         let mut found: Vec<Expression> = Vec::new();
         for joined in shapes.iter().filter_map(|shape| groups::joined(shape, &of)) {
             found.push(joined.clone());
@@ -447,12 +445,7 @@ impl Search<'_, '_> {
         self.readings += 1;
         let bits = search::fraction_bits(&self.experiments);
         let told = nodes::by_nodes(&mut self.experiments, shape, bits);
-        let Some(hypothesis) = told.hypothesis else {
-            let names: Vec<String> = (0..NODES).map(|at| format!("a{at}")).collect();
-            let names: Vec<&str> = names.iter().map(String::as_str).collect();
-            (self.progress)(&format!("DEBUG {:?} {}", told.progress, shape.untied().text(&names, self.subject().k())));
-            return Ok((told.progress, None));
-        };
+        let Some(hypothesis) = told.hypothesis else { return Ok((told.progress, None)) };
         let adders = hypothesis.adders.len();
         let tree = hypothesis.skeleton.text(self.subject().k());
         (self.progress)(&format!("{tree}: told addition by addition, {adders} adders"));
