@@ -144,10 +144,11 @@ fn alone(subject: &Subject<'_>, place: &Place, leaves: &[Leaf], random: &mut Ran
 /// Terms in two to all of the arguments of one addition.
 fn joined(subject: &Subject<'_>, place: &Place, parts: &[Vec<Leaf>], turn: usize, random: &mut Random) -> Dot {
     let mut dot = subject.zeros();
-    let put = |subject: &Subject<'_>, dot: &mut Dot, leaf: Leaf, exponent: i32, negative, long: bool, random: &mut _| {
-        let exponent = if place.short { exponent.max(*MODERATE.start()) } else { exponent };
-        put(subject, dot, leaf, exponent, negative, long && !place.short, random);
-    };
+    let put =
+        |subject: &Subject<'_>, dot: &mut Dot, leaf: Leaf, exponent: i32, negative, long: bool, random: &mut _| {
+            let exponent = if place.short { exponent.max(*MODERATE.start()) } else { exponent };
+            put(subject, dot, leaf, exponent, negative, long && !place.short, random);
+        };
     let mut left: Vec<&Vec<Leaf>> = parts.iter().collect();
     let mut take = |random: &mut Random| {
         // c is one argument among many: it comes first in every third dot.

@@ -68,7 +68,8 @@ fn beside(subject: &Subject<'_>, product: usize) -> Result<Vec<(Number, Number)>
             let Some(alone) = subject.dot(&[(Leaf::C, c)]) else { continue };
             let possible: Vec<Dot> = std::iter::once(alone).chain(dots.iter().flatten().cloned()).collect();
             let answers = subject.ask(&possible)?;
-            let some: Vec<Number> = values.iter().zip(&dots).filter(|(_, dot)| dot.is_some()).map(|(v, _)| *v).collect();
+            let some: Vec<Number> =
+                values.iter().zip(&dots).filter(|(_, dot)| dot.is_some()).map(|(v, _)| *v).collect();
             // The smallest that counts, where a smaller one does not.
             let counts = some.iter().zip(&answers[1..]).rev().find(|(_, d)| **d != answers[0]);
             if let Some((least, _)) = counts

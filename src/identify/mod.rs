@@ -28,6 +28,7 @@ mod skeleton;
 mod tiles;
 mod verify;
 mod words;
+mod written;
 
 use std::{collections::HashSet, rc::Rc, time::Duration};
 

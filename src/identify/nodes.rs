@@ -83,7 +83,8 @@ pub(super) fn by_nodes(experiments: &mut Experiments<'_, '_>, tree: &Expression,
     let touched: Vec<u128> =
         experiments.dots.iter().map(|dot| tree.touched(dot, &|leaf| is_long(id, dot, leaf))).collect();
     let moderate: Rc<[bool]> = experiments.dots.iter().map(|dot| is_moderate(id, dot)).collect();
-    let given = Given { unary: tree.of_one_argument(), count, busy, touched, moderate, plain: rounding.clone(), bits, tree };
+    let given =
+        Given { unary: tree.of_one_argument(), count, busy, touched, moderate, plain: rounding.clone(), bits, tree };
     // What is not known yet is as the addition that gives d, or only rounds, or hands on what it has: first that with which
     // all is explained of what gives d, then by how much is.
     let neutrals = if count == 1 { vec![None] } else { vec![None, Some(rounding), Some(wide)] };

@@ -68,10 +68,10 @@ fn of_nan_alone(experiments: &Experiments<'_, '_>, hypothesis: &Hypothesis) -> V
     for at in 0..hypothesis.adders.len() {
         let mut changes = Vec::new();
         moves::of_nan(experiments, &hypothesis.adders[at], &mut changes);
-        found.extend(changes.into_iter().filter(|change| matches!(change, Change::Nan(_))).map(|of| Move::Adder(at, of)));
         found.extend(
-            [Order::ProductsFirst, Order::ProductsLast, Order::Reversed].map(|order| Move::Turned(at, order)),
+            changes.into_iter().filter(|change| matches!(change, Change::Nan(_))).map(|of| Move::Adder(at, of)),
         );
+        found.extend([Order::ProductsFirst, Order::ProductsLast, Order::Reversed].map(|order| Move::Turned(at, order)));
     }
     found.extend(hypothesis.skeleton.begun().into_iter().map(|(one, other)| Move::Exchanged(one, other)));
     found
