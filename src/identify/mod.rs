@@ -4,6 +4,7 @@
 //! inputs and a search through everything that a model file can say; what is found is attacked with inputs it has not
 //! seen, and widened where it fails. A unit that nothing in the family explains is reported as such, never fitted.
 
+mod climb;
 mod document;
 mod experiments;
 mod expression;
@@ -21,6 +22,7 @@ mod nodes;
 mod payloads;
 mod repeats;
 mod rivals;
+mod scored;
 mod search;
 mod shapes;
 mod simplify;
@@ -50,7 +52,7 @@ use experiments::Experiments;
 use expression::Expression;
 use hypothesis::Hypothesis;
 use live::Counts;
-use search::Scored;
+use scored::Scored;
 use skeleton::{Skeleton, guesses, readings};
 
 /// How hard to try.
@@ -451,7 +453,7 @@ impl Search<'_, '_> {
         let tree = hypothesis.skeleton.text(self.subject().k());
         (self.progress)(&format!("{tree}: told addition by addition, {adders} adders"));
         let all: Vec<usize> = (0..self.experiments.dots.len()).collect();
-        let explained = search::explained(&mut self.experiments, &hypothesis, &all, all.len()).unwrap_or(0);
+        let explained = scored::explained(&mut self.experiments, &hypothesis, &all, all.len()).unwrap_or(0);
         let scored = Scored { hypothesis, explained };
         if explained * 100 < all.len() * NEARLY_AT_FIRST {
             tried.push(scored);
@@ -472,7 +474,7 @@ impl Search<'_, '_> {
         let mut beams: Vec<(usize, Vec<Scored>)> = Vec::new();
         // The reading at which nothing but NaN of other bits was left for the first time.
         let mut only_nan_since = None;
-        let of = search::spread(&self.experiments.ordinary, search::SECOND).len();
+        let of = scored::spread(&self.experiments.ordinary, search::SECOND).len();
         for (at, skeleton) in skeletons.iter().enumerate() {
             if self.experiments.is_late() && !(tried.is_empty() && beams.is_empty()) {
                 break;
@@ -508,7 +510,7 @@ impl Search<'_, '_> {
             if only_nan_since.is_none()
                 && let Some(best) = tried.iter().max_by_key(|scored| scored.explained)
             {
-                let wrong = search::unexplained(&mut self.experiments, &best.hypothesis);
+                let wrong = scored::unexplained(&mut self.experiments, &best.hypothesis);
                 only_nan_since = self.only_nan(best, &wrong)?.then_some(at);
             }
             // What is almost it is bent further, but others have their turn first: that costs as much as many of them.
@@ -582,7 +584,7 @@ impl Search<'_, '_> {
     fn settle(&mut self, scored: Option<Scored>, tried: &mut Vec<Scored>) -> Result<Option<Outcome>, Error> {
         let Some(mut scored) = scored else { return Ok(None) };
         if scored.explained < self.experiments.dots.len() {
-            let wrong = search::unexplained(&mut self.experiments, &scored.hypothesis);
+            let wrong = scored::unexplained(&mut self.experiments, &scored.hypothesis);
             if self.only_nan(&scored, &wrong)?
                 && let Some(better) = payloads::fitted(&mut self.experiments, &scored)
             {
@@ -705,7 +707,7 @@ impl Search<'_, '_> {
 
     fn outside(&mut self, best: &Scored) -> Result<Outcome, Error> {
         let of = self.experiments.dots.len();
-        let wrong = search::unexplained(&mut self.experiments, &best.hypothesis);
+        let wrong = scored::unexplained(&mut self.experiments, &best.hypothesis);
         let mut evidence = None;
         let only_nan = self.only_nan(best, &wrong)?;
         if let Some(at) = wrong.first() {

@@ -10,12 +10,14 @@ use mxprobe_api::{Format, Rounding};
 use mxprobe_sim::{Adder, Flush, Output};
 
 use super::{
+    climb::{Domain, climb},
     experiments::Experiments,
     expression::Expression,
     hypothesis::{Hypothesis, ON_THE_WAY, ROUNDINGS, exact, exact_cores, float, in_format, no_nan},
     moderate::{is_long, is_moderate},
     nan,
-    search::{Domain, Scored, climb, explained, spread, sweep_class},
+    scored::{Scored, explained, spread},
+    search::sweep_class,
     skeleton::{Role, Skeleton},
 };
 
@@ -85,25 +87,40 @@ pub(super) fn by_nodes(experiments: &mut Experiments<'_, '_>, tree: &Expression,
     let moderate: Rc<[bool]> = experiments.dots.iter().map(|dot| is_moderate(id, dot)).collect();
     let given =
         Given { unary: tree.of_one_argument(), count, busy, touched, moderate, plain: rounding.clone(), bits, tree };
+    if count == 1 {
+        given.told(experiments, Start { neutral: None, sure: false, exactly: false }, &mut told);
+        return told;
+    }
     // What is not known yet is as the addition that gives d, or only rounds, or hands on what it has: first that with which
     // all is explained of what gives d, then by how much is.
-    let neutrals = if count == 1 { vec![None] } else { vec![None, Some(rounding), Some(wide)] };
+    let start = |neutral: Option<Adder>, sure: bool| Start { neutral, sure, exactly: true };
     let mut later: Vec<(usize, Option<Adder>)> = Vec::new();
-    for neutral in neutrals {
-        match given.told(experiments, neutral.clone(), count > 1, &mut told) {
+    for start in [start(None, false), start(None, true), start(Some(rounding), true), start(Some(wide), true)] {
+        let (neutral, sure) = (start.neutral.clone(), start.sure);
+        match given.told(experiments, start, &mut told) {
             Ended::Whole => return told,
-            Ended::Inexact(right) if right >= FAR => later.push((right, neutral)),
-            Ended::Inexact(_) => break,
-            Ended::Partly => {}
+            Ended::Inexact(right) if sure && right < FAR => break,
+            Ended::Inexact(right) if sure => later.push((right, neutral)),
+            Ended::Inexact(_) | Ended::Partly => {}
         }
     }
     later.sort_by_key(|(right, _)| std::cmp::Reverse(*right));
     for (_, neutral) in later {
-        if matches!(given.told(experiments, neutral, false, &mut told), Ended::Whole) {
+        if matches!(given.told(experiments, Start { neutral, sure: true, exactly: false }, &mut told), Ended::Whole) {
             break;
         }
     }
     told
+}
+
+/// One way to tell a tree's additions.
+struct Start {
+    /// What stands for those that are not known yet.
+    neutral: Option<Adder>,
+    /// Only from dots in which nothing passes one of those that it may change, if there are enough.
+    sure: bool,
+    /// Goes on only if all is explained of what gives d.
+    exactly: bool,
 }
 
 /// How telling a tree with one neutral adder ended.
@@ -131,20 +148,14 @@ struct Given {
 
 impl Given {
     /// Tells the additions from d downward, as far as that goes; what gives d alone, if it is to be exact and is not.
-    fn told(
-        &self,
-        experiments: &mut Experiments<'_, '_>,
-        neutral: Option<Adder>,
-        exactly: bool,
-        told: &mut Told,
-    ) -> Ended {
+    fn told(&self, experiments: &mut Experiments<'_, '_>, start: Start, told: &mut Told) -> Ended {
         let mut fit = Fit {
             experiments,
             tree: self.tree.clone(),
             of: vec![None; self.count],
             adders: Vec::new(),
             roles: Vec::new(),
-            neutral,
+            neutral: start.neutral,
             plain: self.plain.clone(),
             told: vec![Vec::new(); self.count],
             about: vec![Vec::new(); self.count],
@@ -159,8 +170,7 @@ impl Given {
             let about = |masks: &[u128]| -> Vec<usize> {
                 (0..masks.len()).filter(|at| masks[*at] & !known == 0 && masks[*at] >> node & 1 == 1).collect()
             };
-            // What passes an addition that is not known yet may be changed there.
-            let sure = about(&self.touched);
+            let sure = if start.sure { about(&self.touched) } else { Vec::new() };
             let which = if sure.len() < ENOUGH { about(&self.busy) } else { sure };
             let role = match (node, self.unary.contains(&node)) {
                 (0, _) => Role::Root,
@@ -168,7 +178,7 @@ impl Given {
                 _ => Role::Inner,
             };
             let good = fit.node(node, role, &which);
-            if node == 0 && exactly && fit.nearest < 100 {
+            if node == 0 && start.exactly && fit.nearest < 100 {
                 told.progress = told.progress.max((0, fit.nearest));
                 return Ended::Inexact(fit.nearest);
             }

@@ -8,7 +8,7 @@ use super::{
     expression::Order,
     hypothesis::Hypothesis,
     moves::{self, Change, Move},
-    search::{Scored, explained, spread},
+    scored::{Scored, explained, spread},
 };
 
 /// Candidates kept from one round to the next, rounds, and dots on which they are compared.
