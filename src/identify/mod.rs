@@ -200,8 +200,10 @@ const PATIENCE: usize = 12;
 
 /// Per cent of all terms that are spent when the trees as they were seen, their readings, and what they may hide have had
 /// their turn.
-const AS_SEEN: u64 = 40;
-const AS_READ: u64 = 70;
+const AS_SEEN: u64 = 55;
+const AS_READ: u64 = 80;
+/// The same for one tree, and again for bending what was told of it.
+const ONE_SHAPE: u64 = 10;
 const HIDDEN: u64 = 95;
 
 /// Readings that are bent a little, and those that are bent as far as it goes.
@@ -237,6 +239,18 @@ fn groups(hypothesis: &Hypothesis) -> Vec<Vec<usize>> {
     let direct =
         |node: &Vec<Vec<Leaf>>| node.iter().filter(|part| part.len() == 1).flatten().filter_map(product).collect();
     hypothesis.skeleton.nodes().iter().map(direct).collect()
+}
+
+/// These trees with what is added before c joins it in an addition of its own, and with groups in those.
+fn joined(shapes: &[&Expression], of: &[usize]) -> Vec<Expression> {
+    let mut found: Vec<Expression> = Vec::new();
+    for joined in shapes.iter().filter_map(|shape| groups::joined(shape, of)) {
+        found.push(joined.clone());
+        found.extend(shapes::grouped_below(&joined));
+    }
+    let mut seen = HashSet::new();
+    found.retain(|shape| seen.insert(shape.untied()));
+    found
 }
 
 struct Search<'a, 's> {
@@ -319,8 +333,11 @@ impl Search<'_, '_> {
         let mut tried = Vec::new();
         self.experiments.stage(AS_SEEN);
         let mut come = Vec::new();
+        let of = if shapes.is_empty() { Vec::new() } else { groups::groups(self.subject())? };
+        let joins = shapes.first().is_some_and(|shape| groups::joined(shape, &of).is_some());
         for shape in &shapes {
-            let (progress, outcome) = self.shape(shape, &mut tried)?;
+            // Where products are joined before c, that is tried before what shows is bent to do as much.
+            let (progress, outcome) = self.shape(shape, joins, &mut tried)?;
             if let Some(outcome) = outcome {
                 return Ok(self.finished(outcome));
             }
@@ -328,10 +345,16 @@ impl Search<'_, '_> {
         }
         come.sort_by_key(|(progress, _)| std::cmp::Reverse(*progress));
         let hiding: Vec<&Expression> = come.into_iter().take(HIDING).map(|(_, shape)| shape).collect();
-        let mut variants = self.joined(&hiding)?;
-        variants.extend(hiding.first().into_iter().flat_map(|shape| shapes::rounded(shape)));
-        for variant in &variants {
-            if let (_, Some(outcome)) = self.shape(variant, &mut tried)? {
+        for variant in joined(&hiding, &of) {
+            if let (_, Some(outcome)) = self.shape(&variant, false, &mut tried)? {
+                return Ok(self.finished(outcome));
+            }
+        }
+        if joins && let Some(outcome) = self.bent_shapes(&mut tried)? {
+            return Ok(self.finished(outcome));
+        }
+        for variant in hiding.first().into_iter().flat_map(|shape| shapes::rounded(shape)) {
+            if let (_, Some(outcome)) = self.shape(&variant, false, &mut tried)? {
                 return Ok(self.finished(outcome));
             }
         }
@@ -342,22 +365,6 @@ impl Search<'_, '_> {
         }
         let outcome = self.search(&skeletons, &hiding, tried)?;
         Ok(self.finished(outcome))
-    }
-
-    /// These trees with what is added before c joins it in an addition of its own, and with groups in those.
-    fn joined(&self, shapes: &[&Expression]) -> Result<Vec<Expression>, Error> {
-        if shapes.is_empty() {
-            return Ok(Vec::new());
-        }
-        let of = groups::groups(self.subject())?;
-        let mut found: Vec<Expression> = Vec::new();
-        for joined in shapes.iter().filter_map(|shape| groups::joined(shape, &of)) {
-            found.push(joined.clone());
-            found.extend(shapes::grouped_below(&joined));
-        }
-        let mut seen = HashSet::new();
-        found.retain(|shape| seen.insert(shape.untied()));
-        Ok(found)
     }
 
     fn trees(&mut self) -> Result<Vec<Tree>, Error> {
@@ -414,7 +421,7 @@ impl Search<'_, '_> {
             // What is rounded alone in the first of them had its turn.
             let rounded = if at == 0 { Vec::new() } else { shapes::rounded(shape) };
             for variant in rounded.into_iter().chain(shapes::grouped(shape)) {
-                let (_, outcome) = self.shape(&variant, tried)?;
+                let (_, outcome) = self.shape(&variant, false, tried)?;
                 if outcome.is_some() {
                     return Ok(outcome);
                 }
@@ -436,10 +443,11 @@ impl Search<'_, '_> {
         Ok(None)
     }
 
-    /// The additions of a tree one by one; how far that came, and what attacks on it ended with where it explains everything.
+    /// The additions of a tree one by one, changed together `later` or at once; how far that came, and what attacks on it ended with where it explains everything.
     fn shape(
         &mut self,
         shape: &Expression,
+        later: bool,
         tried: &mut Vec<Scored>,
     ) -> Result<((usize, usize), Option<Outcome>), Error> {
         if self.experiments.is_late() {
@@ -447,7 +455,9 @@ impl Search<'_, '_> {
         }
         self.readings += 1;
         let bits = search::fraction_bits(&self.experiments);
+        let stage = self.experiments.at_most(ONE_SHAPE);
         let told = nodes::by_nodes(&mut self.experiments, shape, bits);
+        self.experiments.back_to(stage);
         let Some(hypothesis) = told.hypothesis else { return Ok((told.progress, None)) };
         let adders = hypothesis.adders.len();
         let tree = hypothesis.skeleton.text(self.subject().k());
@@ -455,12 +465,32 @@ impl Search<'_, '_> {
         let all: Vec<usize> = (0..self.experiments.dots.len()).collect();
         let explained = scored::explained(&mut self.experiments, &hypothesis, &all, all.len()).unwrap_or(0);
         let scored = Scored { hypothesis, explained };
-        if explained * 100 < all.len() * NEARLY_AT_FIRST {
+        if explained * 100 < all.len() * NEARLY_AT_FIRST || later && explained < all.len() {
             tried.push(scored);
             return Ok((told.progress, None));
         }
+        let stage = self.experiments.at_most(ONE_SHAPE);
         let scored = search::refine(&mut self.experiments, vec![scored], 1, 0);
+        self.experiments.back_to(stage);
         Ok((told.progress, self.settle(scored, tried)?))
+    }
+
+    /// What was told of these trees but for some dots, changed value by value.
+    fn bent_shapes(&mut self, tried: &mut Vec<Scored>) -> Result<Option<Outcome>, Error> {
+        let all = self.experiments.dots.len();
+        let (near, others): (Vec<Scored>, Vec<Scored>) =
+            tried.drain(..).partition(|scored| scored.explained * 100 >= all * NEARLY_AT_FIRST);
+        tried.extend(others);
+        for scored in near {
+            let stage = self.experiments.at_most(ONE_SHAPE);
+            let scored = search::refine(&mut self.experiments, vec![scored], 1, 0);
+            self.experiments.back_to(stage);
+            let outcome = self.settle(scored, tried)?;
+            if outcome.is_some() {
+                return Ok(outcome);
+            }
+        }
+        Ok(None)
     }
 
     /// Readings of the tree, the simplest first, until one explains everything; then attacks on it.

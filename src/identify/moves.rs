@@ -197,7 +197,8 @@ pub(super) fn of_adder(experiments: &Experiments<'_, '_>, hypothesis: &Hypothesi
     }
     let others = (0..hypothesis.adders.len()).filter(|other| {
         *other != at
-            && std::mem::discriminant(&hypothesis.adders[*other].output) == std::mem::discriminant(&adder.output)
+            && (std::mem::discriminant(&hypothesis.adders[*other].output) == std::mem::discriminant(&adder.output)
+                || [at, *other].iter().all(|adder| hypothesis.skeleton.roles[*adder] == Role::Inner))
     });
     changes.extend(others.map(Change::As));
     changes.into_iter().map(|change| Move::Adder(at, change)).collect()

@@ -362,6 +362,23 @@ impl Fit<'_, '_, '_> {
         false
     }
 
+    /// Gives the additions of an adder another one, if that explains as many of the dots about them: what was told from few
+    /// dots may be what others are that were told later.
+    fn shared_at_the_ends(&mut self, class: usize) {
+        let which = self.all_about(class);
+        let mut most = explained(self.experiments, &self.hypothesis(), &which, which.len()).unwrap_or(0);
+        let before = self.of.clone();
+        for other in (0..self.adders.len()).filter(|other| *other != class) {
+            let with = |own: &Option<usize>| if *own == Some(class) { Some(other) } else { *own };
+            let kept = std::mem::replace(&mut self.of, before.iter().map(with).collect());
+            let hypothesis = self.hypothesis();
+            match explained(self.experiments, &hypothesis, &which, which.len() - most) {
+                Some(right) => most = right,
+                None => self.of = kept,
+            }
+        }
+    }
+
     /// The format of an adder's results, told from where formats end: values of a moderate size show its precision alone.
     fn format_at_the_ends(&mut self, class: usize, which: &[usize]) {
         if self.roles[class] == Role::Root {
@@ -384,6 +401,9 @@ impl Fit<'_, '_, '_> {
 
     /// Every adder on the dots about its additions at the ends of the range too.
     fn at_the_ends(&mut self) {
+        for class in 1..self.adders.len() {
+            self.shared_at_the_ends(class);
+        }
         let about: Vec<Vec<usize>> = (0..self.adders.len()).map(|class| self.all_about(class)).collect();
         for (class, all) in about.iter().enumerate() {
             self.format_at_the_ends(class, all);
