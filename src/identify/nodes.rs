@@ -461,8 +461,12 @@ impl Fit<'_, '_, '_> {
         if beam.first().is_none_or(|best| best.explained * 100 < second.len() * HALF_WAY) {
             return 0;
         }
+        // What hands on its sum and what rounds it may look alike so far.
+        let is_wide = |scored: &Scored| scored.hypothesis.adders[class].output == Output::Wide;
+        let other = beam.iter().position(|scored| is_wide(scored) != is_wide(&beam[0])).unwrap_or(1);
+        let some: Vec<Scored> = [0, other].into_iter().filter_map(|at| beam.get(at)).cloned().collect();
         let mut best: Option<Scored> = None;
-        for candidate in beam.into_iter().take(2) {
+        for candidate in some {
             let domain = Domain { dots: which.to_vec(), adder: Some(class), reading: class == 0 };
             let found = climb(self.experiments, candidate, 0, &domain);
             if best.as_ref().is_none_or(|best| found.explained > best.explained) {
