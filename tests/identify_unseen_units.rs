@@ -51,7 +51,9 @@ fn outcome(made: &Made, dots: usize) -> (Ended, Duration, String) {
             println!("    {:.2} s {what}", cpu_time().saturating_sub(start).as_secs_f64());
         }
     };
-    let found = identify(&device, operation, Effort::default(), &say).unwrap();
+    // On a busy machine the time would end the search before the terms are spent.
+    let effort = Effort { time: Duration::from_secs(1_200), ..Effort::default() };
+    let found = identify(&device, operation, effort, &say).unwrap();
     let took = cpu_time().saturating_sub(start);
     let rounds = found.rounds;
     let Some(arithmetic) = found.arithmetic() else {

@@ -443,7 +443,7 @@ impl Search<'_, '_> {
         Ok(None)
     }
 
-    /// The additions of a tree one by one, changed together `later` or at once; how far that came, and what attacks on it ended with where it explains everything.
+    /// The additions of a tree one by one; what is not almost it is bent `later` or at once. How far that came, and what attacks on it ended with where it explains everything.
     fn shape(
         &mut self,
         shape: &Expression,
@@ -465,7 +465,7 @@ impl Search<'_, '_> {
         let all: Vec<usize> = (0..self.experiments.dots.len()).collect();
         let explained = scored::explained(&mut self.experiments, &hypothesis, &all, all.len()).unwrap_or(0);
         let scored = Scored { hypothesis, explained };
-        if explained * 100 < all.len() * NEARLY_AT_FIRST || later && explained < all.len() {
+        if explained * 100 < all.len() * NEARLY_AT_FIRST || later && explained * 100 < all.len() * ALMOST {
             tried.push(scored);
             return Ok((told.progress, None));
         }
