@@ -143,6 +143,26 @@ fn carry_bits_of_one_block_of_four_alone_are_found() {
 }
 
 #[test]
+fn an_f16_on_the_way_inside_of_a_chain_of_fp8_is_told_by_where_it_ends() {
+    recovered("f16-chain-inside-fp8");
+}
+
+#[test]
+fn tf32_on_the_way_is_told_from_dots_of_short_terms() {
+    recovered("inner-sums-in-tf32");
+}
+
+#[test]
+fn products_that_are_joined_before_c_are_found_by_pairs_of_them() {
+    recovered("residues-joined-before-c");
+}
+
+#[test]
+fn a_last_addition_alone_that_flushes_is_parted_from_the_others() {
+    recovered("last-adder-flushes");
+}
+
+#[test]
 fn every_unit_that_is_drawn_is_a_model() {
     for index in 0..2_000 {
         drawn(7, index).model();
