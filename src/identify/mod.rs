@@ -204,6 +204,8 @@ const AS_SEEN: u64 = 55;
 const AS_READ: u64 = 80;
 /// The same for one tree, and again for bending what was told of it.
 const ONE_SHAPE: u64 = 10;
+/// The same for bending it where other trees are likelier.
+const A_LITTLE: u64 = 3;
 const HIDDEN: u64 = 95;
 
 /// Readings that are bent a little, and those that are bent as far as it goes.
@@ -443,7 +445,7 @@ impl Search<'_, '_> {
         Ok(None)
     }
 
-    /// The additions of a tree one by one; what is not almost it is bent `later` or at once. How far that came, and what attacks on it ended with where it explains everything.
+    /// The additions of a tree one by one; bent at once, or a little now and the rest `later`. How far that came, and what attacks on it ended with where it explains everything.
     fn shape(
         &mut self,
         shape: &Expression,
@@ -465,11 +467,11 @@ impl Search<'_, '_> {
         let all: Vec<usize> = (0..self.experiments.dots.len()).collect();
         let explained = scored::explained(&mut self.experiments, &hypothesis, &all, all.len()).unwrap_or(0);
         let scored = Scored { hypothesis, explained };
-        if explained * 100 < all.len() * NEARLY_AT_FIRST || later && explained * 100 < all.len() * ALMOST {
+        if explained * 100 < all.len() * NEARLY_AT_FIRST {
             tried.push(scored);
             return Ok((told.progress, None));
         }
-        let stage = self.experiments.at_most(ONE_SHAPE);
+        let stage = self.experiments.at_most(if later { A_LITTLE } else { ONE_SHAPE });
         let scored = search::refine(&mut self.experiments, vec![scored], 1, 0);
         self.experiments.back_to(stage);
         Ok((told.progress, self.settle(scored, tried)?))
