@@ -9,7 +9,7 @@ mod unseen;
 
 use std::time::Duration;
 
-use mxprobe::identify::{Effort, Outcome, identify, model_of};
+use mxprobe::identify::{Effort, Outcome, identify, model_of, parameters};
 use mxprobe_api::Device;
 use mxprobe_sim::ModelDevice;
 
@@ -51,12 +51,18 @@ fn outcome(made: &Made, dots: usize) -> (Ended, Duration, String) {
             println!("    {:.2} s {what}", cpu_time().saturating_sub(start).as_secs_f64());
         }
     };
-    let found = identify(&device, operation, Effort::default(), &say).unwrap();
+    // On a busy machine the time would end the search before the terms are spent.
+    let effort = Effort { time: Duration::from_secs(1_200), ..Effort::default() };
+    let found = identify(&device, operation, effort, &say).unwrap();
     let took = cpu_time().saturating_sub(start);
     let rounds = found.rounds;
     let Some(arithmetic) = found.arithmetic() else {
         let words = match &found.outcome {
-            Outcome::Outside { explained, of, nearest, .. } => format!("{explained} of {of} by {}", nearest.tree),
+            Outcome::Outside { explained, of, nearest, evidence, .. } => {
+                let adders: String = parameters(nearest).iter().map(|line| format!("\n      {line}")).collect();
+                let dot = evidence.as_ref().map(|evidence| format!("\n      {evidence:?}")).unwrap_or_default();
+                format!("{explained} of {of} by {}{adders}{dot}", nearest.tree)
+            }
             other => format!("{other:?}"),
         };
         return (Ended::Refused, took, format!("{rounds} rounds, {words}"));
@@ -134,6 +140,26 @@ fn a_grid_of_eight_bits_without_a_floor_loses_the_smallest_c_beside_products_of_
 #[test]
 fn carry_bits_of_one_block_of_four_alone_are_found() {
     recovered("one-block-carries-3");
+}
+
+#[test]
+fn an_f16_on_the_way_inside_of_a_chain_of_fp8_is_told_by_where_it_ends() {
+    recovered("f16-chain-inside-fp8");
+}
+
+#[test]
+fn tf32_on_the_way_is_told_from_dots_of_short_terms() {
+    recovered("inner-sums-in-tf32");
+}
+
+#[test]
+fn products_that_are_joined_before_c_are_found_by_pairs_of_them() {
+    recovered("residues-joined-before-c");
+}
+
+#[test]
+fn a_last_addition_alone_that_flushes_is_parted_from_the_others() {
+    recovered("last-adder-flushes");
 }
 
 #[test]

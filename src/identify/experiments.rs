@@ -74,6 +74,13 @@ impl<'a, 's> Experiments<'a, 's> {
         std::mem::replace(&mut self.stage, self.allowed)
     }
 
+    /// Ends the stage that goes on after so many per cent of all terms more, if it does not end before; what
+    /// [`Experiments::back_to`] takes.
+    pub(super) fn at_most(&mut self, per_cent: u64) -> u64 {
+        let end = self.stage.min(self.spent + self.allowed / 100 * per_cent);
+        std::mem::replace(&mut self.stage, end)
+    }
+
     /// Goes back to a stage.
     pub(super) fn back_to(&mut self, stage: u64) {
         self.stage = stage;

@@ -2,7 +2,7 @@
 
 use mxprobe_api::{Format, Overflow, Rounding, Subnormals};
 
-use super::expression::Expression;
+use super::{expression::Expression, moderate::MODERATE};
 use crate::{
     dots::{Dot, Random},
     probes::{Leaf, Subject},
@@ -14,7 +14,10 @@ const LEAST: usize = 96;
 const MOST: usize = 900;
 
 /// Where the terms of a dot lie.
+#[derive(Clone, Copy)]
 struct Place {
+    /// Terms are short, and neither small nor large: no format on the way changes one alone.
+    short: bool,
     /// Exponents of products and of c, lowest and highest.
     of_product: (i32, i32),
     of_c: (i32, i32),
@@ -28,13 +31,19 @@ pub(super) fn dots(subject: &Subject<'_>, expression: &Expression, random: &mut 
     let nodes = expression.arguments_by_adder();
     let each = (TOTAL / nodes.len().max(1)).clamp(LEAST, MOST);
     let place = Place::of(subject);
+    // Terms that pass other additions are not to be changed there: some dots hold such alone.
+    let short = if nodes.len() > 1 { each / 2 } else { 0 };
+    let short_terms = Place { short: true, ..place };
     let mut dots = Vec::new();
     for parts in nodes {
         let parts: Vec<Vec<Leaf>> = parts.into_iter().filter(|part| !part.is_empty()).collect();
         match parts.len() {
             0 => {}
             1 => dots.extend((0..each.min(160)).map(|_| alone(subject, &place, &parts[0], random))),
-            _ => dots.extend((0..each).map(|turn| joined(subject, &place, &parts, turn, random))),
+            _ => {
+                dots.extend((0..each).map(|turn| joined(subject, &place, &parts, turn, random)));
+                dots.extend((0..short).map(|turn| joined(subject, &short_terms, &parts, turn, random)));
+            }
         }
     }
     dots
@@ -51,6 +60,7 @@ impl Place {
         let (a, b) = (range(id.a), range(id.b));
         let d = id.d.as_float();
         Self {
+            short: false,
             of_product: (a.0 + b.0, a.1 + b.1),
             of_c: range(id.c),
             precision: id.d.fraction_bits().cast_signed() + 1,
@@ -65,6 +75,9 @@ impl Place {
     /// The exponent of a largest term: mostly about the middle, now and then at the ends.
     fn top(&self, leaf: Leaf, random: &mut Random) -> i32 {
         let (low, high) = self.of_leaf(leaf);
+        if self.short {
+            return (MODERATE.end() - random.between(0, 7)).clamp(low, high);
+        }
         let top = match random.below(8) {
             0 => self.least + random.between(-self.precision, 6),
             1 => high - random.between(0, 4),
@@ -131,6 +144,11 @@ fn alone(subject: &Subject<'_>, place: &Place, leaves: &[Leaf], random: &mut Ran
 /// Terms in two to all of the arguments of one addition.
 fn joined(subject: &Subject<'_>, place: &Place, parts: &[Vec<Leaf>], turn: usize, random: &mut Random) -> Dot {
     let mut dot = subject.zeros();
+    let put =
+        |subject: &Subject<'_>, dot: &mut Dot, leaf: Leaf, exponent: i32, negative, long: bool, random: &mut _| {
+            let exponent = if place.short { exponent.max(*MODERATE.start()) } else { exponent };
+            put(subject, dot, leaf, exponent, negative, long && !place.short, random);
+        };
     let mut left: Vec<&Vec<Leaf>> = parts.iter().collect();
     let mut take = |random: &mut Random| {
         // c is one argument among many: it comes first in every third dot.
@@ -143,6 +161,7 @@ fn joined(subject: &Subject<'_>, place: &Place, parts: &[Vec<Leaf>], turn: usize
     let Some(second) = take(random) else { return dot };
     let top = place.top(first, random);
     let depth = match random.below(6) {
+        _ if place.short => random.between(0, top - MODERATE.start()),
         0 | 1 => random.between(0, 22),
         2 | 3 => random.between(0, place.precision + 14),
         4 => random.between(0, 3 * place.precision + 16),

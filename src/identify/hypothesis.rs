@@ -149,6 +149,41 @@ pub(super) const ROUNDINGS: [Rounding; 5] =
 pub(super) const BELOWS: [Below; 5] =
     [Below::Truncate, Below::Floor, Below::Nearest, Below::Sticky, Below::OnesComplement];
 
+/// The formats that results on the way may have.
+pub(super) const ON_THE_WAY: [Format; 5] = [Format::F32, Format::F16, Format::BF16, Format::TF32, Format::F64];
+
+/// The same adder with a result in another format, of no more bits than it had, if it rounds and that is another one; one
+/// that hands on its sum, with what it cuts off that as the rounding.
+pub(super) fn in_format(adder: &Adder, to: Format) -> Option<Adder> {
+    if adder.output == Output::Wide {
+        let bits = adder.normalised_fraction_bits.unwrap_or(to.fraction_bits()).min(to.fraction_bits());
+        let rounding = match adder.normalised_below {
+            _ if adder.normalised_fraction_bits.is_none() => Rounding::NearestEven,
+            Below::Nearest => Rounding::NearestEven,
+            Below::Floor => Rounding::Down,
+            Below::Sticky => Rounding::ToOdd,
+            Below::Truncate | Below::OnesComplement => Rounding::TowardZero,
+        };
+        return Some(Adder {
+            output: float(to, bits, rounding),
+            nan: NanRules { invalid: to.nan()?, ..no_nan() },
+            normalised_fraction_bits: None,
+            normalised_exponent_floor: None,
+            normalised_below: Below::Truncate,
+            ..adder.clone()
+        });
+    }
+    let Output::Float { format, fraction_bits, rounding, overflow, subnormals } = adder.output else { return None };
+    if format == to {
+        return None;
+    }
+    // All that a format has stays all that it has.
+    let bits = if fraction_bits == format.fraction_bits() { to.fraction_bits() } else { fraction_bits };
+    let fraction_bits = bits.min(to.fraction_bits());
+    let output = Output::Float { format: to, fraction_bits, rounding, overflow, subnormals };
+    Some(Adder { output, nan: nan::in_format(&adder.nan, format, to), ..adder.clone() })
+}
+
 /// A result in a format, with the common choices at the ends of the range.
 pub(super) fn float(format: Format, fraction_bits: u32, rounding: Rounding) -> Output {
     Output::Float { format, fraction_bits, rounding, overflow: Overflow::Ieee, subnormals: Subnormals::Keep }

@@ -8,7 +8,7 @@ use mxprobe_models::{Adder, Flush, Output};
 use super::{
     experiments::Experiments,
     hypothesis::{Hypothesis, exact, no_nan},
-    search::{Scored, explained},
+    scored::{Scored, explained},
     skeleton::{Role, Skeleton},
 };
 

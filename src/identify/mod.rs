@@ -4,20 +4,25 @@
 //! inputs and a search through everything that a model file can say; what is found is attacked with inputs it has not
 //! seen, and widened where it fails. A unit that nothing in the family explains is reported as such, never fitted.
 
+mod climb;
 mod document;
 mod experiments;
 mod expression;
 mod focus;
+mod groups;
 mod hypothesis;
 mod integers;
 mod known;
 mod live;
+mod moderate;
 mod moves;
 mod nan;
 mod nan_bits;
 mod nodes;
+mod payloads;
 mod repeats;
 mod rivals;
+mod scored;
 mod search;
 mod shapes;
 mod simplify;
@@ -25,6 +30,7 @@ mod skeleton;
 mod tiles;
 mod verify;
 mod words;
+mod written;
 
 use std::{collections::HashSet, rc::Rc, time::Duration};
 
@@ -46,7 +52,7 @@ use experiments::Experiments;
 use expression::Expression;
 use hypothesis::Hypothesis;
 use live::Counts;
-use search::Scored;
+use scored::Scored;
 use skeleton::{Skeleton, guesses, readings};
 
 /// How hard to try.
@@ -178,6 +184,7 @@ pub fn identify(
         readings: 0,
         tested: 0,
         counterexamples: Vec::new(),
+        pairs: 0,
         bent: HashSet::new(),
     };
     search.run()
@@ -193,8 +200,12 @@ const PATIENCE: usize = 12;
 
 /// Per cent of all terms that are spent when the trees as they were seen, their readings, and what they may hide have had
 /// their turn.
-const AS_SEEN: u64 = 40;
-const AS_READ: u64 = 70;
+const AS_SEEN: u64 = 55;
+const AS_READ: u64 = 80;
+/// The same for one tree, and again for bending what was told of it.
+const ONE_SHAPE: u64 = 10;
+/// The same for bending it where other trees are likelier.
+const A_LITTLE: u64 = 3;
 const HIDDEN: u64 = 95;
 
 /// Readings that are bent a little, and those that are bent as far as it goes.
@@ -204,6 +215,9 @@ const BENT_FAR: [(usize, usize); 2] = [(4, 1), (2, 8)];
 /// Trees in which something hidden is looked for, and trees of which two values are changed at once.
 const HIDING: usize = 3;
 const BENT_SHAPES: usize = 3;
+
+/// How often two values are changed at once of what nearly explains everything.
+const PAIRS: usize = 2;
 
 /// Attacks with drawn dots that have to find nothing in a row, and attacks with rivals' dots after them at the most.
 const DRAWN: usize = 2;
@@ -229,6 +243,18 @@ fn groups(hypothesis: &Hypothesis) -> Vec<Vec<usize>> {
     hypothesis.skeleton.nodes().iter().map(direct).collect()
 }
 
+/// These trees with what is added before c joins it in an addition of its own, and with groups in those.
+fn joined(shapes: &[&Expression], of: &[usize]) -> Vec<Expression> {
+    let mut found: Vec<Expression> = Vec::new();
+    for joined in shapes.iter().filter_map(|shape| groups::joined(shape, of)) {
+        found.push(joined.clone());
+        found.extend(shapes::grouped_below(&joined));
+    }
+    let mut seen = HashSet::new();
+    found.retain(|shape| seen.insert(shape.untied()));
+    found
+}
+
 struct Search<'a, 's> {
     experiments: Experiments<'a, 's>,
     effort: Effort,
@@ -237,6 +263,8 @@ struct Search<'a, 's> {
     readings: usize,
     tested: usize,
     counterexamples: Vec<Evidence>,
+    /// How often two values may be changed at once where an attack finds something: not before every tree had its turn.
+    pairs: usize,
     /// Trees and adders of which two values were changed at once.
     bent: HashSet<(String, String)>,
 }
@@ -307,8 +335,11 @@ impl Search<'_, '_> {
         let mut tried = Vec::new();
         self.experiments.stage(AS_SEEN);
         let mut come = Vec::new();
+        let of = if shapes.is_empty() { Vec::new() } else { groups::groups(self.subject())? };
+        let joins = shapes.first().is_some_and(|shape| groups::joined(shape, &of).is_some());
         for shape in &shapes {
-            let (progress, outcome) = self.shape(shape, &mut tried)?;
+            // Where products are joined before c, that is tried before what shows is bent to do as much.
+            let (progress, outcome) = self.shape(shape, joins, &mut tried)?;
             if let Some(outcome) = outcome {
                 return Ok(self.finished(outcome));
             }
@@ -316,6 +347,24 @@ impl Search<'_, '_> {
         }
         come.sort_by_key(|(progress, _)| std::cmp::Reverse(*progress));
         let hiding: Vec<&Expression> = come.into_iter().take(HIDING).map(|(_, shape)| shape).collect();
+        for variant in joined(&hiding, &of) {
+            if let (_, Some(outcome)) = self.shape(&variant, false, &mut tried)? {
+                return Ok(self.finished(outcome));
+            }
+        }
+        if joins && let Some(outcome) = self.bent_shapes(&mut tried)? {
+            return Ok(self.finished(outcome));
+        }
+        for variant in hiding.first().into_iter().flat_map(|shape| shapes::rounded(shape)) {
+            if let (_, Some(outcome)) = self.shape(&variant, false, &mut tried)? {
+                return Ok(self.finished(outcome));
+            }
+        }
+        self.pairs = PAIRS;
+        // What is almost it is bent before other readings are tried.
+        if let Some(outcome) = self.bend_what_is_almost_it(&mut tried)? {
+            return Ok(self.finished(outcome));
+        }
         let outcome = self.search(&skeletons, &hiding, tried)?;
         Ok(self.finished(outcome))
     }
@@ -370,9 +419,11 @@ impl Search<'_, '_> {
     /// What may be hidden in the shapes that came the farthest, told addition by addition; two changes at once of what
     /// explains the most come last.
     fn hidden(&mut self, shapes: &[&Expression], tried: &mut Vec<Scored>) -> Result<Option<Outcome>, Error> {
-        for shape in shapes {
-            for variant in shapes::variants(shape) {
-                let (_, outcome) = self.shape(&variant, tried)?;
+        for (at, shape) in shapes.iter().enumerate() {
+            // What is rounded alone in the first of them had its turn.
+            let rounded = if at == 0 { Vec::new() } else { shapes::rounded(shape) };
+            for variant in rounded.into_iter().chain(shapes::grouped(shape)) {
+                let (_, outcome) = self.shape(&variant, false, tried)?;
                 if outcome.is_some() {
                     return Ok(outcome);
                 }
@@ -394,10 +445,11 @@ impl Search<'_, '_> {
         Ok(None)
     }
 
-    /// The additions of a tree one by one; how far that came, and what attacks on it ended with where it explains everything.
+    /// The additions of a tree one by one; bent at once, or a little now and the rest `later`. How far that came, and what attacks on it ended with where it explains everything.
     fn shape(
         &mut self,
         shape: &Expression,
+        later: bool,
         tried: &mut Vec<Scored>,
     ) -> Result<((usize, usize), Option<Outcome>), Error> {
         if self.experiments.is_late() {
@@ -405,20 +457,42 @@ impl Search<'_, '_> {
         }
         self.readings += 1;
         let bits = search::fraction_bits(&self.experiments);
+        let stage = self.experiments.at_most(ONE_SHAPE);
         let told = nodes::by_nodes(&mut self.experiments, shape, bits);
+        self.experiments.back_to(stage);
         let Some(hypothesis) = told.hypothesis else { return Ok((told.progress, None)) };
         let adders = hypothesis.adders.len();
         let tree = hypothesis.skeleton.text(self.subject().k());
         (self.progress)(&format!("{tree}: told addition by addition, {adders} adders"));
         let all: Vec<usize> = (0..self.experiments.dots.len()).collect();
-        let explained = search::explained(&mut self.experiments, &hypothesis, &all, all.len()).unwrap_or(0);
+        let explained = scored::explained(&mut self.experiments, &hypothesis, &all, all.len()).unwrap_or(0);
         let scored = Scored { hypothesis, explained };
         if explained * 100 < all.len() * NEARLY_AT_FIRST {
             tried.push(scored);
             return Ok((told.progress, None));
         }
+        let stage = self.experiments.at_most(if later { A_LITTLE } else { ONE_SHAPE });
         let scored = search::refine(&mut self.experiments, vec![scored], 1, 0);
+        self.experiments.back_to(stage);
         Ok((told.progress, self.settle(scored, tried)?))
+    }
+
+    /// What was told of these trees but for some dots, changed value by value.
+    fn bent_shapes(&mut self, tried: &mut Vec<Scored>) -> Result<Option<Outcome>, Error> {
+        let all = self.experiments.dots.len();
+        let (near, others): (Vec<Scored>, Vec<Scored>) =
+            tried.drain(..).partition(|scored| scored.explained * 100 >= all * NEARLY_AT_FIRST);
+        tried.extend(others);
+        for scored in near {
+            let stage = self.experiments.at_most(ONE_SHAPE);
+            let scored = search::refine(&mut self.experiments, vec![scored], 1, 0);
+            self.experiments.back_to(stage);
+            let outcome = self.settle(scored, tried)?;
+            if outcome.is_some() {
+                return Ok(outcome);
+            }
+        }
+        Ok(None)
     }
 
     /// Readings of the tree, the simplest first, until one explains everything; then attacks on it.
@@ -432,7 +506,7 @@ impl Search<'_, '_> {
         let mut beams: Vec<(usize, Vec<Scored>)> = Vec::new();
         // The reading at which nothing but NaN of other bits was left for the first time.
         let mut only_nan_since = None;
-        let of = search::spread(&self.experiments.ordinary, search::SECOND).len();
+        let of = scored::spread(&self.experiments.ordinary, search::SECOND).len();
         for (at, skeleton) in skeletons.iter().enumerate() {
             if self.experiments.is_late() && !(tried.is_empty() && beams.is_empty()) {
                 break;
@@ -468,7 +542,7 @@ impl Search<'_, '_> {
             if only_nan_since.is_none()
                 && let Some(best) = tried.iter().max_by_key(|scored| scored.explained)
             {
-                let wrong = search::unexplained(&mut self.experiments, &best.hypothesis);
+                let wrong = scored::unexplained(&mut self.experiments, &best.hypothesis);
                 only_nan_since = self.only_nan(best, &wrong)?.then_some(at);
             }
             // What is almost it is bent further, but others have their turn first: that costs as much as many of them.
@@ -534,13 +608,21 @@ impl Search<'_, '_> {
         if !self.bent.insert((best.hypothesis.skeleton.text(self.subject().k()), adders)) {
             return Ok(None);
         }
-        let scored = search::refine(&mut self.experiments, vec![best], 1, 2);
+        let scored = search::refine(&mut self.experiments, vec![best], 1, PAIRS);
         self.settle(scored, tried)
     }
 
     /// Attacks what explains everything so far; what does not, or fails, joins what was tried.
     fn settle(&mut self, scored: Option<Scored>, tried: &mut Vec<Scored>) -> Result<Option<Outcome>, Error> {
-        let Some(scored) = scored else { return Ok(None) };
+        let Some(mut scored) = scored else { return Ok(None) };
+        if scored.explained < self.experiments.dots.len() {
+            let wrong = scored::unexplained(&mut self.experiments, &scored.hypothesis);
+            if self.only_nan(&scored, &wrong)?
+                && let Some(better) = payloads::fitted(&mut self.experiments, &scored)
+            {
+                scored = better;
+            }
+        }
         let (tree, explained) = (scored.hypothesis.skeleton.text(self.subject().k()), scored.explained);
         (self.progress)(&format!("{tree}: explains {explained} of {} dots", self.experiments.dots.len()));
         match self.attack(scored)? {
@@ -606,7 +688,7 @@ impl Search<'_, '_> {
                 continue;
             }
             quiet = 0;
-            let Some(better) = search::refine(&mut self.experiments, vec![now.clone()], 1, 2) else { break };
+            let Some(better) = search::refine(&mut self.experiments, vec![now.clone()], 1, self.pairs) else { break };
             now = better;
         }
         self.experiments.back_to(stage);
@@ -657,7 +739,7 @@ impl Search<'_, '_> {
 
     fn outside(&mut self, best: &Scored) -> Result<Outcome, Error> {
         let of = self.experiments.dots.len();
-        let wrong = search::unexplained(&mut self.experiments, &best.hypothesis);
+        let wrong = scored::unexplained(&mut self.experiments, &best.hypothesis);
         let mut evidence = None;
         let only_nan = self.only_nan(best, &wrong)?;
         if let Some(at) = wrong.first() {

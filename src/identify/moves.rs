@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use mxprobe_api::{Overflow, Rounding, Subnormals};
+use mxprobe_api::{Format, Overflow, Rounding, Subnormals};
 use mxprobe_models::{
     Adder, Below, Class, Exponent, Flush, GridRule, IgnoredValues, NanCause, NanRules, Output, Scale, ZeroSign,
 };
@@ -10,8 +10,9 @@ use mxprobe_models::{
 use super::{
     experiments::Experiments,
     expression::Order,
-    hypothesis::{BELOWS, Hypothesis, ROUNDINGS},
+    hypothesis::{BELOWS, Hypothesis, ON_THE_WAY, ROUNDINGS, in_format},
     nan,
+    skeleton::Role,
 };
 
 /// One change.
@@ -59,6 +60,8 @@ pub(super) enum Change {
     Scale(Scale),
     ProductOverflow(bool),
     Output(Output),
+    /// A result on the way in this format.
+    Format(Format),
     Zero(ZeroSign),
     Nan(NanRules),
     /// Takes everything but the name and the output from another adder.
@@ -118,6 +121,11 @@ impl Change {
             Self::Scale(scale) => adder.scale = *scale,
             Self::ProductOverflow(overflows) => adder.product_overflow = *overflows,
             Self::Output(output) => adder.output = *output,
+            Self::Format(format) => {
+                if let Some(changed) = in_format(adder, *format) {
+                    *adder = changed;
+                }
+            }
             Self::Zero(zero) => adder.zero = *zero,
             Self::Nan(rules) => adder.nan = rules.clone(),
             Self::As(_) => {}
@@ -184,9 +192,13 @@ pub(super) fn of_adder(experiments: &Experiments<'_, '_>, hypothesis: &Hypothesi
     if experiments.subject.id().block_scale().is_some() {
         changes.extend([Scale::Products, Scale::Sum].map(Change::Scale));
     }
+    if matches!(hypothesis.skeleton.roles[at], Role::Inner | Role::Product) {
+        changes.extend(ON_THE_WAY.map(Change::Format));
+    }
     let others = (0..hypothesis.adders.len()).filter(|other| {
         *other != at
-            && std::mem::discriminant(&hypothesis.adders[*other].output) == std::mem::discriminant(&adder.output)
+            && (std::mem::discriminant(&hypothesis.adders[*other].output) == std::mem::discriminant(&adder.output)
+                || [at, *other].iter().all(|adder| hypothesis.skeleton.roles[*adder] == Role::Inner))
     });
     changes.extend(others.map(Change::As));
     changes.into_iter().map(|change| Move::Adder(at, change)).collect()
@@ -241,7 +253,8 @@ fn of_output(adder: &Adder, changes: &mut Vec<Change>) {
     }
 }
 
-fn of_nan(experiments: &Experiments<'_, '_>, adder: &Adder, changes: &mut Vec<Change>) {
+/// Every other rule for NaN.
+pub(super) fn of_nan(experiments: &Experiments<'_, '_>, adder: &Adder, changes: &mut Vec<Change>) {
     let Output::Float { format, .. } = adder.output else { return };
     use NanCause::{Invalid, Operand, Value};
     let seen = nan::bits_seen(experiments, format);

@@ -6,54 +6,36 @@
 
 use std::rc::Rc;
 
-use mxprobe_api::{Decoded, Format, OperationId, Rounding};
+use mxprobe_api::{Format, Rounding};
 use mxprobe_models::{Adder, Flush, Output};
 
 use super::{
+    climb::{Domain, climb},
     experiments::Experiments,
     expression::Expression,
-    hypothesis::{Hypothesis, exact, float, no_nan},
+    hypothesis::{Hypothesis, ON_THE_WAY, ROUNDINGS, exact, exact_cores, float, in_format, no_nan},
+    moderate::{is_long, is_moderate},
     nan,
-    search::{Domain, Scored, climb, explained, spread, sweep_class},
+    scored::{Scored, explained, spread},
+    search::sweep_class,
     skeleton::{Role, Skeleton},
 };
-use crate::dots::Dot;
 
 /// Additions of one tree at the most.
 const NODES: usize = 120;
 /// Dots from which one addition is told at the least, and at the most.
 const TELLING: usize = 12;
 const TOLD_BY: usize = 700;
+/// As many are enough to leave out those in which a term passes an addition that is not known yet.
+const ENOUGH: usize = 40;
 /// Dots on which everything that an adder may be is tried first.
 const FIRST: usize = 40;
 /// Per cent of the dots about one addition that the best adder has to explain for the others to be looked at.
 const NEARLY: usize = 95;
+/// The same for what gives d, with one adder in the place of all that is not known, before others are tried there.
+const FAR: usize = 80;
 /// The same of ordinary dots before it is changed value by value.
 const HALF_WAY: usize = 60;
-
-/// The formats that results on the way may have.
-const ON_THE_WAY: [Format; 5] = [Format::F32, Format::F16, Format::BF16, Format::TF32, Format::F64];
-
-/// Exponents of terms from which no format on the way loses or overflows, unless it is very narrow.
-const MODERATE: std::ops::RangeInclusive<i32> = -13..=10;
-
-/// Whether all terms of a dot are normal values of such sizes, or zeros.
-fn is_moderate(id: &OperationId, dot: &Dot) -> bool {
-    let normal = |format: Format, bits: u64| match format.decode(bits) {
-        Decoded::Zero { .. } => Some(None),
-        Decoded::Finite { significand, exponent, .. } if significand >> format.fraction_bits() > 0 => {
-            Some(Some(exponent))
-        }
-        _ => None,
-    };
-    let of_c = normal(id.c, dot.c);
-    let mut terms = dot.a.iter().zip(&dot.b).map(|(a, b)| {
-        let (a, b) = (normal(id.a, *a)?, normal(id.b, *b)?);
-        Some(a.zip(b).map(|(a, b)| a + b))
-    });
-    let fits = |term: Option<Option<i32>>| term.is_some_and(|term| term.is_none_or(|at| MODERATE.contains(&at)));
-    fits(of_c) && terms.all(fits)
-}
 
 struct Fit<'e, 'a, 's> {
     experiments: &'e mut Experiments<'a, 's>,
@@ -100,53 +82,116 @@ pub(super) fn by_nodes(experiments: &mut Experiments<'_, '_>, tree: &Expression,
     let output = float(format, format.fraction_bits(), Rounding::NearestEven);
     let rounding = exact("neutral", output, nan::seen(experiments, format));
     let busy: Vec<u128> = experiments.dots.iter().map(|dot| tree.busy(dot)).collect();
+    let touched: Vec<u128> =
+        experiments.dots.iter().map(|dot| tree.touched(dot, &|leaf| is_long(id, dot, leaf))).collect();
     let moderate: Rc<[bool]> = experiments.dots.iter().map(|dot| is_moderate(id, dot)).collect();
-    let unary = tree.of_one_argument();
-    // What is not known yet is as the addition that gives d, or only rounds, or hands on what it has.
-    let neutrals = if count == 1 { vec![None] } else { vec![None, Some(rounding.clone()), Some(wide)] };
-    for neutral in neutrals {
+    let given =
+        Given { unary: tree.of_one_argument(), count, busy, touched, moderate, plain: rounding.clone(), bits, tree };
+    if count == 1 {
+        given.told(experiments, Start { neutral: None, sure: false, exactly: false }, &mut told);
+        return told;
+    }
+    // What is not known yet is as the addition that gives d, or only rounds, or hands on what it has: first that with which
+    // all is explained of what gives d, then by how much is.
+    let start = |neutral: Option<Adder>, sure: bool| Start { neutral, sure, exactly: true };
+    let mut later: Vec<(usize, Option<Adder>)> = Vec::new();
+    for start in [start(None, false), start(None, true), start(Some(rounding), true), start(Some(wide), true)] {
+        let (neutral, sure) = (start.neutral.clone(), start.sure);
+        match given.told(experiments, start, &mut told) {
+            Ended::Whole => return told,
+            Ended::Inexact(right) if sure && right < FAR => break,
+            Ended::Inexact(right) if sure => later.push((right, neutral)),
+            Ended::Inexact(_) | Ended::Partly => {}
+        }
+    }
+    later.sort_by_key(|(right, _)| std::cmp::Reverse(*right));
+    for (_, neutral) in later {
+        if matches!(given.told(experiments, Start { neutral, sure: true, exactly: false }, &mut told), Ended::Whole) {
+            break;
+        }
+    }
+    told
+}
+
+/// One way to tell a tree's additions.
+struct Start {
+    /// What stands for those that are not known yet.
+    neutral: Option<Adder>,
+    /// Only from dots in which nothing passes one of those that it may change, if there are enough.
+    sure: bool,
+    /// Goes on only if all is explained of what gives d.
+    exactly: bool,
+}
+
+/// How telling a tree with one neutral adder ended.
+enum Ended {
+    /// Every addition was told.
+    Whole,
+    /// Some were not.
+    Partly,
+    /// Of what gives d so many per cent were explained, and nothing else was looked at.
+    Inexact(usize),
+}
+
+/// What telling a tree's additions begins with.
+struct Given {
+    tree: Expression,
+    count: usize,
+    unary: Vec<usize>,
+    /// For each dot the additions that join terms, and those which something else passes that they may change.
+    busy: Vec<u128>,
+    touched: Vec<u128>,
+    moderate: Rc<[bool]>,
+    plain: Adder,
+    bits: u32,
+}
+
+impl Given {
+    /// Tells the additions from d downward, as far as that goes; what gives d alone, if it is to be exact and is not.
+    fn told(&self, experiments: &mut Experiments<'_, '_>, start: Start, told: &mut Told) -> Ended {
         let mut fit = Fit {
-            experiments: &mut *experiments,
-            tree: tree.clone(),
-            of: vec![None; count],
+            experiments,
+            tree: self.tree.clone(),
+            of: vec![None; self.count],
             adders: Vec::new(),
             roles: Vec::new(),
-            neutral,
-            plain: rounding.clone(),
-            told: vec![Vec::new(); count],
-            about: vec![Vec::new(); count],
-            moderate: Rc::clone(&moderate),
-            bits,
+            neutral: start.neutral,
+            plain: self.plain.clone(),
+            told: vec![Vec::new(); self.count],
+            about: vec![Vec::new(); self.count],
+            moderate: Rc::clone(&self.moderate),
+            bits: self.bits,
             flush: Flush::default(),
-            nearest: 0,
+            nearest: 100,
         };
-        let mut done = 0;
         let mut known = 0u128;
-        let whole = (0..count).all(|node| {
+        for node in 0..self.count {
             known |= 1 << node;
-            let which: Vec<usize> =
-                (0..busy.len()).filter(|at| busy[*at] & !known == 0 && busy[*at] >> node & 1 == 1).collect();
-            let role = match (node, unary.contains(&node)) {
+            let about = |masks: &[u128]| -> Vec<usize> {
+                (0..masks.len()).filter(|at| masks[*at] & !known == 0 && masks[*at] >> node & 1 == 1).collect()
+            };
+            let sure = if start.sure { about(&self.touched) } else { Vec::new() };
+            let which = if sure.len() < ENOUGH { about(&self.busy) } else { sure };
+            let role = match (node, self.unary.contains(&node)) {
                 (0, _) => Role::Root,
                 (_, true) => Role::Product,
                 _ => Role::Inner,
             };
             let good = fit.node(node, role, &which);
-            done += usize::from(good);
-            good
-        });
-        told.progress = told.progress.max((done, if whole { 0 } else { fit.nearest }));
-        // What gives d is told from dots in which nothing else joins terms: no other neutral changes it.
-        if done == 0 || fit.experiments.is_late() {
-            break;
+            if node == 0 && start.exactly && fit.nearest < 100 {
+                told.progress = told.progress.max((0, fit.nearest));
+                return Ended::Inexact(fit.nearest);
+            }
+            if !good || fit.experiments.is_late() {
+                told.progress = told.progress.max((node, fit.nearest));
+                return Ended::Partly;
+            }
         }
-        if whole {
-            fit.at_the_ends();
-            told.hypothesis = Some(fit.hypothesis());
-            break;
-        }
+        fit.at_the_ends();
+        told.progress = told.progress.max((self.count, 0));
+        told.hypothesis = Some(fit.hypothesis());
+        Ended::Whole
     }
-    told
 }
 
 impl Fit<'_, '_, '_> {
@@ -204,6 +249,10 @@ impl Fit<'_, '_, '_> {
                 nearest = Some((class, right));
             }
         }
+        // What loses nothing before it rounds is simpler than another adder changed to do as much.
+        if node > 0 && (self.plainly(node, role, &which) || self.with_its_own_result(node, role, &which)) {
+            return true;
+        }
         // The nearest, changed: for all its additions, if that works, else for this one.
         if let Some((class, right)) = nearest
             && right * 100 >= which.len() * HALF_WAY
@@ -244,19 +293,136 @@ impl Fit<'_, '_, '_> {
         self.nearest >= NEARLY
     }
 
+    /// Gives one addition an adder of its own that loses nothing before it rounds, if one explains all dots about it; else
+    /// gives it to the additions on the way to d as well, what gives d excepted, where rounding twice looked like rounding
+    /// once.
+    fn plainly(&mut self, node: usize, role: Role, which: &[usize]) -> bool {
+        let above: Vec<usize> = self.tree.above(node).into_iter().filter(|other| *other > 0).collect();
+        let told = above.iter().flat_map(|other| &self.told[*other]).chain(which).copied();
+        let mut with_those_above: Vec<usize> = told.collect();
+        with_those_above.sort_unstable();
+        with_those_above.dedup();
+        let before = self.of.clone();
+        self.add(node, role);
+        let own = self.adders.len() - 1;
+        let id = self.experiments.subject.id();
+        let cores = exact_cores(role, &self.adders[own].clone(), id, self.bits, &ON_THE_WAY);
+        let tries = [(Vec::new(), which), (above, &with_those_above[..])];
+        for (changed, which) in tries.into_iter().take(if with_those_above.len() > which.len() { 2 } else { 1 }) {
+            changed.into_iter().for_each(|other| self.of[other] = Some(own));
+            for adder in &cores {
+                self.adders[own] = adder.clone();
+                let hypothesis = self.hypothesis();
+                if explained(self.experiments, &hypothesis, which, 0).is_some() {
+                    return true;
+                }
+            }
+        }
+        self.adders.pop();
+        self.roles.pop();
+        self.of = before;
+        false
+    }
+
+    /// Gives one addition the adder of another with a result of its own: another format, fewer bits, another rounding. The
+    /// first that explains all dots about it is taken, and else nothing.
+    fn with_its_own_result(&mut self, node: usize, role: Role, which: &[usize]) -> bool {
+        let some = spread(which, FIRST);
+        for class in 0..self.adders.len() {
+            let from = self.adders[class].clone();
+            self.adders.push(from.clone());
+            self.roles.push(role);
+            let own = self.adders.len() - 1;
+            self.of[node] = Some(own);
+            let mut formats = ON_THE_WAY.to_vec();
+            if let Output::Float { format, .. } = from.output {
+                formats.retain(|other| *other != format);
+                formats.insert(0, format);
+            }
+            for format in formats {
+                let adder = in_format(&from, format).unwrap_or_else(|| from.clone());
+                let Output::Float { overflow, subnormals, .. } = adder.output else { continue };
+                for fraction_bits in (1..=format.fraction_bits()).rev() {
+                    for rounding in ROUNDINGS {
+                        let output = Output::Float { format, fraction_bits, rounding, overflow, subnormals };
+                        self.adders[own] = Adder { output, ..adder.clone() };
+                        let hypothesis = self.hypothesis();
+                        if explained(self.experiments, &hypothesis, &some, 0).is_some()
+                            && explained(self.experiments, &hypothesis, which, 0).is_some()
+                        {
+                            return true;
+                        }
+                    }
+                }
+            }
+            self.adders.pop();
+            self.roles.pop();
+            self.of[node] = None;
+        }
+        false
+    }
+
+    /// Gives the additions of an adder another one, if that explains as many of the dots about them: what was told from few
+    /// dots may be what others are that were told later.
+    fn shared_at_the_ends(&mut self, class: usize) {
+        let which = self.all_about(class);
+        let mut most = explained(self.experiments, &self.hypothesis(), &which, which.len()).unwrap_or(0);
+        let before = self.of.clone();
+        for other in (0..self.adders.len()).filter(|other| *other != class) {
+            let with = |own: &Option<usize>| if *own == Some(class) { Some(other) } else { *own };
+            let kept = std::mem::replace(&mut self.of, before.iter().map(with).collect());
+            let hypothesis = self.hypothesis();
+            match explained(self.experiments, &hypothesis, &which, which.len() - most) {
+                Some(right) => most = right,
+                None => self.of = kept,
+            }
+        }
+    }
+
+    /// The format of an adder's results, told from where formats end: values of a moderate size show its precision alone.
+    fn format_at_the_ends(&mut self, class: usize, which: &[usize]) {
+        if self.roles[class] == Role::Root {
+            return;
+        }
+        let mut best = self.adders[class].clone();
+        let mut most = explained(self.experiments, &self.hypothesis(), which, which.len()).unwrap_or(0);
+        for format in ON_THE_WAY {
+            let Some(adder) = in_format(&best, format) else { continue };
+            self.adders[class] = adder.clone();
+            let hypothesis = self.hypothesis();
+            if let Some(right) = explained(self.experiments, &hypothesis, which, which.len() - most)
+                && right > most
+            {
+                (best, most) = (adder, right);
+            }
+        }
+        self.adders[class] = best;
+    }
+
     /// Every adder on the dots about its additions at the ends of the range too.
     fn at_the_ends(&mut self) {
-        for class in 0..self.adders.len() {
-            let own = (0..self.of.len()).filter(|node| self.of[*node] == Some(class));
-            let mut all: Vec<usize> =
-                own.flat_map(|node| self.told[node].iter().chain(&self.about[node])).copied().collect();
-            all.sort_unstable();
-            all.dedup();
-            let all = spread(&all, 2 * TOLD_BY);
+        for class in 1..self.adders.len() {
+            self.shared_at_the_ends(class);
+        }
+        let about: Vec<Vec<usize>> = (0..self.adders.len()).map(|class| self.all_about(class)).collect();
+        for (class, all) in about.iter().enumerate() {
+            self.format_at_the_ends(class, all);
+        }
+        for (class, all) in about.into_iter().enumerate() {
             if !all.is_empty() && !self.experiments.is_late() {
                 self.climbed(class, &all);
             }
         }
+    }
+
+    /// The dots about the additions of one adder.
+    fn all_about(&self, class: usize) -> Vec<usize> {
+        let own = (0..self.of.len()).filter(|node| self.of[*node] == Some(class));
+        let mut all: Vec<usize> =
+            own.flat_map(|node| self.told[node].iter().chain(&self.about[node])).copied().collect();
+        all.sort_unstable();
+        all.dedup();
+        spread(&all, 2 * TOLD_BY)
     }
 
     /// An adder for an addition, of which nothing is known.
@@ -295,8 +461,12 @@ impl Fit<'_, '_, '_> {
         if beam.first().is_none_or(|best| best.explained * 100 < second.len() * HALF_WAY) {
             return 0;
         }
+        // What hands on its sum and what rounds it may look alike so far.
+        let is_wide = |scored: &Scored| scored.hypothesis.adders[class].output == Output::Wide;
+        let other = beam.iter().position(|scored| is_wide(scored) != is_wide(&beam[0])).unwrap_or(1);
+        let some: Vec<Scored> = [0, other].into_iter().filter_map(|at| beam.get(at)).cloned().collect();
         let mut best: Option<Scored> = None;
-        for candidate in beam.into_iter().take(2) {
+        for candidate in some {
             let domain = Domain { dots: which.to_vec(), adder: Some(class), reading: class == 0 };
             let found = climb(self.experiments, candidate, 0, &domain);
             if best.as_ref().is_none_or(|best| found.explained > best.explained) {

@@ -9,7 +9,7 @@ use super::{
     experiments::{Experiments, fewer, sample_of},
     hypothesis::{BELOWS, Hypothesis, ROUNDINGS},
     moves::{Change, Move},
-    search::explained,
+    scored::explained,
     skeleton::Role,
 };
 use crate::{

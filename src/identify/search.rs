@@ -1,5 +1,4 @@
-//! The search for parameters: candidates that explain the most of what was asked, then every change of one value, then of
-//! two, until nothing is left unexplained.
+//! The search for parameters: candidates that explain the most of what was asked, changed until they explain everything.
 
 use std::rc::Rc;
 
@@ -7,10 +6,11 @@ use mxprobe_api::{Format, OperationId};
 use mxprobe_models::{Adder, Flush, Output, Scale};
 
 use super::{
+    climb::{Domain, TRIED_WRONG, climb},
     experiments::Experiments,
-    hypothesis::{Hypothesis, cores, exact, exact_cores, float, no_nan, plain_grids},
-    moves::{self, Move},
+    hypothesis::{Hypothesis, cores, exact, exact_cores, float, no_nan},
     nan,
+    scored::{Scored, explained, spread, unexplained, unexplained_of},
     skeleton::{Role, Skeleton},
 };
 
@@ -20,67 +20,6 @@ const BEAM: usize = 6;
 const FIRST: usize = 40;
 /// Dots on which the better ones are compared.
 pub(super) const SECOND: usize = 700;
-
-/// A candidate, and how many dots it explains.
-#[derive(Clone, Debug)]
-pub(super) struct Scored {
-    pub(super) hypothesis: Hypothesis,
-    pub(super) explained: usize,
-}
-
-/// How many of these dots a hypothesis explains; gives up where more than `allowed` are not.
-pub(super) fn explained(
-    experiments: &mut Experiments<'_, '_>,
-    hypothesis: &Hypothesis,
-    which: &[usize],
-    allowed: usize,
-) -> Option<usize> {
-    let evaluator = hypothesis.evaluator(experiments.subject.id()).ok()?;
-    experiments.sample(hypothesis.flush);
-    let answers = std::mem::take(&mut experiments.answers);
-    let (mut right, mut wrong) = (0, 0);
-    let exact = evaluator.visit(experiments.sample(hypothesis.flush), which.iter().copied(), |at, d| {
-        if d == answers[at] {
-            right += 1;
-        } else {
-            wrong += 1;
-        }
-        wrong <= allowed
-    });
-    experiments.answers = answers;
-    experiments.spend(right + wrong, exact);
-    (wrong <= allowed).then_some(right)
-}
-
-/// The dots that a hypothesis does not explain.
-pub(super) fn unexplained(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypothesis) -> Vec<usize> {
-    let all: Vec<usize> = (0..experiments.dots.len()).collect();
-    unexplained_of(experiments, hypothesis, &all)
-}
-
-/// Those of these dots that a hypothesis does not explain.
-fn unexplained_of(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypothesis, which: &[usize]) -> Vec<usize> {
-    let Ok(evaluator) = hypothesis.evaluator(experiments.subject.id()) else { return which.to_vec() };
-    let answers = std::mem::take(&mut experiments.answers);
-    let mut wrong = Vec::new();
-    let exact = evaluator.visit(experiments.sample(hypothesis.flush), which.iter().copied(), |at, d| {
-        if d != answers[at] {
-            wrong.push(at);
-        }
-        true
-    });
-    experiments.answers = answers;
-    experiments.spend(which.len(), exact);
-    wrong
-}
-
-/// So many numbers spread over a list.
-pub(super) fn spread(list: &[usize], count: usize) -> Vec<usize> {
-    if list.len() <= count {
-        return list.to_vec();
-    }
-    (0..count).map(|at| list[at * list.len() / count]).collect()
-}
 
 /// Fraction bits of d that are ever set.
 pub(super) fn fraction_bits(experiments: &Experiments<'_, '_>) -> u32 {
@@ -316,16 +255,23 @@ fn parted(experiments: &mut Experiments<'_, '_>, mut now: Scored, domain: &Domai
             let weight = 64 / busy.count_ones().max(1) as usize;
             (0..shared.len()).filter(|node| busy >> (*node).min(127) & 1 == 1).for_each(|node| counts[node] += weight);
         }
-        let mut nodes: Vec<usize> = (0..shared.len()).filter(|node| shared[*node] && counts[*node] > 0).collect();
-        nodes.sort_by_key(|node| std::cmp::Reverse(counts[*node]));
+        let mut nodes: Vec<usize> =
+            (0..shared.len()).filter(|node| shared[*node] && (*node == 0 || counts[*node] > 0)).collect();
+        // The last addition of all is the likeliest to differ.
+        nodes.sort_by_key(|node| (*node != 0, std::cmp::Reverse(counts[*node])));
         let mut best: Option<Scored> = None;
         for node in nodes.into_iter().take(PARTED_TRIED) {
             let hypothesis = now.hypothesis.parted(node);
             let own = hypothesis.adders.len() - 1;
-            let domain = Domain { dots: domain.dots.clone(), adder: Some(own), reading: false };
-            let found = climb(experiments, Scored { hypothesis, explained: now.explained }, 0, &domain);
-            if found.explained > best.as_ref().map_or(now.explained, |best| best.explained) {
-                best = Some(found);
+            // The one that has its own may be as it should be, and the others not.
+            let before = now.hypothesis.skeleton.expression.adders_by_addition()[node];
+            for adder in [own, before].into_iter().take(if node == 0 { 2 } else { 1 }) {
+                let domain = Domain { dots: domain.dots.clone(), adder: Some(adder), reading: false };
+                let from = Scored { hypothesis: hypothesis.clone(), explained: now.explained };
+                let found = climb(experiments, from, 0, &domain);
+                if found.explained > best.as_ref().map_or(now.explained, |best| best.explained) {
+                    best = Some(found);
+                }
             }
             if best.as_ref().is_some_and(|best| best.explained == domain.dots.len()) {
                 break;
@@ -335,265 +281,4 @@ fn parted(experiments: &mut Experiments<'_, '_>, mut now: Scored, domain: &Domai
         now = climb(experiments, better, 0, domain);
     }
     now
-}
-
-/// Dots among those that are not explained, and among those that are, on which a change is tried; fewer where dots are
-/// long.
-const TRIED_FIRST: usize = 24;
-const TRIED_WRONG: usize = 160;
-const TRIED_RIGHT: usize = 240;
-const TRIED_TERMS: usize = 4_800;
-
-/// Steps of one climb at the most, and those in a row that explain less than one in so many of what is left.
-const STEPS: usize = 30;
-const SLOW_STEPS: usize = 3;
-const CRAWL: usize = 12;
-
-/// Over which dots a climb goes, and whether it changes one adder alone.
-pub(super) struct Domain {
-    pub(super) dots: Vec<usize>,
-    pub(super) adder: Option<usize>,
-    /// How operands are read is changed too.
-    pub(super) reading: bool,
-}
-
-impl Domain {
-    fn moves(&self, experiments: &Experiments<'_, '_>, hypothesis: &Hypothesis) -> Vec<Move> {
-        match self.adder {
-            Some(own) => {
-                let mut list = moves::of_adder(experiments, hypothesis, own);
-                if self.reading {
-                    list.extend(moves::flushes(hypothesis.flush).into_iter().map(Move::Flush));
-                }
-                list
-            }
-            None => moves::all(experiments, hypothesis),
-        }
-    }
-}
-
-/// `pairs` is how often two values may be changed at once.
-pub(super) fn climb(
-    experiments: &mut Experiments<'_, '_>,
-    mut now: Scored,
-    mut pairs: usize,
-    domain: &Domain,
-) -> Scored {
-    let mut slow = 0;
-    for step in 0..STEPS {
-        if experiments.is_late() {
-            break;
-        }
-        let wrong = unexplained_of(experiments, &now.hypothesis, &domain.dots);
-        now.explained = domain.dots.len() - wrong.len();
-        if wrong.is_empty() {
-            return now;
-        }
-        let trial = Trial::new(&domain.dots, &wrong, step, experiments.subject.k());
-        let list = domain.moves(experiments, &now.hypothesis);
-        // The likely changes first: one that explains half of what is left and breaks nothing needs no comparison.
-        let (likely, others): (Vec<Move>, Vec<Move>) =
-            list.iter().cloned().partition(|change| change.is_likely(&now.hypothesis));
-        let mut ranked = trial.rank(experiments, &now.hypothesis, &likely);
-        let convinces = |(gain, _): &(Gain, Hypothesis)| gain.broken == 0 && 2 * gain.fixed >= trial.wrong.len();
-        let mut better = None;
-        if ranked.first().is_some_and(convinces) {
-            better = best_of(experiments, &now, ranked.iter().map(|(_, hypothesis)| hypothesis), &domain.dots);
-        }
-        if better.is_none() {
-            ranked.extend(trial.rank(experiments, &now.hypothesis, &others));
-            sort(&mut ranked);
-            better = best_of(experiments, &now, ranked.iter().map(|(_, hypothesis)| hypothesis), &domain.dots);
-        }
-        if let Some(better) = better {
-            // Where each step explains a few of many, another adder is wanted and not this one changed.
-            slow = if (better.explained - now.explained) * CRAWL < wrong.len() { slow + 1 } else { 0 };
-            now = better;
-            if slow < SLOW_STEPS {
-                continue;
-            }
-            return now;
-        }
-        if pairs == 0 {
-            return now;
-        }
-        pairs -= 1;
-        if let Some(better) = rebuilt(experiments, &now, &trial, domain) {
-            now = better;
-            continue;
-        }
-        // No single change helps: two at once, the first of those that explain something at least.
-        ranked.sort_by_key(|(gain, _)| std::cmp::Reverse(gain.fixed));
-        let firsts: Vec<Hypothesis> =
-            ranked.into_iter().filter(|(gain, _)| gain.fixed > 0).map(|(_, hypothesis)| hypothesis).take(16).collect();
-        let firsts = if firsts.is_empty() {
-            list.iter()
-                .filter_map(|change| change.apply(&now.hypothesis))
-                .filter(|_| wrong.len() > 8)
-                .take(12)
-                .collect()
-        } else {
-            firsts
-        };
-        let mut better = None;
-        for first in &firsts {
-            if experiments.is_late() {
-                break;
-            }
-            let list = domain.moves(experiments, first);
-            let ranked = trial.rank(experiments, first, &list);
-            better = best_of(experiments, &now, ranked.iter().map(|(_, hypothesis)| hypothesis), &domain.dots);
-            if better.is_some() {
-                break;
-            }
-        }
-        match better {
-            Some(better) => now = better,
-            None => return now,
-        }
-    }
-    now.explained = domain.dots.len() - unexplained_of(experiments, &now.hypothesis, &domain.dots).len();
-    now
-}
-
-/// Candidates of one adder made anew from which a climb starts.
-const REBUILT: usize = 3;
-
-/// One adder made anew, of one rule and with c cut or not, and climbed from: where another mechanism explains nearly as much
-/// as the true one, no change of one value or two leads from it to that.
-fn rebuilt(experiments: &mut Experiments<'_, '_>, now: &Scored, trial: &Trial, domain: &Domain) -> Option<Scored> {
-    let dots: Vec<usize> = trial.wrong.iter().chain(&trial.right).copied().collect();
-    let mut best: Option<Scored> = None;
-    for class in 0..now.hypothesis.adders.len() {
-        if domain.adder.is_some_and(|own| own != class) || now.hypothesis.adders[class].grid.is_empty() {
-            continue;
-        }
-        let mut found: Vec<Scored> = Vec::new();
-        for adder in plain_grids(&now.hypothesis.adders[class]) {
-            let mut hypothesis = now.hypothesis.clone();
-            hypothesis.adders[class] = adder;
-            let allowed = found.get(REBUILT - 1).map_or(dots.len(), |worst| dots.len() - worst.explained);
-            if let Some(explained) = explained(experiments, &hypothesis, &dots, allowed) {
-                found.push(Scored { hypothesis, explained });
-                found.sort_by_key(|scored| std::cmp::Reverse(scored.explained));
-                found.truncate(REBUILT);
-            }
-        }
-        for scored in found {
-            if experiments.is_late() {
-                break;
-            }
-            let climbed = climb(experiments, scored, 0, domain);
-            if climbed.explained > best.as_ref().map_or(now.explained, |best| best.explained) {
-                best = Some(climbed);
-            }
-            if best.as_ref().is_some_and(|best| best.explained == domain.dots.len()) {
-                return best;
-            }
-        }
-    }
-    best
-}
-
-/// Candidates that are compared on all dots, and those where no more dots than `FEW` are left.
-const BEST_OF: usize = 12;
-const FEW: usize = 24;
-const BEST_OF_FEW: usize = 240;
-
-/// The best of some candidates on all these dots, if it is better than what there is.
-fn best_of<'b>(
-    experiments: &mut Experiments<'_, '_>,
-    now: &Scored,
-    candidates: impl Iterator<Item = &'b Hypothesis>,
-    all: &[usize],
-) -> Option<Scored> {
-    // Where few dots are left, many changes explain them on a sample, and all but the right ones are given up soon.
-    let most = if all.len() - now.explained <= FEW { BEST_OF_FEW } else { BEST_OF };
-    let mut best: Option<Scored> = None;
-    for hypothesis in candidates.take(most) {
-        let least = best.as_ref().map_or(now.explained, |best| best.explained);
-        let Some(explained) = explained(experiments, hypothesis, all, all.len() - least) else { continue };
-        let simpler = best
-            .as_ref()
-            .is_some_and(|best| explained == best.explained && hypothesis.complexity() < best.hypothesis.complexity());
-        if explained > least || simpler {
-            best = Some(Scored { hypothesis: hypothesis.clone(), explained });
-        }
-    }
-    best
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Gain {
-    fixed: usize,
-    broken: usize,
-}
-
-/// Some dots that are explained and some that are not.
-struct Trial {
-    wrong: Vec<usize>,
-    right: Vec<usize>,
-}
-
-impl Trial {
-    /// `all` is in ascending order, and so is `wrong`.
-    fn new(all: &[usize], wrong: &[usize], step: usize, k: usize) -> Self {
-        let right: Vec<usize> = all.iter().copied().filter(|at| wrong.binary_search(at).is_err()).collect();
-        let from = if right.is_empty() { 0 } else { step * 37 % right.len() };
-        let right: Vec<usize> = right[from..].iter().chain(&right[..from]).copied().collect();
-        Self {
-            wrong: spread(wrong, TRIED_WRONG.min(TRIED_TERMS / (k + 4)).max(60)),
-            right: spread(&right, TRIED_RIGHT.min(TRIED_TERMS / (k + 4)).max(60)),
-        }
-    }
-
-    /// The changes that explain more than they break, the best first.
-    fn rank(&self, experiments: &mut Experiments<'_, '_>, now: &Hypothesis, list: &[Move]) -> Vec<(Gain, Hypothesis)> {
-        // Most changes explain nothing: some dots tell that of most of them.
-        let some = spread(&self.wrong, TRIED_FIRST);
-        let found = self.ranked(experiments, now, list, &some);
-        if !found.is_empty() || some.len() == self.wrong.len() {
-            return found;
-        }
-        self.ranked(experiments, now, list, &self.wrong)
-    }
-
-    /// Those of the changes that explain one of some dots at least.
-    fn ranked(
-        &self,
-        experiments: &mut Experiments<'_, '_>,
-        now: &Hypothesis,
-        list: &[Move],
-        some: &[usize],
-    ) -> Vec<(Gain, Hypothesis)> {
-        let mut found = Vec::new();
-        for change in list {
-            if experiments.is_late() {
-                break;
-            }
-            let Some(hypothesis) = change.apply(now) else { continue };
-            let fixed = explained(experiments, &hypothesis, some, some.len()).unwrap_or(0);
-            if fixed == 0 {
-                continue;
-            }
-            let fixed = if some.len() == self.wrong.len() {
-                fixed
-            } else {
-                explained(experiments, &hypothesis, &self.wrong, self.wrong.len()).unwrap_or(0)
-            };
-            let broken =
-                self.right.len() - explained(experiments, &hypothesis, &self.right, self.right.len()).unwrap_or(0);
-            found.push((Gain { fixed, broken }, hypothesis));
-        }
-        sort(&mut found);
-        found
-    }
-}
-
-/// The changes that explain the most and break the least first; of equals the simplest.
-fn sort(found: &mut [(Gain, Hypothesis)]) {
-    found.sort_by_cached_key(|(gain, hypothesis)| {
-        let net = i64::try_from(gain.fixed).unwrap_or(0) - 3 * i64::try_from(gain.broken).unwrap_or(0);
-        (std::cmp::Reverse(net), hypothesis.complexity())
-    });
 }

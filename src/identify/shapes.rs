@@ -3,20 +3,24 @@
 
 use super::expression::Expression;
 
-/// More of a tree than shows: the likeliest first. The adders' numbers say nothing; each addition is told by itself.
-pub(super) fn variants(tree: &Expression) -> Vec<Expression> {
-    let mut found: Vec<Expression> = Vec::new();
+/// A tree with products, c or the result rounded alone: the likeliest first. The adders' numbers say nothing; each addition
+/// is told by itself.
+pub(super) fn rounded(tree: &Expression) -> Vec<Expression> {
     let is_product = |leaf: &Expression| matches!(leaf, Expression::Product(_));
     let is_c = |leaf: &Expression| matches!(leaf, Expression::C);
     let products = tree.each_alone(0, &is_product);
-    found.push(products.clone());
-    found.push(tree.each_alone(0, &is_c));
-    found.push(products.each_alone(0, &is_c));
-    found.push(Expression::Add(0, vec![tree.clone()]));
-    found.push(Expression::Add(0, vec![products]));
+    let c = tree.each_alone(0, &is_c);
+    let both = products.each_alone(0, &is_c);
+    let whole = |tree: &Expression| Expression::Add(0, vec![tree.clone()]);
+    let (result, all) = (whole(tree), whole(&products));
+    distinct(tree, vec![products, c, result, both, all])
+}
+
+/// A tree with groups of products in its additions.
+pub(super) fn grouped(tree: &Expression) -> Vec<Expression> {
     let widest = tree.widest();
-    found.push(tree.grouped(0, &|products: &[usize]| vec![products.to_vec()], false));
-    let sizes: Vec<usize> = (2..widest).filter(|size| widest.is_multiple_of(*size)).collect();
+    let mut found = vec![tree.grouped(0, &|products: &[usize]| vec![products.to_vec()], false)];
+    let sizes = sizes(widest);
     for joined in [false, true] {
         for size in &sizes {
             found.push(tree.grouped(0, &|products: &[usize]| neighbours(products, *size), joined));
@@ -32,6 +36,22 @@ pub(super) fn variants(tree: &Expression) -> Vec<Expression> {
             found.push(tree.grouped_below(0, *inner));
         }
     }
+    distinct(tree, found)
+}
+
+/// A tree with groups of neighbours in the additions of products alone.
+pub(super) fn grouped_below(tree: &Expression) -> Vec<Expression> {
+    let found = sizes(tree.widest()).into_iter().map(|size| tree.grouped_below(0, size)).collect();
+    distinct(tree, found)
+}
+
+/// Sizes of groups of so many products.
+fn sizes(widest: usize) -> Vec<usize> {
+    (2..widest).filter(|size| widest.is_multiple_of(*size)).collect()
+}
+
+/// Each of these once, and not the tree that they were made from.
+fn distinct(tree: &Expression, found: Vec<Expression>) -> Vec<Expression> {
     let mut distinct: Vec<Expression> = Vec::new();
     for shape in found {
         let shape = shape.untied();

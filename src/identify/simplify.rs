@@ -3,7 +3,7 @@
 use mxprobe_api::{Overflow, Subnormals};
 use mxprobe_models::{Adder, Below, Exponent, Flush, Output, ZeroSign};
 
-use super::{experiments::Experiments, hypothesis::Hypothesis, search::explained};
+use super::{experiments::Experiments, hypothesis::Hypothesis, scored::explained};
 
 /// Takes away, one after the other, every value that no experiment asks for.
 pub(super) fn simplify(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypothesis) -> Hypothesis {

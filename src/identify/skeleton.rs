@@ -9,7 +9,10 @@ use std::collections::HashSet;
 use mxprobe_api::OperationId;
 use mxprobe_models::Plan;
 
-use super::expression::{Expression, Order, nested};
+use super::{
+    expression::{Expression, Order},
+    written::nested,
+};
 use crate::probes::{Joint, Leaf, Tree};
 
 /// What an adder of a skeleton may do.

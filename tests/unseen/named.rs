@@ -65,6 +65,34 @@ pub(crate) fn named() -> Vec<Made> {
             &[("s", &exact), ("t", &cut(26, "truncate", "toward-zero")), ("u", &cut(24, "floor", "nearest-even"))],
         ),
         Made::new(
+            "residues-joined-before-c",
+            &f16_of(16),
+            "s(w(every(2, 0)), w(every(2, 1)), c)",
+            &[("s", &cut(23, "nearest", "toward-zero")), ("w", &wide(""))],
+        ),
+        Made::new(
+            "sums-joined-before-c",
+            "dot.m4n4k6.f16.f16.f16.f32",
+            "s(w(t(0..3), t(3..6)), c)",
+            &[
+                (
+                    "s",
+                    &of(
+                        &exact_in("f16", "0x7e00", "toward-zero"),
+                        "fraction_bits = 8\nexponent = \"leading\"\nbelow = \"truncate\"",
+                    ),
+                ),
+                (
+                    "t",
+                    &of(
+                        &exact_in("f16", "0x7e00", "to-odd"),
+                        "fraction_bits = 8\nexponent = \"leading\"\nbelow = \"truncate\"",
+                    ),
+                ),
+                ("w", &wide("")),
+            ],
+        ),
+        Made::new(
             "halves-differ",
             &f16_of(16),
             "s(fold(none, 0..8/4, t(all, acc)), fold(none, 8..16/4, u(all, acc)), c)",

@@ -1,0 +1,270 @@
+//! Changes of values until nothing is left unexplained, or no change explains more: of one value, of an adder made anew, of
+//! two values at once.
+
+use super::{
+    experiments::Experiments,
+    hypothesis::{Hypothesis, plain_grids},
+    moves::{self, Move},
+    scored::{Scored, explained, spread, unexplained_of},
+};
+
+/// Dots among those that are not explained, and among those that are, on which a change is tried; fewer where dots are
+/// long.
+const TRIED_FIRST: usize = 24;
+pub(super) const TRIED_WRONG: usize = 160;
+const TRIED_RIGHT: usize = 240;
+const TRIED_TERMS: usize = 4_800;
+
+/// Steps of one climb at the most, and those in a row that explain less than one in so many of what is left.
+const STEPS: usize = 30;
+const SLOW_STEPS: usize = 3;
+const CRAWL: usize = 12;
+
+/// Over which dots a climb goes, and whether it changes one adder alone.
+pub(super) struct Domain {
+    pub(super) dots: Vec<usize>,
+    pub(super) adder: Option<usize>,
+    /// How operands are read is changed too.
+    pub(super) reading: bool,
+}
+
+impl Domain {
+    fn moves(&self, experiments: &Experiments<'_, '_>, hypothesis: &Hypothesis) -> Vec<Move> {
+        match self.adder {
+            Some(own) => {
+                let mut list = moves::of_adder(experiments, hypothesis, own);
+                if self.reading {
+                    list.extend(moves::flushes(hypothesis.flush).into_iter().map(Move::Flush));
+                }
+                list
+            }
+            None => moves::all(experiments, hypothesis),
+        }
+    }
+}
+
+/// `pairs` is how often two values may be changed at once.
+pub(super) fn climb(
+    experiments: &mut Experiments<'_, '_>,
+    mut now: Scored,
+    mut pairs: usize,
+    domain: &Domain,
+) -> Scored {
+    let mut slow = 0;
+    for step in 0..STEPS {
+        if experiments.is_late() {
+            break;
+        }
+        let wrong = unexplained_of(experiments, &now.hypothesis, &domain.dots);
+        now.explained = domain.dots.len() - wrong.len();
+        if wrong.is_empty() {
+            return now;
+        }
+        let trial = Trial::new(&domain.dots, &wrong, step, experiments.subject.k());
+        let list = domain.moves(experiments, &now.hypothesis);
+        // The likely changes first: one that explains half of what is left and breaks nothing needs no comparison.
+        let (likely, others): (Vec<Move>, Vec<Move>) =
+            list.iter().cloned().partition(|change| change.is_likely(&now.hypothesis));
+        let mut ranked = trial.rank(experiments, &now.hypothesis, &likely);
+        let convinces = |(gain, _): &(Gain, Hypothesis)| gain.broken == 0 && 2 * gain.fixed >= trial.wrong.len();
+        let mut better = None;
+        if ranked.first().is_some_and(convinces) {
+            better = best_of(experiments, &now, ranked.iter().map(|(_, hypothesis)| hypothesis), &domain.dots);
+        }
+        if better.is_none() {
+            ranked.extend(trial.rank(experiments, &now.hypothesis, &others));
+            sort(&mut ranked);
+            better = best_of(experiments, &now, ranked.iter().map(|(_, hypothesis)| hypothesis), &domain.dots);
+        }
+        if let Some(better) = better {
+            // Where each step explains a few of many, another adder is wanted and not this one changed.
+            slow = if (better.explained - now.explained) * CRAWL < wrong.len() { slow + 1 } else { 0 };
+            now = better;
+            if slow < SLOW_STEPS {
+                continue;
+            }
+            return now;
+        }
+        if pairs == 0 {
+            return now;
+        }
+        pairs -= 1;
+        if let Some(better) = rebuilt(experiments, &now, &trial, domain) {
+            now = better;
+            continue;
+        }
+        // No single change helps: two at once, the first of those that explain something at least.
+        ranked.sort_by_key(|(gain, _)| std::cmp::Reverse(gain.fixed));
+        let firsts: Vec<Hypothesis> =
+            ranked.into_iter().filter(|(gain, _)| gain.fixed > 0).map(|(_, hypothesis)| hypothesis).take(16).collect();
+        let firsts = if firsts.is_empty() {
+            list.iter()
+                .filter_map(|change| change.apply(&now.hypothesis))
+                .filter(|_| wrong.len() > 8)
+                .take(12)
+                .collect()
+        } else {
+            firsts
+        };
+        let mut better = None;
+        for first in &firsts {
+            if experiments.is_late() {
+                break;
+            }
+            let list = domain.moves(experiments, first);
+            let ranked = trial.rank(experiments, first, &list);
+            better = best_of(experiments, &now, ranked.iter().map(|(_, hypothesis)| hypothesis), &domain.dots);
+            if better.is_some() {
+                break;
+            }
+        }
+        match better {
+            Some(better) => now = better,
+            None => return now,
+        }
+    }
+    now.explained = domain.dots.len() - unexplained_of(experiments, &now.hypothesis, &domain.dots).len();
+    now
+}
+
+/// Candidates of one adder made anew from which a climb starts.
+const REBUILT: usize = 3;
+
+/// One adder made anew, of one rule and with c cut or not, and climbed from: where another mechanism explains nearly as much
+/// as the true one, no change of one value or two leads from it to that.
+fn rebuilt(experiments: &mut Experiments<'_, '_>, now: &Scored, trial: &Trial, domain: &Domain) -> Option<Scored> {
+    let dots: Vec<usize> = trial.wrong.iter().chain(&trial.right).copied().collect();
+    let mut best: Option<Scored> = None;
+    for class in 0..now.hypothesis.adders.len() {
+        if domain.adder.is_some_and(|own| own != class) || now.hypothesis.adders[class].grid.is_empty() {
+            continue;
+        }
+        let mut found: Vec<Scored> = Vec::new();
+        for adder in plain_grids(&now.hypothesis.adders[class]) {
+            let mut hypothesis = now.hypothesis.clone();
+            hypothesis.adders[class] = adder;
+            let allowed = found.get(REBUILT - 1).map_or(dots.len(), |worst| dots.len() - worst.explained);
+            if let Some(explained) = explained(experiments, &hypothesis, &dots, allowed) {
+                found.push(Scored { hypothesis, explained });
+                found.sort_by_key(|scored| std::cmp::Reverse(scored.explained));
+                found.truncate(REBUILT);
+            }
+        }
+        for scored in found {
+            if experiments.is_late() {
+                break;
+            }
+            let climbed = climb(experiments, scored, 0, domain);
+            if climbed.explained > best.as_ref().map_or(now.explained, |best| best.explained) {
+                best = Some(climbed);
+            }
+            if best.as_ref().is_some_and(|best| best.explained == domain.dots.len()) {
+                return best;
+            }
+        }
+    }
+    best
+}
+
+/// Candidates that are compared on all dots, and those where no more dots than `FEW` are left.
+const BEST_OF: usize = 12;
+const FEW: usize = 24;
+const BEST_OF_FEW: usize = 240;
+
+/// The best of some candidates on all these dots, if it is better than what there is.
+fn best_of<'b>(
+    experiments: &mut Experiments<'_, '_>,
+    now: &Scored,
+    candidates: impl Iterator<Item = &'b Hypothesis>,
+    all: &[usize],
+) -> Option<Scored> {
+    // Where few dots are left, many changes explain them on a sample, and all but the right ones are given up soon.
+    let most = if all.len() - now.explained <= FEW { BEST_OF_FEW } else { BEST_OF };
+    let mut best: Option<Scored> = None;
+    for hypothesis in candidates.take(most) {
+        let least = best.as_ref().map_or(now.explained, |best| best.explained);
+        let Some(explained) = explained(experiments, hypothesis, all, all.len() - least) else { continue };
+        let simpler = best
+            .as_ref()
+            .is_some_and(|best| explained == best.explained && hypothesis.complexity() < best.hypothesis.complexity());
+        if explained > least || simpler {
+            best = Some(Scored { hypothesis: hypothesis.clone(), explained });
+        }
+    }
+    best
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Gain {
+    fixed: usize,
+    broken: usize,
+}
+
+/// Some dots that are explained and some that are not.
+struct Trial {
+    wrong: Vec<usize>,
+    right: Vec<usize>,
+}
+
+impl Trial {
+    /// `all` is in ascending order, and so is `wrong`.
+    fn new(all: &[usize], wrong: &[usize], step: usize, k: usize) -> Self {
+        let right: Vec<usize> = all.iter().copied().filter(|at| wrong.binary_search(at).is_err()).collect();
+        let from = if right.is_empty() { 0 } else { step * 37 % right.len() };
+        let right: Vec<usize> = right[from..].iter().chain(&right[..from]).copied().collect();
+        Self {
+            wrong: spread(wrong, TRIED_WRONG.min(TRIED_TERMS / (k + 4)).max(60)),
+            right: spread(&right, TRIED_RIGHT.min(TRIED_TERMS / (k + 4)).max(60)),
+        }
+    }
+
+    /// The changes that explain more than they break, the best first.
+    fn rank(&self, experiments: &mut Experiments<'_, '_>, now: &Hypothesis, list: &[Move]) -> Vec<(Gain, Hypothesis)> {
+        // Most changes explain nothing: some dots tell that of most of them.
+        let some = spread(&self.wrong, TRIED_FIRST);
+        let found = self.ranked(experiments, now, list, &some);
+        if !found.is_empty() || some.len() == self.wrong.len() {
+            return found;
+        }
+        self.ranked(experiments, now, list, &self.wrong)
+    }
+
+    /// Those of the changes that explain one of some dots at least.
+    fn ranked(
+        &self,
+        experiments: &mut Experiments<'_, '_>,
+        now: &Hypothesis,
+        list: &[Move],
+        some: &[usize],
+    ) -> Vec<(Gain, Hypothesis)> {
+        let mut found = Vec::new();
+        for change in list {
+            if experiments.is_late() {
+                break;
+            }
+            let Some(hypothesis) = change.apply(now) else { continue };
+            let fixed = explained(experiments, &hypothesis, some, some.len()).unwrap_or(0);
+            if fixed == 0 {
+                continue;
+            }
+            let fixed = if some.len() == self.wrong.len() {
+                fixed
+            } else {
+                explained(experiments, &hypothesis, &self.wrong, self.wrong.len()).unwrap_or(0)
+            };
+            let broken =
+                self.right.len() - explained(experiments, &hypothesis, &self.right, self.right.len()).unwrap_or(0);
+            found.push((Gain { fixed, broken }, hypothesis));
+        }
+        sort(&mut found);
+        found
+    }
+}
+
+/// The changes that explain the most and break the least first; of equals the simplest.
+fn sort(found: &mut [(Gain, Hypothesis)]) {
+    found.sort_by_cached_key(|(gain, hypothesis)| {
+        let net = i64::try_from(gain.fixed).unwrap_or(0) - 3 * i64::try_from(gain.broken).unwrap_or(0);
+        (std::cmp::Reverse(net), hypothesis.complexity())
+    });
+}

@@ -1,0 +1,130 @@
+//! Which products are added before c joins them: two of one group count as one product of twice the size, however little is
+//! kept beside c.
+
+use std::collections::HashMap;
+
+use mxprobe_api::Error;
+
+use super::expression::Expression;
+use crate::{
+    dots::Dot,
+    probes::{Leaf, Number, Subject},
+};
+
+/// Products of a dot at the most for which this is asked: the pairs grow with their square.
+const MOST: usize = 64;
+/// How far below c products lie to begin with, and exponents about which two of them are asked: from where the larger one
+/// begins to count.
+const DEPTH: i32 = 60;
+const BELOW: i32 = 4;
+const ABOVE: i32 = 2;
+/// Significands of c, of few bits.
+const BESIDE: [i128; 2] = [4, -5];
+
+/// The number of the group of each product: two that are in one group count as one of twice the size beside a large c.
+/// Without a c that swallows anything all are in one.
+pub(super) fn groups(subject: &Subject<'_>) -> Result<Vec<usize>, Error> {
+    let products: Vec<usize> = subject
+        .leaves()
+        .into_iter()
+        .filter_map(|leaf| if let Leaf::Product(k) = leaf { Some(k) } else { None })
+        .collect();
+    let mut of: Vec<usize> = vec![0; subject.k()];
+    let (Some(first), true) = (products.first(), subject.leaves().contains(&Leaf::C)) else { return Ok(of) };
+    if products.len() < 2 || products.len() > MOST {
+        return Ok(of);
+    }
+    let beside = beside(subject, *first)?;
+    // Each product is compared with the first of every group so far.
+    let mut firsts: Vec<usize> = vec![*first];
+    for product in &products[1..] {
+        let mut own = None;
+        for (group, first) in firsts.iter().enumerate() {
+            if own.is_none() && together(subject, *first, *product, &beside)? {
+                own = Some(group);
+            }
+        }
+        of[*product] = own.unwrap_or_else(|| {
+            firsts.push(*product);
+            firsts.len() - 1
+        });
+    }
+    Ok(of)
+}
+
+/// Values of c, each with one of a product that begins to count beside it.
+fn beside(subject: &Subject<'_>, product: usize) -> Result<Vec<(Number, Number)>, Error> {
+    let leaf = Leaf::Product(product);
+    let (low, high) = subject.exponents(Leaf::C);
+    // As far up as leaves room for what is lost.
+    let top = (subject.exponents(leaf).0 + DEPTH).clamp(0, (high - 8).max(0)).max(low);
+    let mut found = Vec::new();
+    for of_c in BESIDE {
+        let c = Number::new(of_c, top - 2);
+        for sign in [1, -1] {
+            let values: Vec<Number> = (0..DEPTH).map(|depth| Number::new(sign, top - depth)).collect();
+            let dots: Vec<Option<Dot>> =
+                values.iter().map(|value| subject.dot(&[(Leaf::C, c), (leaf, *value)])).collect();
+            let Some(alone) = subject.dot(&[(Leaf::C, c)]) else { continue };
+            let possible: Vec<Dot> = std::iter::once(alone).chain(dots.iter().flatten().cloned()).collect();
+            let answers = subject.ask(&possible)?;
+            let some: Vec<Number> =
+                values.iter().zip(&dots).filter(|(_, dot)| dot.is_some()).map(|(v, _)| *v).collect();
+            // The smallest that counts, where a smaller one does not.
+            let counts = some.iter().zip(&answers[1..]).rev().find(|(_, d)| **d != answers[0]);
+            if let Some((least, _)) = counts
+                && some.last() != Some(least)
+            {
+                found.push((c, *least));
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Whether two products count as one of twice the size beside each of these values of c.
+fn together(subject: &Subject<'_>, one: usize, other: usize, beside: &[(Number, Number)]) -> Result<bool, Error> {
+    let mut dots = Vec::new();
+    for (c, least) in beside {
+        for by in -BELOW..=ABOVE {
+            let value = least.scaled(by);
+            let two = [(Leaf::C, *c), (Leaf::Product(one), value), (Leaf::Product(other), value)];
+            let single = [(Leaf::C, *c), (Leaf::Product(one), value.times(2))];
+            dots.extend(subject.dot(&two).zip(subject.dot(&single)));
+        }
+    }
+    let (two, single): (Vec<Dot>, Vec<Dot>) = dots.into_iter().unzip();
+    Ok(subject.ask(&two)? == subject.ask(&single)?)
+}
+
+/// The same tree with an addition around the arguments that are of one group, where others stand beside them; `None` where
+/// that changes nothing.
+pub(super) fn joined(tree: &Expression, of: &[usize]) -> Option<Expression> {
+    let found = join(tree, of);
+    (found != *tree).then_some(found)
+}
+
+fn join(tree: &Expression, of: &[usize]) -> Expression {
+    let Expression::Add(adder, arguments) = tree else { return tree.clone() };
+    let group = |argument: &Expression| -> Option<usize> {
+        let products = argument.products();
+        let first = of[*products.first()?];
+        (!argument.has_c() && products.iter().all(|product| of[*product] == first)).then_some(first)
+    };
+    let mut count: HashMap<usize, usize> = HashMap::new();
+    arguments.iter().filter_map(group).for_each(|group| *count.entry(group).or_default() += 1);
+    let mut found: Vec<(Option<usize>, Vec<Expression>)> = Vec::new();
+    for argument in arguments {
+        let own = group(argument).filter(|group| count[group] > 1 && count[group] < arguments.len());
+        let argument = join(argument, of);
+        match found.iter_mut().find(|(group, _)| own.is_some() && *group == own) {
+            Some((_, members)) => members.push(argument),
+            None => found.push((own, vec![argument])),
+        }
+    }
+    let arguments = found.into_iter().map(|(group, mut members)| match group {
+        Some(_) => Expression::Add(*adder, members),
+        None => members.remove(0),
+    });
+    Expression::Add(*adder, arguments.collect())
+}

@@ -1,0 +1,44 @@
+//! Dots and terms from which no format on the way to d takes anything, unless it is very narrow.
+
+use mxprobe_api::{Decoded, Format, OperationId};
+
+use crate::{dots::Dot, probes::Leaf};
+
+/// Exponents of terms from which no format on the way loses or overflows, unless it is very narrow.
+pub(super) const MODERATE: std::ops::RangeInclusive<i32> = -14..=13;
+
+/// Bits of a term that every format on the way holds.
+const SHORT: u32 = 8;
+
+/// The exponent of a normal value and the bits of its significand, `None` for a zero, `Err` for anything else.
+fn normal(format: Format, bits: u64) -> Result<Option<(i32, u64)>, ()> {
+    match format.decode(bits) {
+        Decoded::Zero { .. } => Ok(None),
+        Decoded::Finite { significand, exponent, .. } if significand >> format.fraction_bits() > 0 => {
+            Ok(Some((exponent, significand >> significand.trailing_zeros())))
+        }
+        _ => Err(()),
+    }
+}
+
+/// A leaf of a dot as [`normal`] has it.
+fn term(id: &OperationId, dot: &Dot, leaf: Leaf) -> Result<Option<(i32, u128)>, ()> {
+    match leaf {
+        Leaf::C => Ok(normal(id.c, dot.c)?.map(|(exponent, odd)| (exponent, u128::from(odd)))),
+        Leaf::Product(k) => Ok(normal(id.a, dot.a[k])?
+            .zip(normal(id.b, dot.b[k])?)
+            .map(|((x, of_x), (y, of_y))| (x + y, u128::from(of_x) * u128::from(of_y)))),
+    }
+}
+
+/// Whether all terms of a dot are normal values of such sizes, or zeros.
+pub(super) fn is_moderate(id: &OperationId, dot: &Dot) -> bool {
+    let fits = |leaf: Leaf| term(id, dot, leaf).is_ok_and(|term| term.is_none_or(|(at, _)| MODERATE.contains(&at)));
+    fits(Leaf::C) && (0..dot.a.len()).all(|k| fits(Leaf::Product(k)))
+}
+
+/// Whether some format on the way may change this term of a dot.
+pub(super) fn is_long(id: &OperationId, dot: &Dot, leaf: Leaf) -> bool {
+    let fits = |(at, odd): (i32, u128)| MODERATE.contains(&at) && odd >> SHORT == 0;
+    !term(id, dot, leaf).is_ok_and(|term| term.is_none_or(fits))
+}
