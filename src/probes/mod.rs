@@ -27,6 +27,7 @@ mod subject;
 mod subnormals;
 mod sums;
 mod tree;
+mod zero_product;
 
 use std::time::Instant;
 
@@ -58,6 +59,7 @@ const PROBES: &[&Probe] = &[
     &alignment::FRACTION_BITS,
     &below::PROBE,
     &alignment::C_FRACTION_BITS,
+    &zero_product::PROBE,
     &rounding::FRACTION_BITS,
     &rounding::RESULT,
     &once::PROBE,
