@@ -4,11 +4,12 @@
 //! [`scalars`] those of IEEE 754 beside it;
 //! [`identify`] fits an executable model to what it answers and tries to break it; [`dots`] draws inputs and makes them
 //! simple; [`proof`] tells two models apart or proves them equal; [`gemm`] multiplies whole matrices; [`mod@bench`]
-//! measures throughput; [`report`] holds what was learnt, [`plot`] draws it, and [`glossary`] says what its words mean. Nothing
+//! measures throughput; [`findings`] are the answers, [`report`] holds what was learnt, [`plot`] draws it, and [`glossary`] says what its words mean. Nothing
 //! here knows a vendor.
 
 pub mod bench;
 pub mod dots;
+pub mod findings;
 pub mod gemm;
 pub mod glossary;
 pub mod identify;

@@ -2,8 +2,54 @@
 
 use mxprobe_api::Error;
 
-use super::{Finding, Leaf, Subject, facts::Facts, number::Number};
-use crate::dots::Dot;
+use super::{Ask, Leaf, Probe, Subject, facts::Facts, number::Number};
+use crate::{
+    dots::Dot,
+    findings::{AppliesTo, Comparable, Finding, Shown, source},
+};
+
+pub(crate) const RANGE_WITHIN_BLOCK: Probe = Probe {
+    name: "accumulator.range_within_block",
+    question: "May a sum exceed the result's range within a block?",
+    how: "Two of the largest powers of two and one of the other sign, in one block.",
+    answers: &[("wider", "a sum may leave the range and come back"), ("format", "it becomes infinity on the way")],
+    source: source::OWN,
+    applies_to: AppliesTo::Floating,
+    shown: Shown::PLAIN,
+    ask: Ask::Question(|subject, facts, found| ask(subject, facts, found)),
+};
+
+pub(crate) const RANGE_BETWEEN_BLOCKS: Probe = Probe {
+    name: "accumulator.range_between_blocks",
+    question: "May a sum exceed the result's range between blocks?",
+    how: "The same over several blocks.",
+    answers: &[
+        ("wider", "the running sum has more range than D"),
+        ("format", "the running sum becomes infinity between blocks"),
+    ],
+    source: source::OWN,
+    applies_to: AppliesTo::Floating,
+    shown: Shown::PLAIN,
+    ask: Ask::Along,
+};
+
+pub(crate) const SMALLEST_PRODUCTS: Probe = Probe {
+    name: "accumulator.smallest_products",
+    question: "Are products kept that are smaller than the smallest result, where their sum is not?",
+    how: "Equal products, each smaller than the smallest result, that add up to it.",
+    answers: &[
+        ("{kept_at}", "kept as far down as could be asked, as a power of two"),
+        (
+            "{kept_at, lost_at}",
+            "products below kept_at vanish, even if c is 0: the grid does not follow the terms further down",
+        ),
+        ("{lost_at}", "a product is lost that the result could hold"),
+    ],
+    source: source::OWN,
+    applies_to: AppliesTo::Floating,
+    shown: Shown::PLAIN.compared(Comparable::By(compared)),
+    ask: Ask::Along,
+};
 
 pub(super) fn ask(subject: &Subject<'_>, facts: &Facts, found: &mut Vec<Finding>) -> Result<(), Error> {
     found.push(range_within(subject, facts)?);
@@ -45,7 +91,7 @@ fn overflow_finding(
 
 /// Within one node: twice the top binade, less it.
 fn range_within(subject: &Subject<'_>, facts: &Facts) -> Result<Finding, Error> {
-    let name = "accumulator.range_within_block";
+    let name = RANGE_WITHIN_BLOCK.name;
     let Some(float) = subject.id().d.as_float() else { return Ok(Finding::unsupported(name, "integers")) };
     let top = Number::power(float.max_exponent());
     let site = facts.structure.as_ref().map(|structure| structure.site.clone()).unwrap_or_default();
@@ -58,7 +104,7 @@ fn range_within(subject: &Subject<'_>, facts: &Facts) -> Result<Finding, Error> 
 
 /// Over two steps of c's chain: the first one overflows, the next would bring it back.
 fn range_between(subject: &Subject<'_>, facts: &Facts) -> Result<Finding, Error> {
-    let name = "accumulator.range_between_blocks";
+    let name = RANGE_BETWEEN_BLOCKS.name;
     let Some(float) = subject.id().d.as_float() else { return Ok(Finding::unsupported(name, "integers")) };
     let top = Number::power(float.max_exponent());
     let structure = facts.structure.as_ref().filter(|structure| structure.tree.is_some());
@@ -74,7 +120,7 @@ fn range_between(subject: &Subject<'_>, facts: &Facts) -> Result<Finding, Error>
 
 /// Tiny products beside c = 0: how small the largest term may be before the grid stops following it.
 fn floor(subject: &Subject<'_>, facts: &Facts) -> Result<Finding, Error> {
-    let name = "accumulator.smallest_products";
+    let name = SMALLEST_PRODUCTS.name;
     let Some(float) = subject.id().d.as_float() else { return Ok(Finding::unsupported(name, "integers")) };
     if facts.flushes_results {
         return Ok(Finding::unsupported(name, "results below the normal range are flushed"));
@@ -118,4 +164,9 @@ fn floor(subject: &Subject<'_>, facts: &Facts) -> Result<Finding, Error> {
     }
     let words = format!("products down to 2^{} are kept if c is 0; smaller ones do not show", sums[kept - 1]);
     Ok(Finding::measured(name, serde_json::json!({ "kept_at": sums[kept - 1] }), words).with(vec![show(kept - 1)]))
+}
+
+/// Where products are lost, or that none was.
+fn compared(value: &serde_json::Value) -> String {
+    if value.get("lost_at").is_none() { "kept".into() } else { value.to_string() }
 }

@@ -3,18 +3,61 @@
 use mxprobe_api::Error;
 
 use super::{
-    Finding, Leaf, Subject, below,
+    Ask, Leaf, Probe, Subject, below,
     facts::{Facts, Kept, Structure},
     number::Number,
 };
-use crate::dots::Dot;
+use crate::{
+    dots::Dot,
+    findings::{AppliesTo, Comparable, Evidence, Finding, Shown, source},
+};
+
+pub(crate) const FRACTION_BITS: Probe = Probe {
+    name: "alignment.fraction_bits",
+    question: "How many bits below the largest exponent survive when terms are aligned?",
+    how: "M, −M and M·2^−t at three terms of one addition, for growing t: the last t that survives.",
+    answers: &[
+        (
+            "a number F",
+            "a term more than F binades below the largest is lost, whatever the result could hold: \
+             expect an error of about 2^−F of the largest term, not of the result",
+        ),
+        ("{exact_over}", "nothing was lost as far as the formats reach: sums are exact before they are rounded"),
+        (
+            "{exact_over, rounded_to_bits}",
+            "each sum of two is exact, then rounded to that many bits, as IEEE 754 \
+             asks",
+        ),
+    ],
+    source: source::FASI,
+    applies_to: AppliesTo::Floating,
+    shown: Shown::at_a_glance(2, "bits kept").compared(Comparable::By(compared)),
+    ask: Ask::Question(ask),
+};
+
+pub(crate) const C_FRACTION_BITS: Probe = Probe {
+    name: "alignment.c_fraction_bits",
+    question: "How many bits of c survive beside large products?",
+    how: "As alignment.fraction_bits, with c as the small term.",
+    answers: &[
+        ("the same number", "c is aligned as a product is"),
+        (
+            "another number",
+            "c is kept longer or cut earlier than products: it matters where a long sum is carried in c",
+        ),
+    ],
+    source: source::FASI,
+    applies_to: AppliesTo::Floating,
+    shown: Shown::PLAIN,
+    ask: Ask::Along,
+};
 
 /// The widest gap that is tried.
 const WIDEST_GAP_BITS: i32 = 300;
 
 pub(super) fn ask(subject: &Subject<'_>, facts: &mut Facts, found: &mut Vec<Finding>) -> Result<(), Error> {
     let Some(structure) = facts.structure.clone() else {
-        found.push(Finding::inconclusive("alignment.fraction_bits", "the order of the additions is not known"));
+        found.push(Finding::inconclusive(FRACTION_BITS.name, "the order of the additions is not known"));
         return Ok(());
     };
     let products = structure.site_products();
@@ -25,7 +68,7 @@ pub(super) fn ask(subject: &Subject<'_>, facts: &mut Facts, found: &mut Vec<Find
             let gaps = scan(subject, leaves.0, leaves.1, leaves.2)?;
             if let Kept::Bits(bits @ 1..) = gaps.kept() {
                 facts.kept = Some(Kept::Bits(bits));
-                found.push(gaps.finding(subject, "alignment.fraction_bits", Kept::Bits(bits)));
+                found.push(gaps.finding(subject, FRACTION_BITS.name, Kept::Bits(bits)));
                 found.push(below::ask(subject, &structure, leaves, bits)?);
                 return Ok(());
             }
@@ -45,14 +88,14 @@ pub(super) fn ask(subject: &Subject<'_>, facts: &mut Facts, found: &mut Vec<Find
     let gaps = scan(subject, large, opposite, small)?;
     let kept = gaps.kept();
     facts.kept = Some(kept);
-    found.push(gaps.finding(subject, "alignment.fraction_bits", kept));
+    found.push(gaps.finding(subject, FRACTION_BITS.name, kept));
     if let Kept::Bits(bits) = kept {
         found.push(below::ask(subject, &structure, (large, opposite, small), bits)?);
         if small != Leaf::C {
             found.push(of_c(subject, large, opposite, bits)?);
         }
     } else {
-        found.push(Finding::unsupported("alignment.below", "no bit is lost at alignment"));
+        found.push(Finding::unsupported(below::PROBE.name, "no bit is lost at alignment"));
     }
     Ok(())
 }
@@ -131,7 +174,7 @@ impl Gaps {
         }
     }
 
-    fn evidence(&self, subject: &Subject<'_>, t: i32, about: &str) -> Vec<crate::report::Evidence> {
+    fn evidence(&self, subject: &Subject<'_>, t: i32, about: &str) -> Vec<Evidence> {
         let at = usize::try_from(t).unwrap_or(0);
         let (Some(dot), Some(d)) = (self.dots.get(at), self.answers.get(at)) else { return Vec::new() };
         let bare = self.bare.unwrap_or(Number::ZERO);
@@ -147,12 +190,12 @@ impl Gaps {
 fn pairwise(subject: &Subject<'_>, facts: &mut Facts, structure: &Structure) -> Result<Vec<Finding>, Error> {
     let Some(leaves) = structure.pair_then_later() else {
         facts.kept = Some(Kept::All(0));
-        return Ok(vec![Finding::inconclusive("alignment.fraction_bits", "there is only one addition")]);
+        return Ok(vec![Finding::inconclusive(FRACTION_BITS.name, "there is only one addition")]);
     };
     let gaps = scan(subject, leaves.0, leaves.2, leaves.1)?;
     let Kept::Bits(bits) = gaps.kept() else {
         facts.kept = Some(gaps.kept());
-        return Ok(vec![gaps.finding(subject, "alignment.fraction_bits", gaps.kept())]);
+        return Ok(vec![gaps.finding(subject, FRACTION_BITS.name, gaps.kept())]);
     };
     let traces = Traces::of(subject, leaves, gaps.large, bits)?;
     let mut shown = gaps.evidence(subject, bits, &format!("M + M·2^-{bits}, then −M: kept"));
@@ -167,8 +210,8 @@ fn pairwise(subject: &Subject<'_>, facts: &mut Facts, structure: &Structure) -> 
     if let Some((rule, words)) = one_sided {
         facts.kept = Some(Kept::Bits(bits));
         return Ok(vec![
-            Finding::measured("alignment.fraction_bits", bits.into(), keeps(bits)).with(shown.clone()),
-            Finding::measured("alignment.below", rule.into(), format!("bits below the grid are {words}")).with(shown),
+            Finding::measured(FRACTION_BITS.name, bits.into(), keeps(bits)).with(shown.clone()),
+            Finding::measured(below::PROBE.name, rule.into(), format!("bits below the grid are {words}")).with(shown),
         ]);
     }
     Ok(match traces.deepest {
@@ -179,19 +222,19 @@ fn pairwise(subject: &Subject<'_>, facts: &mut Facts, structure: &Structure) -> 
             );
             let value = serde_json::json!({ "exact_over": seen, "rounded_to_bits": unit });
             vec![
-                Finding::measured("alignment.fraction_bits", value, statement).with(shown),
-                Finding::unsupported("alignment.below", "no bit is lost at alignment"),
+                Finding::measured(FRACTION_BITS.name, value, statement).with(shown),
+                Finding::unsupported(below::PROBE.name, "no bit is lost at alignment"),
             ]
         }
         Some((seen, false)) => {
             facts.kept = Some(Kept::Bits(seen));
             let statement = format!("every addition keeps {seen} fraction bits below its larger term");
-            vec![Finding::measured("alignment.fraction_bits", seen.into(), statement).with(shown)]
+            vec![Finding::measured(FRACTION_BITS.name, seen.into(), statement).with(shown)]
         }
         None => {
             facts.kept = Some(Kept::Bits(bits));
             let statement = format!("every addition keeps {bits} fraction bits below its larger term");
-            vec![Finding::measured("alignment.fraction_bits", bits.into(), statement).with(shown)]
+            vec![Finding::measured(FRACTION_BITS.name, bits.into(), statement).with(shown)]
         }
     })
 }
@@ -202,7 +245,7 @@ struct Traces {
     seen: [bool; 4],
     /// How far down a bit still changes the rounding, and whether that is as far as could be asked.
     deepest: Option<(i32, bool)>,
-    evidence: Vec<crate::report::Evidence>,
+    evidence: Vec<Evidence>,
 }
 
 impl Traces {
@@ -267,7 +310,7 @@ impl Traces {
 fn of_c(subject: &Subject<'_>, large: Leaf, opposite: Leaf, bits: i32) -> Result<Finding, Error> {
     let gaps = scan(subject, large, opposite, Leaf::C)?;
     let kept = gaps.kept();
-    let mut finding = gaps.finding(subject, "alignment.c_fraction_bits", kept);
+    let mut finding = gaps.finding(subject, C_FRACTION_BITS.name, kept);
     finding.statement = match kept {
         Kept::All(over) => {
             format!("c keeps all its bits over a gap of {over}: it is added after the products have cancelled")
@@ -317,19 +360,27 @@ fn narrow(subject: &Subject<'_>, facts: &mut Facts, structure: &Structure) -> Re
     }
     if kept == 0 {
         return Ok(vec![
-            Finding::inconclusive("alignment.fraction_bits", "not even the last place of c is reached").with(shown),
+            Finding::inconclusive(FRACTION_BITS.name, "not even the last place of c is reached").with(shown),
         ]);
     }
     let (bits, _, _) = deepest[kept - 1];
     if kept < deepest.len() {
         facts.kept = Some(Kept::Bits(bits));
-        return Ok(vec![Finding::measured("alignment.fraction_bits", bits.into(), keeps(bits)).with(shown)]);
+        return Ok(vec![Finding::measured(FRACTION_BITS.name, bits.into(), keeps(bits)).with(shown)]);
     }
     facts.kept = Some(Kept::All(bits));
     let statement = format!("keeps at least {bits} fraction bits below c; these formats cannot show more");
     let value = serde_json::json!({ "exact_over": bits });
     Ok(vec![
-        Finding::measured("alignment.fraction_bits", value, statement).with(shown),
-        Finding::inconclusive("alignment.below", "no product lies below the grid"),
+        Finding::measured(FRACTION_BITS.name, value, statement).with(shown),
+        Finding::inconclusive(below::PROBE.name, "no product lies below the grid"),
     ])
+}
+
+/// How many bits, or that nothing was lost, without how far that was seen.
+fn compared(value: &serde_json::Value) -> String {
+    if !value.is_object() {
+        return value.to_string();
+    }
+    format!("exact, then {}", value.get("rounded_to_bits").map(serde_json::Value::to_string).unwrap_or_default())
 }

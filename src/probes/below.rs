@@ -2,8 +2,29 @@
 
 use mxprobe_api::Error;
 
-use super::{Finding, Leaf, Subject, facts::Structure, number::Number};
-use crate::dots::Dot;
+use super::{Ask, Leaf, Probe, Subject, facts::Structure, number::Number};
+use crate::{
+    dots::Dot,
+    findings::{AppliesTo, Finding, Shown, source},
+};
+
+pub(crate) const PROBE: Probe = Probe {
+    name: "alignment.below",
+    question: "What becomes of the bits that are shifted out: truncated, floored, rounded, kept as sticky?",
+    how: "Sums with one to three quarters of the lowest bit kept, of both signs.",
+    answers: &[
+        ("truncate", "dropped from the magnitude: errors lean toward zero and do not cancel over many products"),
+        ("floor", "rounded toward −∞: a bias of one sign"),
+        ("ceiling", "rounded toward +∞: a bias of one sign"),
+        ("ones-complement", "dropped, and a term whose sign differs from c's is off by one in the lowest bit kept"),
+        ("nearest", "rounded: no bias"),
+        ("sticky", "remembered: the final rounding is right as if nothing was lost"),
+    ],
+    source: source::FASI,
+    applies_to: AppliesTo::Floating,
+    shown: Shown::at_a_glance(3, "bits below"),
+    ask: Ask::Along,
+};
 
 /// What becomes of so many quarters of the grid's unit, in units; a one's complement asks whether c is negative.
 type Rule = fn(quarters: i32, c_is_negative: bool) -> i32;
@@ -75,7 +96,7 @@ pub(super) fn ask(
         }
     }
     if dots.len() != keys.len() || !keys.iter().any(|(_, quarter)| *quarter < 0) {
-        return Ok(Finding::inconclusive("alignment.below", "no term lies below the grid"));
+        return Ok(Finding::inconclusive(PROBE.name, "no term lies below the grid"));
     }
     let answers = subject.ask(&dots)?;
     let mut bare = None;
@@ -124,10 +145,11 @@ pub(super) fn ask(
         _ => "rounded up, toward +∞",
     };
     Ok(match matching[..] {
-        [rule] => Finding::measured("alignment.below", rule.into(), format!("bits below the grid are {}", words(rule)))
-            .with(shown),
+        [rule] => {
+            Finding::measured(PROBE.name, rule.into(), format!("bits below the grid are {}", words(rule))).with(shown)
+        }
         _ => Finding::inconclusive(
-            "alignment.below",
+            PROBE.name,
             "the answers fit none of truncation, floor, ceiling, one's complement, nearest, sticky",
         )
         .with(shown),

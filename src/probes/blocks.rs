@@ -3,12 +3,12 @@
 use mxprobe_api::Error;
 
 use super::{
-    Finding, Leaf, Subject,
+    Leaf, Subject,
     facts::{Facts, Structure},
     number::Number,
     steps,
 };
-use crate::dots::Dot;
+use crate::{dots::Dot, findings::Finding};
 
 /// Where the products' formats are too narrow for one product to swamp another: two products of half a unit in the last
 /// place of c raise c by that unit if, and only if, they are added before c's sum is rounded.
@@ -29,7 +29,7 @@ pub(super) fn under_c(subject: &Subject<'_>, facts: &mut Facts) -> Result<Vec<Fi
     let (Some(dots), Some(apart), Some(together)) =
         (dots, subject.d_bits(c), reach.and_then(|value| subject.d_bits(value)))
     else {
-        return Ok(vec![Finding::inconclusive("order.tree", tree_reason)]);
+        return Ok(vec![Finding::inconclusive(steps::TREE, tree_reason)]);
     };
     let answers = subject.ask(&dots)?;
     let mut part_of: Vec<usize> = (0..k).collect();
@@ -46,12 +46,12 @@ pub(super) fn under_c(subject: &Subject<'_>, facts: &mut Facts) -> Result<Vec<Fi
             blocks.push(block);
         }
     }
-    let tree = Finding::inconclusive("order.tree", tree_reason);
+    let tree = Finding::inconclusive(steps::TREE, tree_reason);
     if let Some(odd) = answers.iter().position(|d| *d != apart && *d != together) {
         let shown = subject.evidence("c and two products of half its last place", &dots[odd], answers[odd], &[]);
         return Ok(vec![
             tree,
-            Finding::inconclusive("order.blocks", "a sum is neither c nor the next value").with(vec![shown]),
+            Finding::inconclusive(steps::BLOCKS.name, "a sum is neither c nor the next value").with(vec![shown]),
         ]);
     }
     if blocks.len() == k && k > 1 {
@@ -62,7 +62,7 @@ pub(super) fn under_c(subject: &Subject<'_>, facts: &mut Facts) -> Result<Vec<Fi
             answers[0],
             &[("added together".into(), together), ("added one after another, or cut at alignment".into(), apart)],
         );
-        return Ok(vec![tree, Finding::inconclusive("order.blocks", reason).with(vec![shown])]);
+        return Ok(vec![tree, Finding::inconclusive(steps::BLOCKS.name, reason).with(vec![shown])]);
     }
     let rivals = [("added together".to_owned(), together), ("added one after another".to_owned(), apart)];
     let shown = subject.evidence("c and two products of half its last place", &dots[0], answers[0], &rivals);
@@ -72,9 +72,9 @@ pub(super) fn under_c(subject: &Subject<'_>, facts: &mut Facts) -> Result<Vec<Fi
     facts.structure = Some(Structure::of_block(&blocks[0]));
     Ok(vec![
         tree,
-        Finding::measured("order.blocks", serde_json::json!(blocks), statement).with(vec![shown]),
+        Finding::measured(steps::BLOCKS.name, serde_json::json!(blocks), statement).with(vec![shown]),
         Finding::inconclusive(
-            "order.products_at_once",
+            steps::PRODUCTS_AT_ONCE.name,
             format!("at most {width}: these formats do not show whether a block's products are added in one addition"),
         ),
     ])

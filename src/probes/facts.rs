@@ -18,6 +18,8 @@ pub(super) struct Facts {
     pub(super) result_fraction_bits: Option<i32>,
     /// The direction in which results are rounded.
     pub(super) rounding: Option<Rounding>,
+    /// Whether the same dot does not always give the same bits, so that nothing more can be learnt.
+    pub(super) is_unsteady: bool,
     /// Whether subnormal results are flushed.
     pub(super) flushes_results: bool,
     /// Whether a product is aligned by its leading bit, not by the sum of its operands' exponents; `None` if it does not

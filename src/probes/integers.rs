@@ -2,8 +2,50 @@
 
 use mxprobe_api::{Encoding, Error, Format};
 
-use super::{Finding, Subject};
-use crate::dots::Dot;
+use super::{Ask, Probe, Subject};
+use crate::{
+    dots::Dot,
+    findings::{AppliesTo, Finding, Shown, source},
+};
+
+pub(crate) const EXACT: Probe = Probe {
+    name: "integers.exact",
+    question: "Are integer sums exact?",
+    how: "Extreme operands, once and at every k, beside a c of middle size, where the sum is within range.",
+    answers: &[("true", "integer sums are exact"), ("false", "a sum within range is wrong")],
+    source: source::OWN,
+    applies_to: AppliesTo::Integers,
+    shown: Shown::at_a_glance(1, "exact"),
+    ask: Ask::Question(|subject, _, found| ask(subject, found)),
+};
+
+pub(crate) const OVERFLOW: Probe = Probe {
+    name: "integers.overflow",
+    question: "Do integer sums wrap or saturate?",
+    how: "Sums beyond both ends of the range.",
+    answers: &[
+        ("wraps", "modulo a power of two: intermediate overflow is harmless if the last sum fits"),
+        ("saturates", "clamped to the ends of the range"),
+    ],
+    source: source::OWN,
+    applies_to: AppliesTo::Integers,
+    shown: Shown::at_a_glance(2, "overflow"),
+    ask: Ask::Along,
+};
+
+pub(crate) const SATURATION_STAGE: Probe = Probe {
+    name: "integers.saturation_stage",
+    question: "Does the whole sum saturate, or each step?",
+    how: "A sum that leaves the range and comes back.",
+    answers: &[
+        ("once", "only the whole sum is clamped"),
+        ("staged", "a partial sum is clamped first: the result depends on the order"),
+    ],
+    source: source::OWN,
+    applies_to: AppliesTo::Integers,
+    shown: Shown::at_a_glance(3, "saturation"),
+    ask: Ask::Along,
+};
 
 pub(super) fn ask(subject: &Subject<'_>, found: &mut Vec<Finding>) -> Result<(), Error> {
     found.push(exact(subject)?);
@@ -61,19 +103,15 @@ fn exact(subject: &Subject<'_>) -> Result<Finding, Error> {
     let rivals = if wrong.is_some() { vec![("the exact sum".to_owned(), expected)] } else { Vec::new() };
     let shown = vec![subject.evidence("extreme operands at every k", &dots[at], answers[at], &rivals)];
     Ok(match wrong {
-        None => Finding::measured(
-            "integers.exact",
-            true.into(),
-            format!("exact on {} sums of extreme operands", dots.len()),
-        )
-        .with(shown),
-        Some(_) => Finding::measured("integers.exact", false.into(), "a sum within range is wrong".into()).with(shown),
+        None => Finding::measured(EXACT.name, true.into(), format!("exact on {} sums of extreme operands", dots.len()))
+            .with(shown),
+        Some(_) => Finding::measured(EXACT.name, false.into(), "a sum within range is wrong".into()).with(shown),
     })
 }
 
 /// Sums one beyond each end of the range, and far beyond.
 fn overflow(subject: &Subject<'_>) -> Result<Finding, Error> {
-    let name = "integers.overflow";
+    let name = OVERFLOW.name;
     let id = subject.id();
     let mut dots = Vec::new();
     for (c, negative) in [(id.c.largest(false), false), (id.c.largest(true), true)] {
@@ -118,7 +156,7 @@ fn overflow(subject: &Subject<'_>) -> Result<Finding, Error> {
 
 /// c at the top, a product that leaves the range and one that brings it back, in both orders of k.
 fn staged(subject: &Subject<'_>) -> Result<Finding, Error> {
-    let name = "integers.saturation_stage";
+    let name = SATURATION_STAGE.name;
     let id = subject.id();
     let signed = |format: Format| matches!(format.encoding(), Encoding::Integer { signed: true, .. });
     if subject.k() < 2 || !(signed(id.a) || signed(id.b)) || !signed(id.d) {

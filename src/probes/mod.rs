@@ -5,10 +5,11 @@
 
 mod accumulator;
 mod alignment;
+mod ask;
 mod below;
 mod blocks;
+mod code;
 mod facts;
-pub(crate) mod finding;
 mod integers;
 mod monotone;
 mod number;
@@ -17,95 +18,97 @@ mod order;
 mod position;
 mod products;
 mod rounding;
+mod scalar_unit;
 mod scales;
+mod self_test;
 mod specials;
 mod steps;
 mod subject;
 mod subnormals;
 mod sums;
 mod tree;
+mod zero_product;
 
-use std::{collections::BTreeMap, time::Instant};
+use std::time::Instant;
 
-use mxprobe_api::{Device, Error, Issued, Operation, execute, self_test};
+use mxprobe_api::{Device, Error, Operation};
 
 pub use number::Number;
 pub use subject::{Leaf, Subject};
 pub use tree::{Joint, Tree};
 
 use crate::{
-    report::{Finding, OperationReport},
+    findings::{self, AppliesTo, Finding, OperationReport, Outcome, settle},
     scalars,
 };
+use ask::{Ask, Probe, Question};
 use facts::Facts;
 
-/// The probes: the name that findings carry, and what is asked; in the order they are asked.
-pub const PROBES: &[(&str, &str)] = &[
-    ("self_test", "Do small integers, exact in every format, come back right at every position?"),
-    ("determinism", "Does the same input give the same bits again?"),
-    ("position", "Does the same dot give the same bits at every position of the tile?"),
-    ("independence", "Do other rows and columns leave a result alone?"),
-    ("subnormals.a", "Are subnormals of A read, or taken as zero (DAZ)?"),
-    ("subnormals.b", "Are subnormals of B read, or taken as zero (DAZ)?"),
-    ("subnormals.c", "Are subnormals of C read and returned?"),
-    (
-        "order.tree",
-        "Which terms are added at once, and in what order are blocks and c joined? Nested lists of k and c.",
-    ),
-    ("order.blocks", "Which products join c's running sum together, step by step?"),
-    ("order.products_at_once", "How many products does the widest single addition take?"),
-    ("alignment.fraction_bits", "How many bits below the largest exponent survive when terms are aligned?"),
-    ("alignment.below", "What becomes of the bits that are shifted out: truncated, floored, rounded, kept as sticky?"),
-    ("alignment.c_fraction_bits", "How many bits of c survive beside large products?"),
-    ("rounding.fraction_bits", "How many fraction bits does the result really have?"),
-    ("rounding.result", "In which direction is the result rounded?"),
-    ("rounding.once", "Is a narrow result rounded once, or by way of a wider one?"),
-    ("rounding.between_blocks", "How is the sum of one block rounded before the next block?"),
-    ("products.bits_read_a", "How many fraction bits of A's register are read, and is the rest cut or rounded?"),
-    ("products.bits_read_b", "How many fraction bits of B's register are read, and is the rest cut or rounded?"),
-    ("products.exact", "Are products exact, or rounded before they are added?"),
-    ("products.exponent", "Is a product of significand 2 or more renormalised before it is aligned?"),
-    ("products.overflow", "Does a product beyond the result's range become infinity although the sum is within it?"),
-    ("normalisation", "Is a sum normalised after each addition, or once?"),
-    ("carry", "Are there enough bits above the largest exponent for the largest sum?"),
-    ("monotone", "Can a larger c give a smaller result?"),
-    ("accumulator.range_within_block", "May a sum exceed the result's range within a block?"),
-    ("accumulator.range_between_blocks", "May a sum exceed the result's range between blocks?"),
-    (
-        "accumulator.smallest_products",
-        "Are products kept that are smaller than the smallest result, where their sum is not?",
-    ),
-    ("subnormals.d", "Are subnormal results kept, or flushed to zero (FTZ)?"),
-    ("subnormals.tininess", "Where results are flushed: is a result tiny by its exact value, or once it is rounded?"),
-    ("specials.nan", "Which bits does a NaN result have, and whose payload?"),
-    ("specials.infinity", "Do infinities pass, and what does overflow give?"),
-    ("specials.zero", "Which sign has a zero result?"),
-    ("integers.exact", "Are integer sums exact?"),
-    ("integers.overflow", "Do integer sums wrap or saturate?"),
-    ("integers.saturation_stage", "Does the whole sum saturate, or each step?"),
-    ("scales.value", "Do block scales multiply exactly?"),
-    ("scales.cover", "Which k does one block scale cover?"),
-    ("scales.specials", "What do a zero and a NaN scale give?"),
-    ("instruction", "Which instruction does the driver's code issue?"),
-    ("emulation", "Is it the matrix unit at all, or an emulation on other units?"),
-    ("scalar_unit", "Does the device's scalar unit give the same bits, added one way or another?"),
-    // Of scalar arithmetic.
-    ("function.add", "In which direction is a sum rounded, and is it correctly rounded?"),
-    ("function.subtract", "In which direction is a difference rounded, and is it correctly rounded?"),
-    ("function.multiply", "In which direction is a product rounded, and is it correctly rounded?"),
-    ("function.divide", "In which direction is a quotient rounded, and is it correctly rounded?"),
-    ("function.square_root", "In which direction is a square root rounded, and is it correctly rounded?"),
-    ("function.fma", "Is the fused multiply-add fused, and correctly rounded?"),
-    ("function.multiply_add", "Does the compiler contract a·b + c to a fused multiply-add?"),
-    ("function.convert", "In which direction does a conversion round, and is it correctly rounded?"),
-    ("function.dot4", "Are the steps of a dot product of four terms those that its source says?"),
-    ("dot4.error", "How far are the serial, the FMA and the pairwise dot product from the exact value?"),
-    ("mode", "Does the arithmetic do what its mode asks for?"),
-    ("subnormals.inputs", "Are subnormal inputs read, or taken as zero (DAZ)?"),
-    ("subnormals.results", "Are subnormal results kept, or flushed to zero (FTZ)?"),
-    ("nan.invalid", "Which bits does the NaN of an invalid operation have?"),
-    ("nan.operand", "Which NaN operand's payload is in the result?"),
+/// The questions of matrix operations, in the order in which they are asked.
+const PROBES: &[&Probe] = &[
+    &self_test::PROBE,
+    &position::DETERMINISM,
+    &position::POSITION,
+    &position::INDEPENDENCE,
+    &subnormals::A,
+    &subnormals::B,
+    &subnormals::C,
+    &order::TREE,
+    &steps::BLOCKS,
+    &steps::PRODUCTS_AT_ONCE,
+    &alignment::FRACTION_BITS,
+    &below::PROBE,
+    &alignment::C_FRACTION_BITS,
+    &zero_product::PROBE,
+    &rounding::FRACTION_BITS,
+    &rounding::RESULT,
+    &once::PROBE,
+    &rounding::BETWEEN_BLOCKS,
+    &products::BITS_READ_A,
+    &products::BITS_READ_B,
+    &products::EXACT,
+    &products::EXPONENT,
+    &products::OVERFLOW,
+    &sums::NORMALISATION,
+    &sums::CARRY,
+    &monotone::PROBE,
+    &subnormals::D,
+    &subnormals::TININESS,
+    &accumulator::RANGE_WITHIN_BLOCK,
+    &accumulator::RANGE_BETWEEN_BLOCKS,
+    &accumulator::SMALLEST_PRODUCTS,
+    &specials::NAN,
+    &specials::INFINITY,
+    &specials::ZERO,
+    &integers::EXACT,
+    &integers::OVERFLOW,
+    &integers::SATURATION_STAGE,
+    &scales::VALUE,
+    &scales::COVER,
+    &scales::SPECIALS,
+    &scalar_unit::PROBE,
+    &code::INSTRUCTION,
+    &code::EMULATION,
 ];
+
+/// The probe that finds how many fraction bits are kept when terms are aligned.
+pub(crate) const FRACTION_BITS_KEPT: &str = alignment::FRACTION_BITS.name;
+/// The probe that finds how many fraction bits results have.
+pub(crate) const FRACTION_BITS_OF_D: &str = rounding::FRACTION_BITS.name;
+
+/// Every probe, of matrix operations and then of scalar arithmetic, each name once, in the order in which they are asked.
+pub fn all() -> impl Iterator<Item = &'static findings::Probe> {
+    let of_matrices = PROBES.iter().map(|probe| *probe as &findings::Probe);
+    let is_new = |name: &str| PROBES.iter().all(|probe| probe.name != name);
+    let of_scalars = scalars::PROBES.iter().filter(move |probe| is_new(probe.name));
+    of_matrices.chain(of_scalars.map(|probe| *probe as &findings::Probe))
+}
+
+/// The probe of a name.
+#[must_use]
+pub fn named(name: &str) -> Option<&'static findings::Probe> {
+    all().find(|probe| probe.name == name)
+}
 
 /// Asks the questions about one operation; `wanted` tells by its name which findings to keep (all, if `None`).
 ///
@@ -116,18 +119,9 @@ pub fn probe(device: &dyn Device, operation: &Operation, wanted: Option<&dyn Fn(
     let started = Instant::now();
     let subject = Subject::new(device, operation);
     let mut findings = Vec::new();
-    match self_test(operation, |batch| execute(device, operation, batch)) {
-        Ok(_) => {
-            let words = "small integers come back right at every position".to_owned();
-            findings.push(Finding::measured("self_test", true.into(), words));
-            ask_all(&subject, &mut findings);
-            findings.extend(scalars::beside(&subject));
-        }
-        Err(error) => findings.push(Finding::failed("self_test", error.to_string())),
-    }
-    findings.extend(instructions(device, operation));
+    ask_all(&subject, &mut findings);
     if let Some(wanted) = wanted {
-        findings.retain(|finding| wanted(&finding.probe) || finding.outcome == crate::report::Outcome::Failed);
+        findings.retain(|finding| wanted(&finding.probe) || finding.outcome == Outcome::Failed);
     }
     OperationReport {
         operation: operation.into(),
@@ -158,10 +152,10 @@ pub fn summation(subject: &Subject<'_>) -> Result<Summation, Error> {
     subnormals::ask_inputs(subject, &mut Vec::new())?;
     let mut findings = Vec::new();
     order::ask(subject, &mut facts, &mut findings)?;
-    let found = findings.iter().find(|finding| finding.probe == "order.tree");
+    let found = findings.iter().find(|finding| finding.probe == order::TREE.name);
     let statement =
         found.map_or_else(String::new, |finding| finding.reason.clone().unwrap_or_else(|| finding.statement.clone()));
-    let blocks = findings.iter().find(|finding| finding.probe == "order.blocks");
+    let blocks = findings.iter().find(|finding| finding.probe == steps::BLOCKS.name);
     let blocks = blocks.and_then(|finding| serde_json::from_value(finding.value.clone()?).ok()).unwrap_or_default();
     Ok(Summation { tree: facts.structure.and_then(|structure| structure.tree), blocks, statement })
 }
@@ -173,143 +167,86 @@ pub fn summation(subject: &Subject<'_>) -> Result<Summation, Error> {
 /// What the device reports.
 pub fn steadiness(subject: &Subject<'_>) -> Result<Vec<Finding>, Error> {
     let mut found = Vec::new();
-    position::ask(subject, &mut found)?;
+    position::steadiness(subject, &mut found)?;
     Ok(found)
 }
-
-/// Some probes that are asked together: one needs what another finds, or one batch answers several.
-struct Question {
-    /// The probes whose findings it may make.
-    probes: &'static [&'static str],
-    /// Asks them, and adds each finding as soon as it is known.
-    ask: fn(&Subject<'_>, &mut Facts, &mut Vec<Finding>) -> Result<(), Error>,
-}
-
-/// Asked first: an answer that depends on where or when it is asked tells nothing of the arithmetic.
-const POSITION: Question = Question {
-    probes: &["determinism", "position", "independence"],
-    ask: |subject, _, found| position::ask(subject, found),
-};
-
-const FLOATING: [Question; 9] = [
-    Question {
-        probes: &["subnormals.a", "subnormals.b", "subnormals.c"],
-        ask: |subject, _, found| subnormals::ask_inputs(subject, found),
-    },
-    Question { probes: &["order.tree", "order.blocks", "order.products_at_once"], ask: order::ask },
-    Question {
-        probes: &["alignment.fraction_bits", "alignment.below", "alignment.c_fraction_bits"],
-        ask: alignment::ask,
-    },
-    Question {
-        probes: &["rounding.fraction_bits", "rounding.result", "rounding.once", "rounding.between_blocks"],
-        ask: rounding::ask,
-    },
-    Question {
-        probes: &[
-            "products.bits_read_a",
-            "products.bits_read_b",
-            "products.exact",
-            "products.exponent",
-            "products.overflow",
-        ],
-        ask: products::ask,
-    },
-    Question { probes: &["normalisation", "carry", "monotone"], ask: sums::ask },
-    Question { probes: &["subnormals.d", "subnormals.tininess"], ask: subnormals::ask_results },
-    Question {
-        probes: &[
-            "accumulator.range_within_block",
-            "accumulator.range_between_blocks",
-            "accumulator.smallest_products",
-        ],
-        ask: |subject, facts, found| accumulator::ask(subject, facts, found),
-    },
-    Question {
-        probes: &["specials.nan", "specials.infinity", "specials.zero"],
-        ask: |subject, _, found| specials::ask(subject, found),
-    },
-];
-
-const INTEGERS: [Question; 1] = [Question {
-    probes: &["integers.exact", "integers.overflow", "integers.saturation_stage"],
-    ask: |subject, _, found| integers::ask(subject, found),
-}];
-
-const SCALES: Question = Question {
-    probes: &["scales.value", "scales.cover", "scales.specials"],
-    ask: |subject, _, found| scales::ask(subject, found),
-};
 
 /// Asks every question that concerns the operation. What a failed question had found stays; its other probes fail with the
 /// same reason, and those of later questions are skipped if the device is gone.
 fn ask_all(subject: &Subject<'_>, findings: &mut Vec<Finding>) {
-    let own: &[Question] = if subject.id().is_integer() { &INTEGERS } else { &FLOATING };
-    let scales = subject.id().block_scale().map(|_| &SCALES);
+    let id = subject.id();
+    let concerns = |probe: &&Probe| match probe.applies_to {
+        AppliesTo::Every => true,
+        AppliesTo::Floating => !id.is_integer(),
+        AppliesTo::Integers => id.is_integer(),
+        AppliesTo::BlockScales => id.block_scale().is_some(),
+        AppliesTo::Scalars => false,
+    };
+    let probes: Vec<&Probe> = PROBES.iter().copied().filter(concerns).collect();
     let mut facts = Facts::default();
+    let mut is_right = true;
     let mut stop = None;
-    for question in [&POSITION].into_iter().chain(own).chain(scales) {
-        if let Some(reason) = stop {
-            findings.extend(question.probes.iter().map(|probe| Finding::skipped(probe, reason)));
-            continue;
-        }
-        let mut found = Vec::new();
-        let asked = (question.ask)(subject, &mut facts, &mut found);
-        if question.probes == POSITION.probes && found.iter().any(|finding| finding.is(false)) {
-            stop = Some("the same dot does not always give the same bits");
-        }
-        findings.extend(found);
-        if let Err(error) = asked {
-            stop = finding::settle(findings, question.probes, &error).or(stop);
+    for probes in probes.chunk_by(|_, next| matches!(next.ask, Ask::Along)) {
+        let names: Vec<&str> = probes.iter().map(|probe| probe.name).collect();
+        match probes[0].ask {
+            Ask::First(ask) => {
+                let finding = ask(subject);
+                is_right = finding.outcome == Outcome::Measured;
+                findings.push(finding);
+            }
+            Ask::Code(ask) => findings.extend(ask(subject)),
+            _ if !is_right => {}
+            Ask::Apart(ask) => findings.extend(ask(subject)),
+            Ask::Question(ask) => match stop {
+                Some(reason) => findings.extend(names.iter().map(|name| Finding::skipped(name, reason))),
+                None => stop = ask_one(ask, &names, subject, &mut facts, findings),
+            },
+            Ask::Along => unreachable!("a question stands before it"),
         }
     }
 }
 
-/// Which instruction runs, and whether it is the matrix unit's.
-fn instructions(device: &dyn Device, operation: &Operation) -> [Finding; 2] {
-    let names = ["instruction", "emulation"];
-    let both = |finding: &dyn Fn(&str) -> Finding| names.map(finding);
-    match (device.code().map_or(Ok(None), |code| code.issued(operation)), &operation.instruction) {
-        (Ok(Some(issued)), _) => [issued_instructions(&issued), emulation(&issued)],
-        (Ok(None), Some(instruction)) => {
-            both(&|name| Finding::skipped(name, format!("not read from the device; the backend issues {instruction}")))
+/// Asks one question; why no later one can be asked, if none can.
+fn ask_one(
+    ask: Question,
+    names: &[&str],
+    subject: &Subject<'_>,
+    facts: &mut Facts,
+    findings: &mut Vec<Finding>,
+) -> Option<&'static str> {
+    let mut found = Vec::new();
+    let asked = ask(subject, facts, &mut found);
+    findings.extend(found);
+    let unsteady = facts.is_unsteady.then_some("the same dot does not always give the same bits");
+    asked.err().and_then(|error| settle(findings, names, &error)).or(unsteady)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn a_name_stands_once_and_what_is_answered_along_follows_a_question_of_the_same_operations() {
+        let names: Vec<&str> = all().map(|probe| probe.name).collect();
+        assert_eq!(names.len(), names.iter().collect::<BTreeSet<_>>().len(), "{names:?}");
+        for probes in PROBES.chunk_by(|_, next| matches!(next.ask, Ask::Along)) {
+            assert!(!matches!(probes[0].ask, Ask::Along), "{}", probes[0].name);
+            for probe in probes {
+                assert_eq!(probe.applies_to, probes[0].applies_to, "{}", probe.name);
+            }
         }
-        (Ok(None), None) => both(&|name| Finding::unsupported(name, "the driver does not show its code")),
-        (Err(error), _) if error.is_unsupported() => both(&|name| Finding::unsupported(name, error.to_string())),
-        (Err(error), _) => both(&|name| Finding::failed(name, error.to_string())),
     }
-}
 
-fn counted(instructions: &BTreeMap<String, usize>) -> String {
-    instructions.iter().map(|(name, count)| format!("{count} × {name}")).collect::<Vec<_>>().join(", ")
-}
+    #[test]
+    fn every_function_of_scalar_arithmetic_has_a_probe() {
+        use mxprobe_api::{Format, ScalarFunction};
 
-fn issued_instructions(issued: &Issued) -> Finding {
-    let words = if issued.matrix.is_empty() {
-        "the driver's code has no matrix instruction".to_owned()
-    } else {
-        counted(&issued.matrix)
-    };
-    Finding::measured("instruction", serde_json::json!(issued.matrix), words)
-}
-
-/// An emulation is shown by what stands in the code instead.
-fn emulation(issued: &Issued) -> Finding {
-    let is_emulated = issued.is_emulated();
-    let unit = issued.unit.as_deref().map_or_else(String::new, |unit| format!(" {unit}"));
-    let mut words = match (is_emulated, issued.matrix.is_empty()) {
-        (false, _) => format!("the matrix unit{unit} runs it"),
-        (true, true) => format!("an emulation: the matrix instruction{unit} is not in the code"),
-        (true, false) => format!("an emulation: {} in place of one{unit}", counted(&issued.matrix)),
-    };
-    if is_emulated && !issued.others.is_empty() {
-        words.push_str(&format!(", beside {}", counted(&issued.others)));
+        for function in ScalarFunction::of_shaders(Format::F32, &Format::ALL) {
+            let name = format!("function.{function}");
+            let group = |probe: &findings::Probe| name == probe.name || name.starts_with(&format!("{}.", probe.name));
+            assert!(all().any(group), "{name}");
+        }
     }
-    if !issued.routines.is_empty() {
-        words.push_str(&format!("; it calls {}", issued.routines.join(", ")));
-    }
-    if let Some(digest) = &issued.code_sha256 {
-        words.push_str(&format!("; machine code of SHA-256 {digest}"));
-    }
-    Finding::measured("emulation", is_emulated.into(), words)
 }

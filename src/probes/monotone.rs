@@ -8,11 +8,29 @@
 use mxprobe_api::Error;
 
 use super::{
-    Finding, Leaf, Subject,
+    Ask, Leaf, Probe, Subject,
     facts::{Facts, Kept, Structure},
     number::Number,
 };
-use crate::dots::Dot;
+use crate::{
+    dots::Dot,
+    findings::{AppliesTo, Finding, Shown},
+};
+
+pub(crate) const PROBE: Probe = Probe {
+    name: "monotone",
+    question: "Can a larger c give a smaller result?",
+    how: "Pairs of inputs with the same products and growing c, made from what was found about alignment: equal small terms, \
+         and odd multiples of the lowest bit that survives beside the smaller c.",
+    answers: &[
+        ("false", "a larger c gives a smaller result for the inputs shown: bisection and interval bounds may fail"),
+        ("inconclusive", "no such pair was found; that is no proof that there is none"),
+    ],
+    source: "Fasi et al. (2021), section 3.1.4",
+    applies_to: AppliesTo::Floating,
+    shown: Shown::at_a_glance(8, "monotone"),
+    ask: Ask::Along,
+};
 
 /// The most units of the finer grid in a last place of the result for which unequal terms are tried: beyond, more terms
 /// would be needed than a block has.
@@ -20,7 +38,7 @@ const WIDEST_PLACE_UNITS: i32 = 64;
 
 /// Asks pairs of dots that differ in c alone.
 pub(super) fn ask(subject: &Subject<'_>, facts: &Facts, structure: &Structure) -> Result<Finding, Error> {
-    let name = "monotone";
+    let name = PROBE.name;
     let pairs = pairs(subject, facts, structure);
     let dots: Vec<Dot> = pairs.iter().flat_map(|(below, above)| [below.clone(), above.clone()]).collect();
     let answers = subject.ask(&dots)?;

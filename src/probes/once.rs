@@ -8,13 +8,33 @@
 use mxprobe_api::{Error, Format, Rounding};
 
 use super::{
-    Finding, Leaf, Subject,
+    Ask, Leaf, Probe, Subject,
     facts::{Facts, Kept, product_for_c},
     number::Number,
 };
-use crate::{dots::Dot, report::Evidence};
+use crate::{
+    dots::Dot,
+    findings::{AppliesTo, Evidence, Finding, Shown, source},
+};
 
-const NAME: &str = "rounding.once";
+pub(crate) const PROBE: Probe = Probe {
+    name: "rounding.once",
+    question: "Is a narrow result rounded once, or by way of a wider one?",
+    how: "Sums just above and just below a tie of the result, by a bit that lies further and further down; carries lift \
+         them, so that the bit survives alignment and still falls below f32 (below f64, of results of f32).",
+    answers: &[
+        ("true", "one rounding from the whole sum"),
+        (
+            "false",
+            "by way of a wider format, f32 if the statement says 23 fraction bits: some results are off by one last \
+                 place",
+        ),
+    ],
+    source: source::OWN,
+    applies_to: AppliesTo::Floating,
+    shown: Shown::PLAIN,
+    ask: Ask::Along,
+};
 
 /// The most carries that lift a sum: eight equal terms.
 const MOST_CARRIES: i32 = 3;
@@ -40,11 +60,11 @@ struct Case {
 /// Asks sums whose lowest bit lies further and further down, as far as it survives alignment.
 pub(super) fn ask(subject: &Subject<'_>, facts: &Facts, fraction_bits: i32) -> Result<Finding, Error> {
     if facts.rounding != Some(Rounding::NearestEven) {
-        return Ok(Finding::unsupported(NAME, "a second rounding would not show: it is not to nearest"));
+        return Ok(Finding::unsupported(PROBE.name, "a second rounding would not show: it is not to nearest"));
     }
     // The next format through which a result might pass.
     let Some(wider) = [Format::F32, Format::F64].into_iter().find(|wider| wide_bits(*wider) > fraction_bits) else {
-        return Ok(Finding::unsupported(NAME, "there is no wider format to pass through"));
+        return Ok(Finding::unsupported(PROBE.name, "there is no wider format to pass through"));
     };
     let wide = wide_bits(wider);
     let sites = sites(subject, facts);
@@ -65,7 +85,7 @@ pub(super) fn ask(subject: &Subject<'_>, facts: &Facts, fraction_bits: i32) -> R
         !sites[case.site].is_passed_on && ![case.once, case.twice].contains(&answers[*at])
     };
     if let Some(odd) = (0..cases.len()).find(is_odd) {
-        return Ok(Finding::inconclusive(NAME, "the result is neither of the two").with(vec![show(odd)]));
+        return Ok(Finding::inconclusive(PROBE.name, "the result is neither of the two").with(vec![show(odd)]));
     }
     // Where a later node takes the sum, this one may round otherwise than to nearest, which is another question: of a
     // second rounding that is to nearest, some depth at least shows nothing.
@@ -91,19 +111,19 @@ pub(super) fn ask(subject: &Subject<'_>, facts: &Facts, fraction_bits: i32) -> R
         };
         let words = format!("rounded twice: the sum is rounded or cut {through} first, then to the result");
         let shown = kept.into_iter().chain([lost]).map(show).collect();
-        return Ok(Finding::measured(NAME, false.into(), words).with(shown));
+        return Ok(Finding::measured(PROBE.name, false.into(), words).with(shown));
     }
     let once = asked.iter().copied().filter(|at| answers[*at] == cases[*at].once);
     let deepest = once.max_by_key(|at| cases[*at].depth);
     let shown = deepest.map(show).into_iter().collect();
     let seen = deepest.map_or(0, |at| cases[at].depth);
     Ok(if seen > wide {
-        Finding::measured(NAME, true.into(), "the result is rounded once, from the whole sum".into()).with(shown)
+        Finding::measured(PROBE.name, true.into(), "the result is rounded once, from the whole sum".into()).with(shown)
     } else if wider == Format::F32 {
         let reason = format!("no bit that survives alignment falls below an intermediate {wider}");
-        Finding::inconclusive(NAME, reason).with(shown)
+        Finding::inconclusive(PROBE.name, reason).with(shown)
     } else {
-        Finding::unsupported(NAME, format!("no sum is long enough to show an intermediate {wider}")).with(shown)
+        Finding::unsupported(PROBE.name, format!("no sum is long enough to show an intermediate {wider}")).with(shown)
     })
 }
 

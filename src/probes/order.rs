@@ -8,14 +8,31 @@
 use mxprobe_api::Error;
 
 use super::{
-    Finding, Leaf, Subject, blocks,
+    Ask, Leaf, Probe, Subject, blocks,
     facts::Facts,
     number::Number,
     steps,
     tree::{Counts, Losses, Tree},
 };
-use crate::dots::Dot;
-use crate::report::Evidence;
+use crate::{
+    dots::Dot,
+    findings::{AppliesTo, Comparable, Evidence, Finding, Shown},
+};
+
+pub(crate) const TREE: Probe = Probe {
+    name: steps::TREE,
+    question: "Which terms are added at once, and in what order are blocks and c joined? Nested lists of k and c.",
+    how: "M and −M at two of the k + 1 terms, a value far below M at a third: it survives where M is gone before they \
+         meet. All triples together determine the tree.",
+    answers: &[
+        ("nested lists", "the numbers are k, `c` is the running sum; what stands in one list is added at once"),
+        ("inconclusive", "the formats are too narrow for one product to swamp another; see order.blocks"),
+    ],
+    source: steps::FPREV,
+    applies_to: AppliesTo::Floating,
+    shown: Shown::PLAIN.compared(Comparable::WithinK),
+    ask: Ask::Question(ask),
+};
 
 /// Bits by which s is to lie below M where the formats allow it: more than any alignment known.
 const GAP_BITS: i32 = 45;
@@ -60,7 +77,7 @@ fn order(subject: &Subject<'_>, facts: &mut Facts) -> Result<Vec<Finding>, Error
             Asked::Unbuildable => return blocks::under_c(subject, facts),
             Asked::Odd(shown) => {
                 let reason = "a leaf neither survives nor is lost when two others cancel";
-                last = Some(Finding::inconclusive("order.tree", reason).with(vec![*shown]));
+                last = Some(Finding::inconclusive(TREE.name, reason).with(vec![*shown]));
                 continue;
             }
         }
@@ -82,7 +99,7 @@ fn order(subject: &Subject<'_>, facts: &mut Facts) -> Result<Vec<Finding>, Error
                     shown.push(subject.evidence(about, &dot, d, &[]));
                 }
                 let reason = "no tree explains which leaves are lost";
-                last = Some(Finding::inconclusive("order.tree", reason).with(shown));
+                last = Some(Finding::inconclusive(TREE.name, reason).with(shown));
             }
         }
     }
@@ -294,7 +311,7 @@ fn by_counts(subject: &Subject<'_>, facts: &mut Facts, leaves: &[Leaf], scale: S
                 let shown =
                     subject.evidence("M, −M and equal small values: no whole number of them is kept", dot, *d, &[]);
                 let reason = "leaves neither survive nor are lost when two others cancel";
-                return Ok(vec![Finding::inconclusive("order.tree", reason).with(vec![shown])]);
+                return Ok(vec![Finding::inconclusive(TREE.name, reason).with(vec![shown])]);
             };
             counts.set(*i, *j, n - 2 - kept);
             if (*i, *j) == (0, 1) {
@@ -307,7 +324,7 @@ fn by_counts(subject: &Subject<'_>, facts: &mut Facts, leaves: &[Leaf], scale: S
         Ok(tree) => Ok(steps::findings(subject, facts, tree, evidence)),
         Err((i, j)) => {
             let reason = format!("no tree explains how many leaves are lost to {} and {}", show(i), show(j));
-            Ok(vec![Finding::inconclusive("order.tree", reason)])
+            Ok(vec![Finding::inconclusive(TREE.name, reason)])
         }
     }
 }

@@ -2,7 +2,50 @@
 
 use mxprobe_api::{Error, Format, TileBatch, execute};
 
-use super::{Finding, Subject};
+use super::{Ask, Probe, Subject, facts::Facts};
+use crate::findings::{AppliesTo, Finding, Shown, source};
+
+pub(crate) const DETERMINISM: Probe = Probe {
+    name: "determinism",
+    question: "Does the same input give the same bits again?",
+    how: "The same tiles twice.",
+    answers: &[
+        ("true", "repeating a multiply repeats its bits"),
+        ("false", "results vary by themselves: no other finding can be trusted, and none was asked"),
+    ],
+    source: source::OWN,
+    applies_to: AppliesTo::Every,
+    shown: Shown::PLAIN,
+    ask: Ask::Question(ask),
+};
+
+pub(crate) const POSITION: Probe = Probe {
+    name: "position",
+    question: "Does the same dot give the same bits at every position of the tile?",
+    how: "One dot at every row and column of several tiles.",
+    answers: &[
+        ("true", "every element of D is computed alike"),
+        ("false", "a result depends on where it stands: padding or transposing a matrix changes bits"),
+    ],
+    source: source::OWN,
+    applies_to: AppliesTo::Every,
+    shown: Shown::PLAIN,
+    ask: Ask::Along,
+};
+
+pub(crate) const INDEPENDENCE: Probe = Probe {
+    name: "independence",
+    question: "Do other rows and columns leave a result alone?",
+    how: "One dot at one position of a tile, everything else random.",
+    answers: &[
+        ("true", "an element depends on its own row and column alone"),
+        ("false", "neighbours change a result, as where a block shares an exponent"),
+    ],
+    source: source::OWN,
+    applies_to: AppliesTo::Every,
+    shown: Shown::PLAIN,
+    ask: Ask::Along,
+};
 
 /// A small generator (SplitMix64): the same numbers in every run.
 struct Noise(u64);
@@ -45,7 +88,14 @@ impl Moderate {
     }
 }
 
-pub(super) fn ask(subject: &Subject<'_>, found: &mut Vec<Finding>) -> Result<(), Error> {
+fn ask(subject: &Subject<'_>, facts: &mut Facts, found: &mut Vec<Finding>) -> Result<(), Error> {
+    let asked = steadiness(subject, found);
+    facts.is_unsteady = found.iter().any(|finding| finding.is(false));
+    asked
+}
+
+/// Asks for the bits of one dot again, at every position, and beside other rows and columns.
+pub(super) fn steadiness(subject: &Subject<'_>, found: &mut Vec<Finding>) -> Result<(), Error> {
     let id = subject.id();
     let (m, n, k) = id.shape.sizes();
     let mut noise = Noise(1);
@@ -84,9 +134,9 @@ pub(super) fn ask(subject: &Subject<'_>, found: &mut Vec<Finding>) -> Result<(),
     let reference = first.get(0);
 
     let repeated = if first == again {
-        Finding::measured("determinism", true.into(), format!("{} results repeat bit for bit", first.len()))
+        Finding::measured(DETERMINISM.name, true.into(), format!("{} results repeat bit for bit", first.len()))
     } else {
-        Finding::measured("determinism", false.into(), "a second run gave other bits".into())
+        Finding::measured(DETERMINISM.name, false.into(), "a second run gave other bits".into())
     };
     let shown = vec![subject.evidence("the dot that was repeated", &dot, reference, &[])];
     found.push(repeated.with(shown.clone()));
@@ -97,12 +147,12 @@ pub(super) fn ask(subject: &Subject<'_>, found: &mut Vec<Finding>) -> Result<(),
                 1 => format!("at its one position, in {tiles} tiles"),
                 count => format!("at all {count} positions of {tiles} tiles"),
             };
-            Finding::measured("position", true.into(), format!("the same dot gives the same bits {places}"))
+            Finding::measured(POSITION.name, true.into(), format!("the same dot gives the same bits {places}"))
         }
         Some(at) => {
             let (tile, row, column) = (at / (m * n), at % (m * n) / n, at % n);
             let words = format!("tile {tile}, row {row}, column {column} gives {} instead", id.d.hex(first.get(at)));
-            Finding::measured("position", false.into(), words)
+            Finding::measured(POSITION.name, false.into(), words)
         }
     };
     found.push(uniform.with(shown.clone()));
@@ -110,9 +160,9 @@ pub(super) fn ask(subject: &Subject<'_>, found: &mut Vec<Finding>) -> Result<(),
     let mut of_others =
         positions.iter().enumerate().map(|(tile, (row, column))| beside.get((tile * m + row) * n + column));
     let independent = if of_others.all(|d| d == reference) {
-        Finding::measured("independence", true.into(), "other rows and columns do not matter".into())
+        Finding::measured(INDEPENDENCE.name, true.into(), "other rows and columns do not matter".into())
     } else {
-        Finding::measured("independence", false.into(), "other rows or columns change the result".into())
+        Finding::measured(INDEPENDENCE.name, false.into(), "other rows or columns change the result".into())
     };
     found.push(independent.with(shown));
     Ok(())

@@ -3,15 +3,94 @@
 use mxprobe_api::{Error, Format, Rounding};
 
 use super::{
-    Finding, Leaf, Subject,
+    Ask, Leaf, Probe, Subject,
     facts::{Facts, Kept},
     number::Number,
 };
-use crate::dots::Dot;
+use crate::{
+    dots::Dot,
+    findings::{AppliesTo, Finding, Shown, source},
+};
+
+const BITS_READ: &[(&str, &str)] = &[
+    ("a number", "so many fraction bits of the element take part"),
+    (
+        "{bits, rest}",
+        "the register is wider than the format, as for tf32; `cut` ignores the rest, which biases toward zero, \
+         `rounded` does not: convert with rounding before the call if it is `cut`",
+    ),
+];
+
+pub(crate) const BITS_READ_A: Probe = Probe {
+    name: "products.bits_read_a",
+    question: "How many fraction bits of A's register are read, and is the rest cut or rounded?",
+    how: "1 + 2^−t times 1, for growing t; then every lower bit of the register.",
+    answers: BITS_READ,
+    source: source::FASI,
+    applies_to: AppliesTo::Floating,
+    shown: Shown::PLAIN,
+    ask: Ask::Question(ask),
+};
+
+pub(crate) const BITS_READ_B: Probe = Probe {
+    name: "products.bits_read_b",
+    question: "How many fraction bits of B's register are read, and is the rest cut or rounded?",
+    how: "As products.bits_read_a, with the operands exchanged.",
+    answers: BITS_READ,
+    source: source::FASI,
+    applies_to: AppliesTo::Floating,
+    shown: Shown::PLAIN,
+    ask: Ask::Along,
+};
+
+pub(crate) const EXACT: Probe = Probe {
+    name: "products.exact",
+    question: "Are products exact, or rounded before they are added?",
+    how: "The longest significands, less their product as D holds it: what is left.",
+    answers: &[
+        ("exact", "all bits of a product reach the sum"),
+        ("exact to the grid", "a product is cut only where alignment cuts any term"),
+        ("rounded to nearest, rounded toward zero", "each product is rounded before it is added: an error for each k"),
+        ("N fraction bits", "the multiplier itself is short"),
+    ],
+    source: source::FASI,
+    applies_to: AppliesTo::Floating,
+    shown: Shown::PLAIN,
+    ask: Ask::Along,
+};
+
+pub(crate) const EXPONENT: Probe = Probe {
+    name: "products.exponent",
+    question: "Is a product of significand 2 or more renormalised before it is aligned?",
+    how: "1.5·1.5·M less the same, beside the lowest bit kept: a significand of 2 or more moves the grid only if it is \
+         renormalised.",
+    answers: &[
+        ("operands", "aligned by the sum of the operands' exponents: one bit more survives beside such products"),
+        ("leading", "aligned by the leading bit: products are renormalised first"),
+    ],
+    source: source::OWN,
+    applies_to: AppliesTo::Floating,
+    shown: Shown::PLAIN,
+    ask: Ask::Along,
+};
+
+pub(crate) const OVERFLOW: Probe = Probe {
+    name: "products.overflow",
+    question: "Does a product beyond the result's range become infinity although the sum is within it?",
+    how: "A product beyond the range of D, and one of the other sign that brings the sum back.",
+    answers: &[
+        ("false", "only the sum has to fit"),
+        ("true", "one large product makes infinity, whatever is added to it"),
+    ],
+    source: source::FASI,
+    applies_to: AppliesTo::Floating,
+    shown: Shown::PLAIN,
+    ask: Ask::Along,
+};
 
 pub(super) fn ask(subject: &Subject<'_>, facts: &mut Facts, found: &mut Vec<Finding>) -> Result<(), Error> {
-    found.push(operand_bits(subject, "products.bits_read_a", true)?);
-    found.push(operand_bits(subject, "products.bits_read_b", false)?);
+    found.push(operand_bits(subject, BITS_READ_A.name, true)?);
+    found.push(operand_bits(subject, BITS_READ_B.name, false)?);
     found.push(exact(subject, facts)?);
     let exponent = exponent(subject, facts)?;
     facts.renormalises_products = exponent.value.as_ref().map(|value| value == "leading");
@@ -81,7 +160,7 @@ fn operand_bits(subject: &Subject<'_>, name: &str, of_a: bool) -> Result<Finding
 
 /// The product of the longest significands, less what a rounded product would be.
 fn exact(subject: &Subject<'_>, facts: &Facts) -> Result<Finding, Error> {
-    let name = "products.exact";
+    let name = EXACT.name;
     let id = subject.id();
     let longest = |format: Format| {
         let bits = format.fraction_bits();
@@ -210,7 +289,7 @@ fn multiply(a: Number, b: Number) -> Number {
 
 /// M = 1.5·1.5 = 2.25: is it aligned by the sum of its operands' exponents (significand in [0, 4)) or by its leading bit?
 fn exponent(subject: &Subject<'_>, facts: &Facts) -> Result<Finding, Error> {
-    let name = "products.exponent";
+    let name = EXPONENT.name;
     let Some(Kept::Bits(bits)) = facts.kept else {
         return Ok(Finding::unsupported(name, "no bit is lost at alignment, so it does not show"));
     };
@@ -285,7 +364,7 @@ fn times_three_halves(format: Format, bits: u64) -> Option<u64> {
 
 /// A product one binade above d's range beside a term that brings the sum back.
 fn overflow(subject: &Subject<'_>, facts: &Facts) -> Result<Finding, Error> {
-    let name = "products.overflow";
+    let name = OVERFLOW.name;
     let id = subject.id();
     let Some(float) = id.d.as_float() else { return Ok(Finding::unsupported(name, "integers")) };
     let top = float.max_exponent();

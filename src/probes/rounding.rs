@@ -3,12 +3,60 @@
 use mxprobe_api::{Error, Rounding};
 
 use super::{
-    Finding, Leaf, Subject,
+    Ask, Leaf, Probe, Subject,
     facts::{Facts, Kept, product_for_c},
     number::Number,
     once,
 };
-use crate::dots::Dot;
+use crate::{
+    dots::Dot,
+    findings::{AppliesTo, Evidence, Finding, Shown, source},
+};
+
+pub(crate) const FRACTION_BITS: Probe = Probe {
+    name: "rounding.fraction_bits",
+    question: "How many fraction bits does the result really have?",
+    how: "Sums whose lowest bit lies further and further down.",
+    answers: &[
+        ("the bits of D", "the result is as precise as its format"),
+        ("fewer", "the declared format is a container only, as for e4m3 sums of 13 bits: add outside the unit often"),
+    ],
+    source: "Fasi et al. (2021), section 3.1.4; for sums of 8-bit formats, the DeepSeek-V3 technical report (2024)",
+    applies_to: AppliesTo::Floating,
+    shown: Shown::at_a_glance(4, "bits of D"),
+    ask: Ask::Question(ask),
+};
+
+pub(crate) const RESULT: Probe = Probe {
+    name: "rounding.result",
+    question: "In which direction is the result rounded?",
+    how: "Sums of one to three quarters of a last place, positive and negative, above even and odd values.",
+    answers: &[
+        ("RNE", "to nearest, ties to even: no bias"),
+        ("RZ", "toward zero: errors lean one way and grow with the number of roundings, not with its root"),
+        ("RD, RU", "toward −∞ or +∞: a bias of one sign"),
+        ("RO", "to odd: safe to round again to a narrower format"),
+        ("none", "not rounded where it was looked for"),
+    ],
+    source: "IEEE 754-2019, 4.3; Fasi et al. (2021), section 3.1.3",
+    applies_to: AppliesTo::Floating,
+    shown: Shown::at_a_glance(5, "rounding"),
+    ask: Ask::Along,
+};
+
+pub(crate) const BETWEEN_BLOCKS: Probe = Probe {
+    name: "rounding.between_blocks",
+    question: "How is the sum of one block rounded before the next block?",
+    how: "As rounding.result, in the sum of the first block, which a product of the next then cancels.",
+    answers: &[
+        ("RNE, RZ, RD, RU, RO", "the running sum is rounded so after each block; with RZ the bias grows with k"),
+        ("none", "the running sum is handed on unrounded"),
+    ],
+    source: source::FASI,
+    applies_to: AppliesTo::Floating,
+    shown: Shown::PLAIN,
+    ask: Ask::Along,
+};
 
 const DIRECTIONS: [(&str, Rounding); 5] = [
     ("RNE", Rounding::NearestEven),
@@ -132,19 +180,19 @@ fn place(subject: &Subject<'_>, facts: &Facts, fraction_bits: i32, below: i32) -
 pub(super) fn ask(subject: &Subject<'_>, facts: &mut Facts, found: &mut Vec<Finding>) -> Result<(), Error> {
     found.push(precision(subject, facts)?);
     let Some(fraction_bits) = facts.result_fraction_bits else {
-        found.push(Finding::inconclusive("rounding.result", "no sum is longer than what the result holds"));
+        found.push(Finding::inconclusive(RESULT.name, "no sum is longer than what the result holds"));
         return Ok(());
     };
     let sum = place(subject, facts, fraction_bits, 2).map(|sum| (sum, 2));
     let sum = sum.or_else(|| place(subject, facts, fraction_bits, 1).map(|sum| (sum, 1)));
     let Some((sum, below)) = sum else {
         found.push(Finding::inconclusive(
-            "rounding.result",
+            RESULT.name,
             "no bit that survives alignment falls below the result's last place",
         ));
         return Ok(());
     };
-    let (finding, direction) = direction(subject, "rounding.result", &sum, fraction_bits, below, None)?;
+    let (finding, direction) = direction(subject, RESULT.name, &sum, fraction_bits, below, None)?;
     facts.rounding = direction;
     found.push(finding);
     found.push(once::ask(subject, facts, fraction_bits)?);
@@ -154,7 +202,7 @@ pub(super) fn ask(subject: &Subject<'_>, facts: &mut Facts, found: &mut Vec<Find
 
 /// How many fraction bits of the result are used: the longest sum that comes back whole.
 fn precision(subject: &Subject<'_>, facts: &mut Facts) -> Result<Finding, Error> {
-    let name = "rounding.fraction_bits";
+    let name = FRACTION_BITS.name;
     let declared = subject.id().d.fraction_bits().cast_signed();
     let Some(sum) = (1..=declared).rev().find_map(|bits| place(subject, facts, bits, 0)) else {
         return Ok(Finding::inconclusive(name, "no two terms add up to more than one bit"));
@@ -210,12 +258,8 @@ fn precision(subject: &Subject<'_>, facts: &mut Facts) -> Result<Finding, Error>
 }
 
 /// Products too close in magnitude to make a long sum: how much of c alone comes back.
-fn through_c(
-    subject: &Subject<'_>,
-    facts: &mut Facts,
-    mut shown: Vec<crate::report::Evidence>,
-) -> Result<Finding, Error> {
-    let name = "rounding.fraction_bits";
+fn through_c(subject: &Subject<'_>, facts: &mut Facts, mut shown: Vec<Evidence>) -> Result<Finding, Error> {
+    let name = FRACTION_BITS.name;
     let (c, d) = (subject.id().c, subject.id().d);
     let bits = c.fraction_bits().min(d.fraction_bits()).cast_signed();
     let value = |bits: i32| Number::power(0).plus(Number::power(-bits)).unwrap_or(Number::ZERO);
@@ -321,7 +365,7 @@ fn direction(
 }
 
 fn between_blocks(subject: &Subject<'_>, facts: &Facts, fraction_bits: i32) -> Result<Finding, Error> {
-    let name = "rounding.between_blocks";
+    let name = BETWEEN_BLOCKS.name;
     let Some(structure) = &facts.structure else { return Ok(Finding::inconclusive(name, "the order is not known")) };
     let Some(later) = structure.blocks.get(1).and_then(|block| block.first()).filter(|_| structure.tree.is_some())
     else {

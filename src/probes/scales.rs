@@ -2,8 +2,47 @@
 
 use mxprobe_api::{Decoded, Error, Format};
 
-use super::{Finding, Subject, number::Number};
-use crate::dots::Dot;
+use super::{Ask, Probe, Subject, number::Number};
+use crate::{
+    dots::Dot,
+    findings::{AppliesTo, Finding, Shown, source},
+};
+
+pub(crate) const VALUE: Probe = Probe {
+    name: "scales.value",
+    question: "Do block scales multiply exactly?",
+    how: "Codes of the scale beside a product of 1, on A and on B.",
+    answers: &[("exact", "a scale multiplies exactly"), ("inexact", "a scale is rounded or clamped on the way")],
+    source: source::MICROSCALING,
+    applies_to: AppliesTo::BlockScales,
+    shown: Shown::PLAIN,
+    ask: Ask::Question(|subject, _, found| ask(subject, found)),
+};
+
+pub(crate) const COVER: Probe = Probe {
+    name: "scales.cover",
+    question: "Which k does one block scale cover?",
+    how: "A scale of 2 on each block in turn, and a product of 1 at each k.",
+    answers: &[
+        ("a number", "so many consecutive k share one scale"),
+        ("other", "scales act on other k than the id declares"),
+    ],
+    source: "OCP Microscaling Formats Specification 1.0, section 5",
+    applies_to: AppliesTo::BlockScales,
+    shown: Shown::PLAIN,
+    ask: Ask::Along,
+};
+
+pub(crate) const SPECIALS: Probe = Probe {
+    name: "scales.specials",
+    question: "What do a zero and a NaN scale give?",
+    how: "Zero and NaN codes of the scale.",
+    answers: &[("NaN bits", "a NaN scale shows in the result"), ("a number", "the code counts as an ordinary value")],
+    source: source::MICROSCALING,
+    applies_to: AppliesTo::BlockScales,
+    shown: Shown::PLAIN,
+    ask: Ask::Along,
+};
 
 pub(super) fn ask(subject: &Subject<'_>, found: &mut Vec<Finding>) -> Result<(), Error> {
     let Some(scale) = subject.id().block_scale() else { return Ok(()) };
@@ -21,7 +60,7 @@ fn one(subject: &Subject<'_>, k: usize) -> Dot {
 
 /// Every code of the scale, on A and on B, beside a product of 1.
 fn value(subject: &Subject<'_>, format: Format) -> Result<Finding, Error> {
-    let name = "scales.value";
+    let name = VALUE.name;
     let codes: Vec<u64> =
         (0..=format.mask()).filter(|bits| matches!(format.decode(*bits), Decoded::Finite { .. })).collect();
     let mut dots = Vec::new();
@@ -59,7 +98,7 @@ fn value(subject: &Subject<'_>, format: Format) -> Result<Finding, Error> {
 
 /// A scale of 2 on each block in turn, and a product of 1 at each k.
 fn cover(subject: &Subject<'_>, format: Format, block: usize) -> Result<Finding, Error> {
-    let name = "scales.cover";
+    let name = COVER.name;
     let two = Number::power(1);
     let Some(code) = (0..=format.mask()).find(|bits| Number::decode(format, *bits) == Some(two)) else {
         return Ok(Finding::unsupported(name, "the scale format has no 2"));
@@ -96,7 +135,7 @@ fn cover(subject: &Subject<'_>, format: Format, block: usize) -> Result<Finding,
 }
 
 fn specials(subject: &Subject<'_>, format: Format) -> Result<Finding, Error> {
-    let name = "scales.specials";
+    let name = SPECIALS.name;
     let mut dots = Vec::new();
     let mut abouts = Vec::new();
     for (about, code) in [

@@ -4,9 +4,54 @@ use std::collections::BTreeMap;
 
 use mxprobe_api::{Decoded, Error, Format};
 
-use super::{Finding, Subject};
-use crate::dots::Dot;
-use crate::report::Evidence;
+use super::{Ask, Probe, Subject};
+use crate::{
+    dots::Dot,
+    findings::{AppliesTo, Comparable, Evidence, Finding, Rival, Shown},
+};
+
+pub(crate) const NAN: Probe = Probe {
+    name: "specials.nan",
+    question: "Which bits does a NaN result have, and whose payload?",
+    how: "NaNs with payloads in A, B and C, and the operations that are invalid.",
+    answers: &[
+        ("one pattern", "every NaN looks the same: payloads cannot be traced"),
+        ("several", "the bits returned for each case; programs that compare bits have to expect them"),
+        ("{not_nan}", "a NaN is lost: errors in the data do not show in the result"),
+    ],
+    source: "IEEE 754-2019, 6.2",
+    applies_to: AppliesTo::Floating,
+    shown: Shown::PLAIN.compared(Comparable::NanBits),
+    ask: Ask::Question(|subject, _, found| ask(subject, found)),
+};
+
+pub(crate) const INFINITY: Probe = Probe {
+    name: "specials.infinity",
+    question: "Do infinities pass, and what does overflow give?",
+    how: "Infinity in A and in C; the largest C and as large a product, of both signs.",
+    answers: &[
+        ("0x7f800000 and the like", "the bits of infinity: overflow shows"),
+        ("the largest value", "overflow saturates, or rounding is not to nearest: it does not show"),
+    ],
+    source: "IEEE 754-2019, 6.1 and 7.4",
+    applies_to: AppliesTo::Floating,
+    shown: Shown::PLAIN,
+    ask: Ask::Along,
+};
+
+pub(crate) const ZERO: Probe = Probe {
+    name: "specials.zero",
+    question: "Which sign has a zero result?",
+    how: "Products and c of both zeros, and 1 − 1.",
+    answers: &[
+        ("as IEEE 754", "−0 only from −0 alone"),
+        ("always +0", "sums start from +0: the sign of a zero does not pass"),
+    ],
+    source: "IEEE 754-2019, 6.3",
+    applies_to: AppliesTo::Floating,
+    shown: Shown::PLAIN,
+    ask: Ask::Along,
+};
 
 /// One input and what it is.
 struct Case {
@@ -182,7 +227,7 @@ fn table(subject: &Subject<'_>, cases: &[Case], answers: &[u64]) -> (BTreeMap<St
 }
 
 fn nan_finding(subject: &Subject<'_>, cases: &[Case], answers: &[u64]) -> Finding {
-    let name = "specials.nan";
+    let name = NAN.name;
     if cases.is_empty() {
         return Finding::unsupported(name, "the formats have neither NaN nor infinity");
     }
@@ -191,9 +236,7 @@ fn nan_finding(subject: &Subject<'_>, cases: &[Case], answers: &[u64]) -> Findin
     for (evidence, d) in shown.iter_mut().zip(answers) {
         let quieted = matches!(format.decode(*d), Decoded::Nan { .. });
         let canonical = format.nan().filter(|nan| nan != d && quieted);
-        evidence
-            .rivals
-            .extend(canonical.map(|nan| crate::report::Rival { answer: "the default NaN".into(), d: format.hex(nan) }));
+        evidence.rivals.extend(canonical.map(|nan| Rival { answer: "the default NaN".into(), d: format.hex(nan) }));
     }
     if let Some((case, d)) = cases.iter().zip(answers).find(|(_, d)| !matches!(format.decode(**d), Decoded::Nan { .. }))
     {
@@ -220,14 +263,14 @@ fn nan_finding(subject: &Subject<'_>, cases: &[Case], answers: &[u64]) -> Findin
 }
 
 fn infinity_finding(subject: &Subject<'_>, cases: &[Case], answers: &[u64]) -> Finding {
-    let name = "specials.infinity";
+    let name = INFINITY.name;
     if cases.is_empty() {
         return Finding::unsupported(name, "no input is or becomes infinite");
     }
     let format = subject.id().d;
     let (values, mut shown) = table(subject, cases, answers);
     for evidence in &mut shown {
-        evidence.rivals.push(crate::report::Rival { answer: "saturates".into(), d: format.hex(format.largest(false)) });
+        evidence.rivals.push(Rival { answer: "saturates".into(), d: format.hex(format.largest(false)) });
     }
     let of = |key: &str| cases.iter().position(|case| case.key == key).map(|at| answers[at]);
     let overflow = match of("overflow") {
@@ -245,12 +288,12 @@ fn infinity_finding(subject: &Subject<'_>, cases: &[Case], answers: &[u64]) -> F
 }
 
 fn zero_finding(subject: &Subject<'_>, cases: &[Case], answers: &[u64]) -> Finding {
-    let name = "specials.zero";
+    let name = ZERO.name;
     let format = subject.id().d;
     let (values, mut shown) = table(subject, cases, answers);
     let minus = sign_of(format);
     for (evidence, d) in shown.iter_mut().zip(answers) {
-        let other = crate::report::Rival { answer: "the other zero".into(), d: format.hex(*d ^ minus) };
+        let other = Rival { answer: "the other zero".into(), d: format.hex(*d ^ minus) };
         evidence.rivals.push(other);
     }
     let of = |key: &str| cases.iter().position(|case| case.key == key).map(|at| answers[at]);

@@ -1,11 +1,59 @@
 //! Question 5 in words: what a summation tree says of blocks, steps and single additions.
 
 use super::{
-    Finding, Leaf, Subject,
+    Ask, Leaf, Probe, Subject,
     facts::{Facts, Structure},
     tree::{Tree, list},
 };
-use crate::report::Evidence;
+use crate::findings::{AppliesTo, Comparable, Evidence, Finding, Shown, source};
+
+/// The name of the probe that asks for the tree.
+pub(super) const TREE: &str = "order.tree";
+
+pub(super) const FPREV: &str = "FPRev, arXiv:2411.00442";
+
+pub(crate) const BLOCKS: Probe = Probe {
+    name: "order.blocks",
+    question: "Which products join c's running sum together, step by step?",
+    how: "Read off the tree, from c to the root; where there is none, two products of half c's last place, which raise c \
+         only if they are added to each other before c's sum is rounded.",
+    answers: &[
+        (
+            "lists of k",
+            "in this order, the products of each list join the running sum in one step, which may come after other \
+                 additions: those of a list may have been added to each other before (order.tree, \
+                 order.products_at_once)",
+        ),
+        (
+            "one list",
+            "c is added once, to all k products or to their sum: in the same addition if order.products_at_once is k",
+        ),
+    ],
+    source: FPREV,
+    applies_to: AppliesTo::Floating,
+    shown: Shown::PLAIN.compared(Comparable::WithinK),
+    ask: Ask::Along,
+};
+
+pub(crate) const PRODUCTS_AT_ONCE: Probe = Probe {
+    name: "order.products_at_once",
+    question: "How many products does the widest single addition take?",
+    how: "Read off the tree: of the additions of three terms or more, that with the most products; an inner list of \
+         order.tree is an addition of its own.",
+    answers: &[
+        ("1", "every addition joins two terms: each is rounded on its own, as in a loop of FMAs or a tree of pairs"),
+        (
+            "a larger number",
+            "so many products share one alignment and one rounding: fewer roundings, more bits cut together; a step of \
+                 order.blocks has more products if it takes several additions",
+        ),
+        ("inconclusive", "no tree shows; a list of order.blocks has as many products as one addition could at most"),
+    ],
+    source: source::FASI,
+    applies_to: AppliesTo::Floating,
+    shown: Shown::at_a_glance(1, "products at once"),
+    ask: Ask::Along,
+};
 
 /// What a tree says of the order, for the questions after it too.
 pub(super) fn findings(subject: &Subject<'_>, facts: &mut Facts, tree: Tree, evidence: Vec<Evidence>) -> Vec<Finding> {
@@ -38,10 +86,10 @@ pub(super) fn findings(subject: &Subject<'_>, facts: &mut Facts, tree: Tree, evi
     };
     let statement = format!("{steps}: {}", tree.describe());
     let found = vec![
-        Finding::measured("order.tree", tree.to_json(), statement).with(evidence),
-        Finding::measured("order.blocks", serde_json::json!(blocks), in_steps(&blocks, at_once)),
+        Finding::measured(TREE, tree.to_json(), statement).with(evidence),
+        Finding::measured(BLOCKS.name, serde_json::json!(blocks), in_steps(&blocks, at_once)),
         Finding::measured(
-            "order.products_at_once",
+            PRODUCTS_AT_ONCE.name,
             at_once.into(),
             match at_once {
                 1 => "every addition joins two terms".to_owned(),

@@ -12,7 +12,7 @@ use mxprobe_api::{
 use super::number::Number;
 use crate::{
     dots::{Dot, pack_from},
-    report::Evidence,
+    findings::Evidence,
 };
 
 /// A leaf of the summation tree.

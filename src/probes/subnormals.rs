@@ -2,13 +2,75 @@
 
 use mxprobe_api::{Decoded, Error, Format};
 
-use super::{Finding, Leaf, Subject, facts::Facts, number::Number};
+use super::{Ask, Leaf, Probe, Subject, facts::Facts, number::Number};
+use crate::{
+    findings::{AppliesTo, Finding, Shown, source},
+    scalars,
+};
+
+const READ: &[(&str, &str)] = &[
+    ("kept", "subnormal inputs count: small values lose digits, not everything"),
+    ("zero", "inputs below the smallest normal value count as zero: scale data up, or results underflow early"),
+];
+
+pub(crate) const A: Probe = Probe {
+    name: "subnormals.a",
+    question: "Are subnormals of A read, or taken as zero (DAZ)?",
+    how: "The smallest subnormal of A times a power of two.",
+    answers: READ,
+    source: source::SUBNORMALS,
+    applies_to: AppliesTo::Floating,
+    shown: Shown::at_a_glance(6, "subnormals of A"),
+    ask: Ask::Question(|subject, _, found| ask_inputs(subject, found)),
+};
+
+pub(crate) const B: Probe = Probe {
+    name: "subnormals.b",
+    question: "Are subnormals of B read, or taken as zero (DAZ)?",
+    how: "The smallest subnormal of B times a power of two.",
+    answers: READ,
+    source: source::SUBNORMALS,
+    applies_to: AppliesTo::Floating,
+    shown: Shown::PLAIN,
+    ask: Ask::Along,
+};
+
+pub(crate) const C: Probe = Probe {
+    name: "subnormals.c",
+    question: "Are subnormals of C read and returned?",
+    how: "The largest subnormal as c, positive and negative, beside products of zero.",
+    answers: &[
+        ("kept", "a running sum may become subnormal and go on"),
+        ("zero", "a subnormal running sum is lost: read as zero, or flushed when it is returned"),
+    ],
+    source: source::SUBNORMALS,
+    applies_to: AppliesTo::Floating,
+    shown: Shown::PLAIN,
+    ask: Ask::Along,
+};
+
+pub(crate) const D: Probe = Probe {
+    name: "subnormals.d",
+    question: "Are subnormal results kept, or flushed to zero (FTZ)?",
+    how: "One product below the normal range, or a difference that falls there.",
+    answers: &[
+        ("kept", "gradual underflow"),
+        ("flushed to signed zero, flushed to zero", "results below the smallest normal value vanish (FTZ): scale up"),
+    ],
+    source: source::SUBNORMALS,
+    applies_to: AppliesTo::Floating,
+    shown: Shown::at_a_glance(7, "subnormals of D"),
+    ask: Ask::Question(ask_results),
+};
+
+/// Asked of scalar arithmetic too.
+pub(crate) const TININESS: Probe = scalars::TININESS.asked_of(AppliesTo::Floating, Ask::Along);
 
 /// Asked before everything else: the other questions build their terms from what is read here.
 pub(super) fn ask_inputs(subject: &Subject<'_>, found: &mut Vec<Finding>) -> Result<(), Error> {
     let id = subject.id();
     let mut kept = Vec::new();
-    for (name, of_a) in [("subnormals.a", true), ("subnormals.b", false)] {
+    for (name, of_a) in [(A.name, true), (B.name, false)] {
         let (narrow, wide) = if of_a { (id.a, id.b) } else { (id.b, id.a) };
         let finding = operand(subject, name, narrow, wide, of_a)?;
         kept.push(finding.value == Some("kept".into()));
@@ -67,7 +129,7 @@ fn operand(subject: &Subject<'_>, name: &str, narrow: Format, wide: Format, of_a
 }
 
 fn of_c(subject: &Subject<'_>) -> Result<Finding, Error> {
-    let name = "subnormals.c";
+    let name = C.name;
     let format = subject.id().c;
     let largest = (1u64 << format.fraction_bits()) - 1;
     let sign = 1u64 << (format.bits() - 1);
@@ -111,7 +173,7 @@ fn of_c(subject: &Subject<'_>) -> Result<Finding, Error> {
 pub(super) fn ask_results(subject: &Subject<'_>, facts: &mut Facts, found: &mut Vec<Finding>) -> Result<(), Error> {
     let id = subject.id();
     let Some(low) = min_exponent(id.d) else { return Ok(()) };
-    let name = "subnormals.d";
+    let name = D.name;
     // A product below d's normal range, or c less a product.
     let fraction_bits = id.d.fraction_bits().cast_signed();
     let target = Number::power(low - 1);
@@ -144,7 +206,7 @@ pub(super) fn ask_results(subject: &Subject<'_>, facts: &mut Facts, found: &mut 
         found.push(
             Finding::measured(name, "kept".into(), "subnormal results are kept (gradual underflow)".into()).with(shown),
         );
-        found.push(Finding::unsupported("subnormals.tininess", "subnormal results are not flushed"));
+        found.push(Finding::unsupported(TININESS.name, "subnormal results are not flushed"));
         return Ok(());
     }
     if answers[0] & !zero_sign != 0 {
@@ -166,7 +228,7 @@ pub(super) fn ask_results(subject: &Subject<'_>, facts: &mut Facts, found: &mut 
     found.push(if decided {
         tininess(subject, low, fraction_bits)?
     } else {
-        Finding::inconclusive("subnormals.tininess", "the bit that would decide is lost at alignment")
+        Finding::inconclusive(TININESS.name, "the bit that would decide is lost at alignment")
     });
     Ok(())
 }
@@ -174,7 +236,7 @@ pub(super) fn ask_results(subject: &Subject<'_>, facts: &mut Facts, found: &mut 
 /// Less than the smallest normal value by half a subnormal place, tiny under every rule; by a quarter, a tie that rounds
 /// to the normal value: tiny only by its exact value. A pair of leaves counts if the first shows that they meet unrounded.
 fn tininess(subject: &Subject<'_>, low: i32, fraction_bits: i32) -> Result<Finding, Error> {
-    let name = "subnormals.tininess";
+    let name = TININESS.name;
     let smallest = Number::power(low);
     let half = Number::power(low - fraction_bits - 1).negated();
     let quarter = Number::power(low - fraction_bits - 2).negated();

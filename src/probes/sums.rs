@@ -7,16 +7,60 @@
 use mxprobe_api::{Error, Rounding};
 
 use super::{
-    Finding, Leaf, Subject,
+    Ask, Leaf, Probe, Subject,
     facts::{Facts, Kept, Structure},
     monotone,
     number::Number,
+};
+use crate::findings::{AppliesTo, Comparable, Finding, Shown, source};
+
+pub(crate) const NORMALISATION: Probe = Probe {
+    name: "normalisation",
+    question: "Is a sum normalised after each addition, or once?",
+    how: "c just below a power of two, its last place, and small terms that make one last place of the sum: of the lowest \
+         bit kept, or odd multiples of it where terms are few.",
+    answers: &[
+        ("once", "low bits add up before any is dropped"),
+        ("each", "a carry moves the grid, and the next term is cut sooner: results depend on the order"),
+    ],
+    source: source::FASI,
+    applies_to: AppliesTo::Floating,
+    shown: Shown::PLAIN,
+    ask: Ask::Question(ask),
+};
+
+pub(crate) const CARRY: Probe = Probe {
+    name: "carry",
+    question: "Are there enough bits above the largest exponent for the largest sum?",
+    how: "As many of the largest products as the block takes.",
+    answers: &[
+        ("{enough: true}", "no sum within a block wraps"),
+        ("{enough: false}", "a large sum loses its top bits: results are wrong without any sign of it"),
+        (
+            "reached, bits",
+            "bits of the largest sum, or of the adder, above the largest exponent as the unit aligns: the sum of a \
+                 product's operands' exponents, or, if products are renormalised, its leading bit; not given if \
+                 products.exponent does not tell which; `carry_bits` of a model counts so",
+        ),
+        (
+            "beyond_leading_bit",
+            "the same beyond the leading bit of the largest term, as the literature counts: N terms need log2 N, \
+                 rounded up",
+        ),
+    ],
+    source: "Fasi et al. (2021), section 3.1.4; Valpey et al., An SMT formalization of mixed-precision matrix \
+         multiplication, arXiv:2502.15999, section 4.3",
+    applies_to: AppliesTo::Floating,
+    shown: Shown::PLAIN.compared(Comparable::By(compared)),
+    ask: Ask::Along,
 };
 
 pub(super) fn ask(subject: &Subject<'_>, facts: &mut Facts, found: &mut Vec<Finding>) -> Result<(), Error> {
     let Some(structure) = &facts.structure else {
         let reason = "the order of the additions is not known";
-        found.extend(["normalisation", "carry", "monotone"].map(|name| Finding::inconclusive(name, reason)));
+        found.extend(
+            [NORMALISATION.name, CARRY.name, monotone::PROBE.name].map(|name| Finding::inconclusive(name, reason)),
+        );
         return Ok(());
     };
     found.push(normalisation(subject, facts, structure)?);
@@ -28,7 +72,7 @@ pub(super) fn ask(subject: &Subject<'_>, facts: &mut Facts, found: &mut Vec<Find
 /// c just below a power of two, one last place of c that carries it over, and small terms that make one last place of the
 /// sum: if the sum is normalised after each addition, the lowest bits of those fall off once it is over.
 fn normalisation(subject: &Subject<'_>, facts: &Facts, structure: &Structure) -> Result<Finding, Error> {
-    let name = "normalisation";
+    let name = NORMALISATION.name;
     if structure.site.len() < 4 {
         return Ok(Finding::unsupported(
             name,
@@ -107,7 +151,7 @@ fn shares(needed: i32, at_most: usize) -> Option<Vec<i32>> {
 
 /// The largest terms there are, of one sign: one after another until a sum is wrong.
 fn carry(subject: &Subject<'_>, facts: &Facts, structure: &Structure) -> Result<Finding, Error> {
-    let name = "carry";
+    let name = CARRY.name;
     if structure.site.len() < 3 {
         return Ok(Finding::unsupported(name, "no more than two terms are added at once"));
     }
@@ -199,4 +243,13 @@ fn carry(subject: &Subject<'_>, facts: &Facts, structure: &Structure) -> Result<
     let top = exact[right].leading().unwrap_or(0) - 1;
     let words = format!("not enough: {}, and a larger sum wraps", in_words(top));
     Ok(Finding::measured(name, value(false, top), words).with(shown))
+}
+
+/// Enough carry bits, or how many there are; older reports have one of the two counts.
+fn compared(value: &serde_json::Value) -> String {
+    let part = |name: &str| value.get(name).map(serde_json::Value::to_string);
+    if part("enough").as_deref() == Some("true") {
+        return "enough".into();
+    }
+    part("bits").or_else(|| part("beyond_leading_bit")).unwrap_or_default()
 }

@@ -9,6 +9,7 @@ use super::{
     Alone, Answer, COMPARISON_SCHEMA, Compared, Comparison, DotCompared, Evidence, Finding, Match, MatchedBy,
     OperationReport, Outcome, Report, Side, State, matching, same_device, words,
 };
+use crate::{findings::Comparable, probes};
 
 /// Compares reports, each with the name of where it was read.
 ///
@@ -116,12 +117,6 @@ fn first_side(found: &matching::Matched<'_>) -> usize {
     found.operations.iter().position(|operations| !operations.is_empty()).unwrap_or(0)
 }
 
-/// What differs with k by itself, although the unit adds alike.
-const OF_K: [&str; 2] = ["order.tree", "order.blocks"];
-
-/// Says how a device computes, not what: no two devices share it, and only another driver makes it worth a word.
-const OF_DEVICE: [&str; 1] = ["instruction"];
-
 fn compare_probe(probe: &str, found: &matching::Matched<'_>, same_device: bool) -> Compared {
     let answers: Vec<Vec<Answer>> = found.operations.iter().map(|operations| answers(probe, operations)).collect();
     let present = || found.operations.iter().zip(&answers).filter(|(operations, _)| !operations.is_empty());
@@ -132,13 +127,16 @@ fn compare_probe(probe: &str, found: &matching::Matched<'_>, same_device: bool) 
     let agree = settled.windows(2).all(|pair| pair[0] == pair[1]);
     let failed: Vec<bool> =
         present().map(|(_, answers)| answers.iter().any(|answer| answer.outcome == Outcome::Failed)).collect();
-    let comparable =
-        (found.by != MatchedBy::Terms || !OF_K.contains(&probe)) && (same_device || !OF_DEVICE.contains(&probe));
-    let state = if failed.contains(&true) && failed.contains(&false) || comparable && !agree {
+    let is_comparable = match comparable(probe) {
+        Comparable::WithinK => found.by != MatchedBy::Terms,
+        Comparable::WithinDevice => same_device,
+        Comparable::AsIs | Comparable::By(_) | Comparable::NanBits => true,
+    };
+    let state = if failed.contains(&true) && failed.contains(&false) || is_comparable && !agree {
         State::Differs
     } else if !arises && present().all(|(_, answers)| !answers.is_empty()) {
         State::Equal
-    } else if !comparable || missing || settled.len() < 2 {
+    } else if !is_comparable || missing || settled.len() < 2 {
         State::Open
     } else {
         State::Equal
@@ -177,17 +175,16 @@ pub(super) fn keys(probe: &str, answers: &[Answer]) -> BTreeSet<String> {
 
 /// What of an answer is a property of the arithmetic, and not of how far the probe could see.
 fn key(probe: &str, value: &Value) -> String {
-    let part = |name: &str| value.get(name).map(Value::to_string);
-    match probe {
-        "carry" if part("enough").as_deref() == Some("true") => "enough".into(),
-        // Older reports have one of the two counts.
-        "carry" => part("bits").or_else(|| part("beyond_leading_bit")).unwrap_or_default(),
-        "alignment.fraction_bits" if value.is_object() => {
-            format!("exact, then {}", part("rounded_to_bits").unwrap_or_default())
-        }
-        "accumulator.smallest_products" if value.get("lost_at").is_none() => "kept".into(),
+    match comparable(probe) {
+        Comparable::By(key) => key(value),
         _ => value.to_string(),
     }
+}
+
+/// What to make of the answers of a probe; those of a probe that is not known here, as of another version, are compared as they
+/// are.
+pub(super) fn comparable(probe: &str) -> Comparable {
+    probes::named(probe).map_or(Comparable::AsIs, |probe| probe.shown.compared)
 }
 
 type Input<'a> = (Vec<Format>, [&'a str; 2], &'a [String], &'a [String], Option<&'a [String]>, Option<&'a [String]>);

@@ -8,6 +8,7 @@ use super::{
     groups::{first_in_words, grouped, groups},
     plot, words,
 };
+use crate::{findings::AppliesTo, probes};
 
 /// What a page shows beside the answers.
 #[derive(Clone, Copy, Debug)]
@@ -37,7 +38,7 @@ fn page(report: &Report, number: usize, detail: Detail, blocks: &mut Vec<Block>)
     let anchors: Vec<String> = (1..=groups.len()).map(|group| format!("device-{number}-group-{group}")).collect();
     if !groups.is_empty() {
         blocks.push(Block::heading(2, "At a glance"));
-        blocks.extend(GLANCES.iter().filter_map(|probes| glance(&groups, &anchors, probes)));
+        blocks.extend(GLANCES.into_iter().filter_map(|of| glance(&groups, &anchors, &columns(of))));
     }
     if detail.plots {
         blocks.extend(plot::plots(&groups).into_iter().map(Block::Plot));
@@ -90,20 +91,16 @@ fn head(report: &Report, blocks: &mut Vec<Block>) {
     blocks.push(Block::Facts(facts));
 }
 
-/// The questions of the first tables, of floating point and of integers, with short names.
-const GLANCES: [&[(&str, &str)]; 2] = [
-    &[
-        ("order.products_at_once", "products at once"),
-        ("alignment.fraction_bits", "bits kept"),
-        ("alignment.below", "bits below"),
-        ("rounding.fraction_bits", "bits of D"),
-        ("rounding.result", "rounding"),
-        ("subnormals.a", "subnormals of A"),
-        ("subnormals.d", "subnormals of D"),
-        ("monotone", "monotone"),
-    ],
-    &[("integers.exact", "exact"), ("integers.overflow", "overflow"), ("integers.saturation_stage", "saturation")],
-];
+/// The tables at a glance: of which questions.
+const GLANCES: [AppliesTo; 2] = [AppliesTo::Floating, AppliesTo::Integers];
+
+/// The columns of a table at a glance, from left to right: a probe's name, and the head.
+fn columns(of: AppliesTo) -> Vec<(&'static str, &'static str)> {
+    let of = probes::all().filter(|probe| probe.applies_to == of);
+    let mut columns: Vec<_> = of.filter_map(|probe| Some((probe.name, probe.shown.glance?))).collect();
+    columns.sort_by_key(|(_, glance)| glance.place);
+    columns.into_iter().map(|(name, glance)| (name, glance.head)).collect()
+}
 
 /// The groups that were asked any of these questions.
 fn glance(groups: &[Vec<&OperationReport>], anchors: &[String], probes: &[(&str, &str)]) -> Option<Block> {

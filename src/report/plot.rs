@@ -3,7 +3,10 @@
 use serde_json::Value;
 
 use super::{OperationReport, pages};
-use crate::plot::{Bar, Bars, Length};
+use crate::{
+    plot::{Bar, Bars, Length},
+    probes::{FRACTION_BITS_KEPT, FRACTION_BITS_OF_D},
+};
 
 /// Every plot there is data for.
 pub(super) fn plots(groups: &[Vec<&OperationReport>]) -> Vec<Bars> {
@@ -16,8 +19,8 @@ fn bits_kept(groups: &[Vec<&OperationReport>]) -> Option<Bars> {
     let bars: Vec<Bar> = groups
         .iter()
         .filter_map(|group| {
-            let length = kept(group[0].finding("alignment.fraction_bits")?.value.as_ref()?)?;
-            let result = group[0].finding("rounding.fraction_bits").and_then(|finding| finding.value.as_ref());
+            let length = kept(group[0].finding(FRACTION_BITS_KEPT)?.value.as_ref()?)?;
+            let result = group[0].finding(FRACTION_BITS_OF_D).and_then(|finding| finding.value.as_ref());
             let mark = result.and_then(Value::as_f64).filter(|bits| is_length(*bits));
             Some(Bar { label: pages::title(group), length, mark })
         })

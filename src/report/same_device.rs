@@ -4,8 +4,12 @@ use std::collections::BTreeSet;
 
 use mxprobe_api::{Decoded, ScalarFunction};
 
-use super::{DotCompared, Kind, Match, Report, Side, State, compare::keys, words};
-use crate::scalars::FAMILY;
+use super::{
+    DotCompared, Kind, Match, Report, Side, State,
+    compare::{comparable, keys},
+    words,
+};
+use crate::{findings::Comparable, scalars::FAMILY};
 
 /// The properties that backends fill alike.
 const UUID: &str = super::provenance::UUID_DIGEST;
@@ -120,7 +124,7 @@ fn dots(found: &Match, left: usize, right: usize) -> impl Iterator<Item = (&DotC
 
 /// Whether all that differs is which NaN stands in results that are NaN on both sides.
 fn agree_but_for_nan(found: &Match, left: usize, right: usize) -> bool {
-    let of_nan = ["specials.nan", "nan.operand", BITS];
+    let is_of_nan = |name: &str| name == BITS || matches!(comparable(name), Comparable::NanBits);
     let is_nan = |dot: &DotCompared, d: &str| {
         let Some(id) = dot.operations[left].as_ref().or(dot.operations[right].as_ref()) else { return false };
         let format = dot.input.function.as_ref().map_or(Some(id.d), |function| {
@@ -129,6 +133,6 @@ fn agree_but_for_nan(found: &Match, left: usize, right: usize) -> bool {
         let bits = format.and_then(|format| Some((format, u64::from_str_radix(d.strip_prefix("0x")?, 16).ok()?)));
         bits.is_some_and(|(format, bits)| matches!(format.decode(bits), Decoded::Nan { .. }))
     };
-    differing(found, left, right).iter().all(|name| of_nan.contains(name))
+    differing(found, left, right).into_iter().all(is_of_nan)
         && dots(found, left, right).all(|(dot, pair)| pair.iter().all(|d| is_nan(dot, d)))
 }

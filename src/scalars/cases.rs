@@ -14,7 +14,7 @@ pub(super) fn number(format: Format, negative: bool, magnitude: u128, exponent: 
 }
 
 /// The same value in a format that holds it; a NaN becomes that format's.
-pub(super) fn exactly(from: Format, bits: u64, to: Format) -> u64 {
+pub(crate) fn exactly(from: Format, bits: u64, to: Format) -> u64 {
     match from.decode(bits) {
         Decoded::Zero { negative } => {
             if negative {

@@ -6,13 +6,29 @@ use rustc_apfloat::{
     ieee::{BFloat, Double, Half, Quad, Single},
 };
 
-use super::{cases::number, subject::Subject};
-use crate::{dots::Random, report::Finding};
+use super::{Ask, Probe, cases::number, subject::Subject};
+use crate::{
+    dots::Random,
+    findings::{AppliesTo, Finding, Shown, source},
+};
+
+pub(crate) const ERROR: Probe = Probe {
+    name: "dot4.error",
+    question: "How far are the serial, the FMA and the pairwise dot product from the exact value?",
+    how: "2,000 dots of elements between -1 and 2, against the sum in f128; in units of half the last place of 1.",
+    answers: &[
+        ("serial, fma, pairwise", "the mean error of each; the fused one is usually the smallest"),
+        ("equal numbers", "the functions compute the same: the compiler made one of another"),
+    ],
+    source: source::NVIDIA,
+    applies_to: AppliesTo::Scalars,
+    shown: Shown::PLAIN,
+    ask: Ask::Question(|subject, _, findings| ask(subject, findings)),
+};
 
 const DOTS: usize = 2_000;
 
 pub(super) fn ask(subject: &Subject<'_>, findings: &mut Vec<Finding>) -> Result<(), Error> {
-    const PROBE: &str = "dot4.error";
     let format = subject.format();
     let orders = [("serial", DotOrder::Serial), ("fma", DotOrder::Fma), ("pairwise", DotOrder::Pairwise)];
     let orders: Vec<_> = orders
@@ -21,7 +37,7 @@ pub(super) fn ask(subject: &Subject<'_>, findings: &mut Vec<Finding>) -> Result<
         .filter(|(_, function)| subject.has(*function))
         .collect();
     if orders.is_empty() {
-        findings.push(Finding::unsupported(PROBE, "there is no dot product in this mode"));
+        findings.push(Finding::unsupported(ERROR.name, "there is no dot product in this mode"));
         return Ok(());
     }
     let mut random = Random(0xd07);
@@ -64,7 +80,7 @@ pub(super) fn ask(subject: &Subject<'_>, findings: &mut Vec<Finding>) -> Result<
         means.iter().map(|(name, mean)| ((*name).to_owned(), format!("{:.3}", mean / unit).into())).collect();
     let statement =
         format!("mean error of {DOTS} dots of elements in −1…2, in units of 2^-{}: {}", bits + 1, words.join(", "));
-    findings.push(Finding::measured(PROBE, value.into(), statement).with(shown));
+    findings.push(Finding::measured(ERROR.name, value.into(), statement).with(shown));
     Ok(())
 }
 

@@ -1,70 +1,74 @@
 //! Which direction does each function round in, is it correctly rounded, and are its steps those that its name says?
 
-use mxprobe_api::{Decoded, DotOrder, Error, Format, Rounding, ScalarFunction, Subnormals};
+use mxprobe_api::{DotOrder, Error, Format, Rounding, ScalarFunction, Subnormals};
 
 use super::{
-    cases,
-    exact::{self, Mode, Other, ROUNDINGS, Steps},
+    Ask, Probe, cases,
+    exact::{self, Mode, ROUNDINGS, Steps},
+    found::{Calls, Found},
     subject::Subject,
 };
-use crate::report::{Evidence, Finding};
+use crate::findings::{AppliesTo, Evidence, Finding, Shown, source};
 
-/// What was found of one function, for the questions after it.
-#[derive(Debug)]
-pub(super) struct Found {
-    pub(super) function: ScalarFunction,
-    calls: Calls,
-    /// Every reading that explains all calls; empty where none does.
-    pub(super) readings: Vec<(Mode, Steps)>,
-    /// The reading that explains most of them.
-    pub(super) nearest: (Mode, Steps),
-}
+/// How functions are asked, and so those questions that look at what was found of them.
+pub(super) const FUNCTION: &str = "Every pair of special values and 1,500 drawn operands, about ties and the ends of the range, against \
+                        the exact result in each direction, with subnormals kept and flushed.";
 
-impl Found {
-    /// A call whose result another reading contradicts: what was computed, and what that reading says, under this name.
-    pub(super) fn against(&self, subject: &Subject<'_>, reading: (Mode, Steps), name: &str) -> Option<Evidence> {
-        let at = (0..self.calls.operands.len())
-            .find(|at| self.calls.expected(*at, reading).is_ok_and(|bits| bits != self.calls.results[*at]))?;
-        let rival = (name.to_owned(), self.calls.expected(at, reading).ok()?);
-        let about = format!("{name} would give other bits");
-        Some(subject.evidence(about, self.function, &self.calls.operands[at], self.calls.results[at], &[rival]))
+const CORRECT: &[(&str, &str)] = &[
+    ("RNE, RZ, RD or RU", "correctly rounded in that direction: nothing is lost but what the format cannot hold"),
+    ("RZ or RD", "no result is negative, as of a square root, so that the two directions are one"),
+    ("exact", "every result tried is a value of the format"),
+    ("within N ulp", "an approximation: so far from the correctly rounded result at the most, among the calls tried"),
+];
+
+const STEPPED: &[(&str, &str)] = &[
+    ("RNE, fused", "one rounding for a product and the sum it joins: more accurate, and other bits than two steps"),
+    ("RNE, separate", "each step is rounded: the same bits as the same steps on any machine that follows IEEE 754"),
+    (
+        "fused: EXPRESSION",
+        "contracted in another way than each product with the sum before it, as the expression says; p0 is the rounded \
+         product of a0 and b0: other bits than either of the two",
+    ),
+    ("partly fused", "some additions are contracted and others are not"),
+    ("reordered", "the compiler changed the order of the sum: results depend on the compiler"),
+    ("by way of f64", "computed wider, then rounded: nearly always the fused result, and not always"),
+];
+
+const fn rounded(name: &'static str, question: &'static str) -> Probe {
+    let (how, answers, source) = (FUNCTION, CORRECT, source::IEEE);
+    Probe {
+        name,
+        question,
+        how,
+        answers,
+        source,
+        applies_to: AppliesTo::Scalars,
+        shown: Shown::PLAIN,
+        ask: Ask::Function,
     }
 }
 
-/// Calls of a function, with the device's results.
-#[derive(Debug)]
-struct Calls {
-    function: ScalarFunction,
-    format: Format,
-    operands: Vec<Vec<u64>>,
-    results: Vec<u64>,
+const fn stepped(name: &'static str, question: &'static str) -> Probe {
+    Probe { answers: STEPPED, source: source::NVIDIA, ..rounded(name, question) }
 }
 
-impl Calls {
-    /// What a reading says of a call.
-    fn expected(&self, at: usize, (mode, steps): (Mode, Steps)) -> Result<u64, Other> {
-        exact::result(self.function, self.format, &self.operands[at], mode, steps)
-    }
-
-    /// The calls that a reading does not explain, up to so many.
-    fn wrong(&self, reading: (Mode, Steps), at_most: usize) -> Vec<usize> {
-        (0..self.operands.len()).filter(|at| self.differs(*at, reading)).take(at_most).collect()
-    }
-
-    /// Whether a reading explains every call. The last ones are ordinary values, which most readings fail at once.
-    fn are_explained(&self, reading: (Mode, Steps)) -> bool {
-        !(0..self.operands.len()).rev().any(|at| self.differs(at, reading))
-    }
-
-    fn differs(&self, at: usize, reading: (Mode, Steps)) -> bool {
-        let to = self.function.result(self.format);
-        match self.expected(at, reading) {
-            Ok(bits) => bits != self.results[at],
-            Err(Other::Nan) => !matches!(to.decode(self.results[at]), Decoded::Nan { .. }),
-            Err(Other::Open) => false,
-        }
-    }
-}
+pub(super) const ADD: Probe =
+    rounded("function.add", "In which direction is a sum rounded, and is it correctly rounded?");
+pub(super) const SUBTRACT: Probe =
+    rounded("function.subtract", "In which direction is a difference rounded, and is it correctly rounded?");
+pub(super) const MULTIPLY: Probe =
+    rounded("function.multiply", "In which direction is a product rounded, and is it correctly rounded?");
+pub(super) const DIVIDE: Probe =
+    rounded("function.divide", "In which direction is a quotient rounded, and is it correctly rounded?");
+pub(super) const SQUARE_ROOT: Probe =
+    rounded("function.square_root", "In which direction is a square root rounded, and is it correctly rounded?");
+pub(super) const FMA: Probe = stepped("function.fma", "Is the fused multiply-add fused, and correctly rounded?");
+pub(super) const MULTIPLY_ADD: Probe =
+    stepped("function.multiply_add", "Does the compiler contract a·b + c to a fused multiply-add?");
+pub(super) const CONVERT: Probe =
+    rounded("function.convert", "In which direction does a conversion round, and is it correctly rounded?");
+pub(super) const DOT4: Probe =
+    stepped("function.dot4", "Are the steps of a dot product of four terms those that its source says?");
 
 /// What may become of subnormal results.
 const FLUSHES: [Subnormals; 4] = [

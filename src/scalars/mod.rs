@@ -3,10 +3,11 @@
 //! In reports the scalar arithmetic of a format and mode stands as the operation `scalar.m1n1k1.F.F.F.F` with the words of
 //! its mode: a multiply-add of one element. Nothing here assumes that a device follows the standard.
 
-mod beside;
+mod ask;
 mod cases;
 mod dots;
 mod exact;
+mod found;
 mod functions;
 mod mode;
 mod nan;
@@ -18,13 +19,32 @@ use std::time::Instant;
 
 use mxprobe_api::{Device, Error, Operation, OperationId, Scalar, ScalarId, scalars_of};
 
-pub use beside::beside;
+pub(crate) use ask::{Ask, Probe};
+pub(crate) use cases::exactly;
+pub(crate) use subnormals::TININESS;
 
-use crate::{
-    probes::finding::settle,
-    report::{Finding, OperationReport, Outcome},
-};
+use crate::findings::{Finding, OperationReport, Outcome, settle};
 use subject::Subject;
+
+/// The questions, in the order in which they are asked.
+pub(crate) const PROBES: &[&Probe] = &[
+    &functions::ADD,
+    &functions::SUBTRACT,
+    &functions::MULTIPLY,
+    &functions::DIVIDE,
+    &functions::SQUARE_ROOT,
+    &functions::FMA,
+    &functions::MULTIPLY_ADD,
+    &functions::CONVERT,
+    &functions::DOT4,
+    &mode::PROBE,
+    &subnormals::INPUTS,
+    &subnormals::RESULTS,
+    &subnormals::TININESS,
+    &nan::INVALID,
+    &nan::OPERAND,
+    &dots::ERROR,
+];
 
 /// The family under which scalar arithmetic stands in reports.
 pub const FAMILY: &str = "scalar";
@@ -90,12 +110,9 @@ fn ask(subject: &Subject<'_>, findings: &mut Vec<Finding>) {
         let probe = functions::probe(*function);
         asked(&[&probe], &mut |findings| functions::ask(subject, *function, findings).map(|of| found.push(of)));
     }
-    asked(&["mode"], &mut |findings| {
-        findings.push(mode::ask(subject, &found));
-        Ok(())
-    });
-    let of_subnormals = ["subnormals.inputs", "subnormals.results", "subnormals.tininess"];
-    asked(&of_subnormals, &mut |findings| subnormals::ask(subject, &found, findings));
-    asked(&["nan.invalid", "nan.operand"], &mut |findings| nan::ask(subject, findings));
-    asked(&["dot4.error"], &mut |findings| dots::ask(subject, findings));
+    for probes in PROBES.chunk_by(|_, next| matches!(next.ask, Ask::Along)) {
+        let Ask::Question(ask) = probes[0].ask else { continue };
+        let names: Vec<&str> = probes.iter().map(|probe| probe.name).collect();
+        asked(&names, &mut |findings| ask(subject, &found, findings));
+    }
 }

@@ -2,10 +2,26 @@
 
 use mxprobe_api::{Rounding, Subnormals};
 
-use super::{exact::Mode, functions::Found, subject::Subject};
-use crate::report::Finding;
+use super::{Ask, Probe, exact::Mode, found::Found, subject::Subject};
+use crate::findings::{AppliesTo, Finding, Shown, source};
 
-const PROBE: &str = "mode";
+pub(crate) const PROBE: Probe = Probe {
+    name: "mode",
+    question: "Does the arithmetic do what its mode asks for?",
+    how: "What every function was found to do, against the words of the mode: a control word's bits, an execution mode, an \
+         instruction's modifiers.",
+    answers: &[
+        ("true", "the mode can be relied on"),
+        ("false", "some functions ignore a part of it; the statement names them"),
+    ],
+    source: source::IEEE,
+    applies_to: AppliesTo::Scalars,
+    shown: Shown::PLAIN,
+    ask: Ask::Question(|subject, found, findings| {
+        findings.push(ask(subject, found));
+        Ok(())
+    }),
+};
 
 /// The words that ask for a direction.
 const DIRECTIONS: [&str; 4] = ["rne", "rz", "rd", "ru"];
@@ -50,10 +66,17 @@ pub(super) fn ask(subject: &Subject<'_>, found: &[Found]) -> Finding {
     let against = checked.iter().map(|word| (*word, found.iter().filter(|found| is_against(word, found)).collect()));
     let against: Vec<(&str, Vec<&Found>)> = against.filter(|(_, found): &(_, Vec<_>)| !found.is_empty()).collect();
     if checked.is_empty() {
-        return Finding::unsupported(PROBE, "nothing is asked of this arithmetic that a question here could check");
+        return Finding::unsupported(
+            PROBE.name,
+            "nothing is asked of this arithmetic that a question here could check",
+        );
     }
     if against.is_empty() {
-        return Finding::measured(PROBE, true.into(), format!("every function does as {} asks", checked.join(", ")));
+        return Finding::measured(
+            PROBE.name,
+            true.into(),
+            format!("every function does as {} asks", checked.join(", ")),
+        );
     }
     // For each word a call of the first function that does not follow it.
     let shown = against.iter().filter_map(|(word, functions)| {
@@ -70,5 +93,5 @@ pub(super) fn ask(subject: &Subject<'_>, found: &[Found]) -> Finding {
         functions.iter().map(name).collect::<Vec<_>>().join(", ")
     };
     let words = against.iter().map(|(word, functions)| format!("{word} is not followed by {}", names(functions)));
-    Finding::measured(PROBE, false.into(), words.collect::<Vec<_>>().join("; ")).with(shown)
+    Finding::measured(PROBE.name, false.into(), words.collect::<Vec<_>>().join("; ")).with(shown)
 }

@@ -2,14 +2,48 @@
 
 use mxprobe_api::{Decoded, Error, Format, ScalarFunction};
 
-use super::subject::Subject;
-use crate::report::Finding;
+use super::{Ask, Probe, subject::Subject};
+use crate::findings::{AppliesTo, Comparable, Finding, Shown, source};
+
+pub(crate) const INVALID: Probe = Probe {
+    name: "nan.invalid",
+    question: "Which bits does the NaN of an invalid operation have?",
+    how: "Inf - Inf, 0 times Inf, 0 / 0, the square root of -1, and 0 times Inf + 1.",
+    answers: &[
+        ("bits", "what an invalid operation gives"),
+        ("differs", "it depends on the operation"),
+        ("no NaN", "an invalid operation gives a number or an infinity"),
+    ],
+    source: source::IEEE,
+    applies_to: AppliesTo::Scalars,
+    shown: Shown::PLAIN,
+    ask: Ask::Question(|subject, _, findings| ask(subject, findings)),
+};
+
+pub(crate) const OPERAND: Probe = Probe {
+    name: "nan.operand",
+    question: "Which NaN operand's payload is in the result?",
+    how: "Quiet and signalling NaNs of several payloads at each operand of one function.",
+    answers: &[
+        ("canonical", "every NaN result is the same: payloads do not pass"),
+        ("first operand", "the first NaN operand passes, quieted"),
+        ("last operand", "the last NaN operand passes, quieted"),
+        ("signalling, then first", "a signalling NaN passes before a quiet one, quieted, as on Arm; else the first"),
+        ("larger payload", "of two quiet NaNs the one of the larger payload passes"),
+        ("some operand", "a NaN operand passes, quieted, and none of these rules says which"),
+        ("other", "payloads pass changed, or signalling NaNs are not quieted"),
+    ],
+    source: source::IEEE,
+    applies_to: AppliesTo::Scalars,
+    shown: Shown::PLAIN.compared(Comparable::NanBits),
+    ask: Ask::Along,
+};
 
 pub(super) fn ask(subject: &Subject<'_>, findings: &mut Vec<Finding>) -> Result<(), Error> {
     let functions = [ScalarFunction::Add, ScalarFunction::Multiply, ScalarFunction::Divide, ScalarFunction::Fma];
     let Some(function) = functions.into_iter().find(|function| subject.has(*function)) else {
         let reason = "there is no addition, multiplication or division in this mode";
-        findings.extend(["nan.invalid", "nan.operand"].map(|probe| Finding::unsupported(probe, reason)));
+        findings.extend([INVALID.name, OPERAND.name].map(|probe| Finding::unsupported(probe, reason)));
         return Ok(());
     };
     let format = subject.format();
@@ -20,7 +54,6 @@ pub(super) fn ask(subject: &Subject<'_>, findings: &mut Vec<Finding>) -> Result<
 
 /// Inf − Inf, 0 · Inf, 0 / 0, the root of −1.
 fn invalid(subject: &Subject<'_>, format: Format) -> Result<Finding, Error> {
-    const PROBE: &str = "nan.invalid";
     let (infinity, minus) = (format.infinity(false).unwrap_or(0), format.infinity(true).unwrap_or(0));
     let one = format.one();
     let minus_one = one | 1 << (format.bits() - 1);
@@ -44,15 +77,17 @@ fn invalid(subject: &Subject<'_>, format: Format) -> Result<Finding, Error> {
     let texts: Vec<String> = seen.iter().map(|bits| format.hex(*bits)).collect();
     let is_nan = |bits: &u64| matches!(format.decode(*bits), Decoded::Nan { .. });
     Ok(match &seen[..] {
-        [] => Finding::unsupported(PROBE, "no function of this mode has an invalid operation"),
-        [_] if seen.iter().all(is_nan) => {
-            Finding::measured(PROBE, texts[0].as_str().into(), format!("an invalid operation gives {}", texts[0]))
-        }
+        [] => Finding::unsupported(INVALID.name, "no function of this mode has an invalid operation"),
+        [_] if seen.iter().all(is_nan) => Finding::measured(
+            INVALID.name,
+            texts[0].as_str().into(),
+            format!("an invalid operation gives {}", texts[0]),
+        ),
         _ if seen.iter().all(is_nan) => {
-            Finding::measured(PROBE, "differs".into(), format!("invalid operations give {}", texts.join(", ")))
+            Finding::measured(INVALID.name, "differs".into(), format!("invalid operations give {}", texts.join(", ")))
         }
         _ => Finding::measured(
-            PROBE,
+            INVALID.name,
             "no NaN".into(),
             format!("an invalid operation gives {}, which is no NaN", texts.join(", ")),
         ),
@@ -62,7 +97,6 @@ fn invalid(subject: &Subject<'_>, format: Format) -> Result<Finding, Error> {
 
 /// Two NaNs of other payloads, one of them signalling, at every operand.
 fn operand(subject: &Subject<'_>, function: ScalarFunction, format: Format) -> Result<Finding, Error> {
-    const PROBE: &str = "nan.operand";
     let infinity = format.infinity(false).unwrap_or(0);
     let quiet_bit = 1u64 << (format.fraction_bits() - 1);
     let (quiet, signalling) = (infinity | quiet_bit | 5, infinity | 3);
@@ -112,5 +146,5 @@ fn operand(subject: &Subject<'_>, function: ScalarFunction, format: Format) -> R
         }
         _ => ("some operand".to_owned(), format!("{function} returns one of the NaN operands, quieted")),
     };
-    Ok(Finding::measured(PROBE, value.into(), words).with(shown))
+    Ok(Finding::measured(OPERAND.name, value.into(), words).with(shown))
 }

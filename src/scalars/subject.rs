@@ -4,10 +4,10 @@ use std::cell::Cell;
 
 use mxprobe_api::{Device, Elements, Error, Format, Scalar, ScalarFunction, call};
 
-use crate::report::{Evidence, Rival};
+use crate::findings::{Evidence, Rival};
 
 /// The scalar arithmetic of a device in one mode, and how often it was asked.
-pub(super) struct Subject<'a> {
+pub(crate) struct Subject<'a> {
     device: &'a dyn Device,
     pub(super) scalar: &'a Scalar,
     asked: Cell<u64>,

@@ -2,16 +2,60 @@
 
 use mxprobe_api::{Error, Rounding, ScalarFunction, Subnormals};
 
-use super::{cases::number, functions::Found, subject::Subject};
-use crate::report::Finding;
+use super::{Ask, Probe, cases::number, found::Found, functions::FUNCTION, subject::Subject};
+use crate::findings::{AppliesTo, Finding, Shown, source};
+
+pub(crate) const INPUTS: Probe = Probe {
+    name: "subnormals.inputs",
+    question: "Are subnormal inputs read, or taken as zero (DAZ)?",
+    how: FUNCTION,
+    answers: &[
+        ("read", "subnormal inputs count: small values lose digits, not everything"),
+        ("zero", "inputs below the smallest normal value count as zero: scale data up, or results underflow early"),
+        ("differs", "functions differ; the statement names them"),
+    ],
+    source: source::SUBNORMALS,
+    applies_to: AppliesTo::Scalars,
+    shown: Shown::PLAIN,
+    ask: Ask::Question(ask),
+};
+
+pub(crate) const RESULTS: Probe = Probe {
+    name: "subnormals.results",
+    question: "Are subnormal results kept, or flushed to zero (FTZ)?",
+    how: FUNCTION,
+    answers: &[
+        ("kept", "gradual underflow: x - y is zero only where x equals y"),
+        ("zero", "results below the smallest normal value are lost"),
+        ("differs", "functions differ; the statement names them"),
+    ],
+    source: source::SUBNORMALS,
+    applies_to: AppliesTo::Scalars,
+    shown: Shown::PLAIN,
+    ask: Ask::Along,
+};
+
+pub(crate) const TININESS: Probe = Probe {
+    name: "subnormals.tininess",
+    question: "Where results are flushed: is a result tiny by its exact value, or once it is rounded?",
+    how: "The smallest normal value less a quarter of a subnormal place.",
+    answers: &[
+        ("after rounding", "a value that rounds to the smallest normal one is kept"),
+        ("before rounding", "it is flushed, although its rounded value would be normal"),
+    ],
+    source: "IEEE 754-2019, 7.5",
+    applies_to: AppliesTo::Scalars,
+    shown: Shown::PLAIN,
+    ask: Ask::Along,
+};
 
 pub(super) fn ask(subject: &Subject<'_>, found: &[Found], findings: &mut Vec<Finding>) -> Result<(), Error> {
-    findings.push(agree(subject, found, "subnormals.inputs", ["read", "zero"], |found| {
+    findings.push(agree(subject, found, INPUTS.name, ["read", "zero"], |found| {
         let mut daz = found.readings.iter().map(|(mode, _)| mode.daz);
         let first = daz.next()?;
         daz.all(|other| other == first).then_some(first)
     })?);
-    let results = agree(subject, found, "subnormals.results", ["kept", "zero"], |found| {
+    let results = agree(subject, found, RESULTS.name, ["kept", "zero"], |found| {
         let mut flushes = found.readings.iter().map(|(mode, _)| mode.results != Subnormals::Keep);
         let first = flushes.next()?;
         flushes.all(|other| other == first).then_some(first)
@@ -21,7 +65,7 @@ pub(super) fn ask(subject: &Subject<'_>, found: &[Found], findings: &mut Vec<Fin
     findings.push(if flushed {
         tininess(subject, found)?
     } else {
-        Finding::unsupported("subnormals.tininess", "subnormal results are kept")
+        Finding::unsupported(TININESS.name, "subnormal results are kept")
     });
     Ok(())
 }
@@ -82,20 +126,19 @@ fn least_exponent(subject: &Subject<'_>) -> i32 {
 /// Products just below the smallest normal value, of both signs: those that p bits round up to it tell. Toward zero none is
 /// rounded up, and what is tiny before rounding is tiny after it.
 fn tininess(subject: &Subject<'_>, found: &[Found]) -> Result<Finding, Error> {
-    const PROBE: &str = "subnormals.tininess";
     let Some(of_products) = found.iter().find(|found| found.function == ScalarFunction::Multiply) else {
-        return Ok(Finding::unsupported(PROBE, "there is no multiplication in this mode"));
+        return Ok(Finding::unsupported(TININESS.name, "there is no multiplication in this mode"));
     };
     let mut directions = of_products.readings.iter().map(|(mode, _)| mode.rounding).peekable();
     if directions.peek().is_none() {
         return Ok(Finding::inconclusive(
-            PROBE,
+            TININESS.name,
             "no reading explains the multiplication, so that its direction is open",
         ));
     }
     if directions.all(|rounding| rounding == Rounding::TowardZero) {
         let reason = "products are rounded toward zero: what is tiny before rounding is tiny after it";
-        return Ok(Finding::unsupported(PROBE, reason));
+        return Ok(Finding::unsupported(TININESS.name, reason));
     }
     let format = subject.format();
     let (bits, least) = (format.fraction_bits().cast_signed(), least_exponent(subject));
@@ -118,11 +161,15 @@ fn tininess(subject: &Subject<'_>, found: &[Found]) -> Result<Finding, Error> {
     let shown = shown.collect();
     let magnitudes: Vec<u64> = results.iter().map(|d| d & !sign).collect();
     Ok(match magnitudes[..] {
-        [0, 0] => Finding::measured(PROBE, "before rounding".into(), "a result is tiny by its exact value".to_owned()),
-        [x, y] if [0, normal].contains(&x) && [0, normal].contains(&y) => {
-            Finding::measured(PROBE, "after rounding".into(), "a result is tiny only if it is once rounded".to_owned())
+        [0, 0] => {
+            Finding::measured(TININESS.name, "before rounding".into(), "a result is tiny by its exact value".to_owned())
         }
-        _ => Finding::inconclusive(PROBE, "neither zero nor the smallest normal value came back"),
+        [x, y] if [0, normal].contains(&x) && [0, normal].contains(&y) => Finding::measured(
+            TININESS.name,
+            "after rounding".into(),
+            "a result is tiny only if it is once rounded".to_owned(),
+        ),
+        _ => Finding::inconclusive(TININESS.name, "neither zero nor the smallest normal value came back"),
     }
     .with(shown))
 }

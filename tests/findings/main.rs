@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use mxprobe::{
     glossary,
-    probes::{PROBES, probe},
+    probes::{self, probe},
     report::{Finding, OperationReport, Outcome},
 };
 use mxprobe_api::{Backend, Device, Error, Format, OperationId};
@@ -281,7 +281,7 @@ fn normalisation_after_each_addition_is_found_with_fewer_terms_than_a_last_place
 
 #[test]
 fn a_failed_question_reports_under_its_own_probes_names_and_keeps_what_it_had_found() {
-    let names: Vec<&str> = PROBES.iter().map(|(name, _)| *name).collect();
+    let names: Vec<&str> = probes::all().map(|probe| probe.name).collect();
     for (model, id) in [
         ("v100", "mma.m8n8k4.f32.f16.f16.f32"),
         ("a100", "mma.m8n8k16.s32.s8.s8.s32"),

@@ -74,12 +74,12 @@ pub(crate) fn jobs(arguments: &Run, screen: Screen) -> Result<Vec<Job>, Failure>
 /// A probe that matches nothing is a mistake, not an empty report.
 fn check_probe(wanted: &str) -> Result<(), Failure> {
     let is_probe = |entry: &glossary::Entry| entry.kind == glossary::Kind::Probe;
-    if probes::PROBES.iter().any(|(name, _)| select::is_wanted(&[wanted.to_owned()], name))
+    if probes::all().any(|probe| select::is_wanted(&[wanted.to_owned()], probe.name))
         || glossary::explain(wanted).iter().any(is_probe)
     {
         return Ok(());
     }
-    let names: Vec<&str> = probes::PROBES.iter().map(|(name, _)| *name).collect();
+    let names: Vec<&str> = probes::all().map(|probe| probe.name).collect();
     Err(Failure::usage(format!("there is no probe `{wanted}`; the probes are {}", names.join(", ")))
         .help(format!("{}`mxprobe explain` says what each of them asks", may_be_meant(&similar(wanted, names)))))
 }

@@ -3,8 +3,7 @@
 use std::fmt::Write as _;
 
 use mxprobe::{
-    glossary,
-    probes::PROBES,
+    glossary, probes,
     report::{self, wrap},
 };
 use mxprobe_models::Trace;
@@ -36,7 +35,7 @@ pub(crate) fn explain(arguments: &Explain, screen: Screen) -> Outcome {
         text += &model;
     }
     if text.is_empty() {
-        text = probes(|probe| select::is_wanted(&[name.to_lowercase()], probe));
+        text = questions(|probe| select::is_wanted(&[name.to_lowercase()], probe));
     }
     if text.is_empty() {
         text = fields(name);
@@ -108,19 +107,19 @@ fn trace(arguments: &Explain) -> Outcome {
 }
 
 /// Probes with their questions.
-fn probes(is_meant: impl Fn(&str) -> bool) -> String {
+fn questions(is_meant: impl Fn(&str) -> bool) -> String {
     let mut text = String::new();
-    let chosen = || PROBES.iter().filter(|(name, _)| is_meant(name));
-    let width = chosen().map(|(name, _)| name.len()).max().unwrap_or(0);
-    for (name, asks) in chosen() {
-        let _ = writeln!(text, "{name:width$}  {asks}");
+    let chosen = || probes::all().filter(|probe| is_meant(probe.name));
+    let width = chosen().map(|probe| probe.name.len()).max().unwrap_or(0);
+    for probe in chosen() {
+        let _ = writeln!(text, "{:width$}  {}", probe.name, probe.question);
     }
     text
 }
 
 /// Every name that can be explained.
 fn everything() -> String {
-    let mut text = probes(|_| true);
+    let mut text = questions(|_| true);
     let entries = glossary::entries();
     for (kind, title) in [
         (glossary::Kind::Format, "formats"),

@@ -2,7 +2,7 @@
 
 use mxprobe_api::Error;
 
-use crate::report::{Evidence, Finding, Outcome};
+use super::{Evidence, Finding, Outcome};
 
 /// After a question failed: each of its probes that has no finding yet fails with the error. Why no later question can be
 /// asked, if none can.

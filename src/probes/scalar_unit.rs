@@ -2,33 +2,44 @@
 
 use mxprobe_api::{Device, Elements, Error, Format, Scalar, ScalarFunction, ScalarId, call, scalars_of};
 
-use super::cases::exactly;
+use super::{Ask, Probe, Subject};
 use crate::{
     dots::{Dot, Draw},
-    probes::Subject,
-    report::Finding,
+    findings::{AppliesTo, Finding, Shown, source},
+    scalars::exactly,
 };
 
-/// The name of the finding.
-const PROBE: &str = "scalar_unit";
+pub(crate) const PROBE: Probe = Probe {
+    name: "scalar_unit",
+    question: "Does the device's scalar unit give the same bits, added one way or another?",
+    how: "1,000 dots of the operation, and the same sums on the device's scalar unit of d's format: a chain of fused \
+         multiply-adds, a chain of products and sums, and a tree of pairs.",
+    answers: &[
+        ("all dots", "the matrix unit gives what that way on the scalar unit gives: it may be that unit's work"),
+        ("fewer", "results move when work moves from one unit to the other; the evidence has the bits of both"),
+    ],
+    source: source::NVIDIA,
+    applies_to: AppliesTo::Every,
+    shown: Shown::PLAIN,
+    ask: Ask::Apart(|subject| beside(subject).into_iter().collect()),
+};
 
 /// Dots that are asked of both.
 const DOTS: usize = 1_000;
 
 /// Which steps of the scalar unit give the bits that the matrix unit gives, if any: chains of multiplications and
 /// additions, chains of fused multiply-adds, or sums of products in pairs. `None` where the device shows no scalar unit.
-#[must_use]
-pub fn beside(subject: &Subject<'_>) -> Option<Finding> {
+fn beside(subject: &Subject<'_>) -> Option<Finding> {
     let device = subject.device();
     if scalars_of(device).is_empty() {
         return None;
     }
-    Some(ask(subject, device).unwrap_or_else(|error| Finding::failed(PROBE, error.to_string())))
+    Some(ask(subject, device).unwrap_or_else(|error| Finding::failed(PROBE.name, error.to_string())))
 }
 
 fn ask(subject: &Subject<'_>, device: &dyn Device) -> Result<Finding, Error> {
     let id = subject.id();
-    let unsupported = |reason: String| Ok(Finding::unsupported(PROBE, reason));
+    let unsupported = |reason: String| Ok(Finding::unsupported(PROBE.name, reason));
     if id.is_integer() || id.block_scale().is_some() {
         return unsupported("only plain floating dots are computed on both".to_owned());
     }
@@ -99,7 +110,7 @@ fn both(subject: &Subject<'_>, device: &dyn Device, scalar: &Scalar) -> Result<F
         ways.push(("pairwise", add(&c, &level[0])?));
     }
     if ways.is_empty() {
-        return Ok(Finding::unsupported(PROBE, "the device shows neither FMA nor multiplication and addition"));
+        return Ok(Finding::unsupported(PROBE.name, "the device shows neither FMA nor multiplication and addition"));
     }
     let equal = |way: &[u64]| way.iter().zip(&matrix).filter(|(x, y)| x == y).count();
     let words: Vec<String> = ways
@@ -124,5 +135,5 @@ fn both(subject: &Subject<'_>, device: &dyn Device, scalar: &Scalar) -> Result<F
             ways.iter().map(|(name, way)| (format!("the scalar unit, {name}"), way[at])).collect();
         subject.evidence("the same dot on both units", &dots[at], matrix[at], &rivals)
     });
-    Ok(Finding::measured(PROBE, value.into(), statement).with(shown.into_iter().collect()))
+    Ok(Finding::measured(PROBE.name, value.into(), statement).with(shown.into_iter().collect()))
 }
