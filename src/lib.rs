@@ -14,6 +14,8 @@ pub mod gemm;
 pub mod glossary;
 pub mod identify;
 pub mod isolate;
+mod nan_bits;
+pub mod plain;
 pub mod plot;
 pub mod probes;
 pub mod proof;

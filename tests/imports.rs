@@ -231,3 +231,39 @@ fn a_circle_is_found_through_what_a_folder_hands_on() {
     write("room/one.rs", "pub(crate) struct One;\n");
     assert!(circles(&read()).is_empty());
 }
+
+/// The crates whose folders must not stand in a circle.
+const ROOTS: [&str; 12] = [
+    "src",
+    "models/src",
+    "shaders/src",
+    "backends/api/src",
+    "backends/conformance/src",
+    "backends/cpu/src",
+    "backends/cuda/src",
+    "backends/dots/src",
+    "backends/sim/src",
+    "backends/vulkan/src",
+    "backends/wgpu/src",
+    "tests/fake-driver/src",
+];
+
+#[test]
+fn no_folders_stand_in_a_circle() {
+    for root in ROOTS {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join(root);
+        let mut found = BTreeMap::new();
+        files(&root, &Module::new(), &mut found);
+        // A folder of the crate is a node; the crate's own pages and files beside the folders name what they hand on.
+        let room = |module: &Module| {
+            let name = module.first()?;
+            root.join(name).is_dir().then(|| vec![name.clone()])
+        };
+        let mut rooms: BTreeMap<Module, BTreeSet<Module>> = BTreeMap::new();
+        for (from, named) in imports(&found) {
+            let Some(inside) = room(&from) else { continue };
+            rooms.entry(inside.clone()).or_default().extend(named.iter().filter_map(room).filter(|to| *to != inside));
+        }
+        assert_eq!(circles(&rooms), Vec::<String>::new(), "{}", root.display());
+    }
+}

@@ -7,7 +7,7 @@ use std::{
 };
 
 use anstyle::{AnsiColor, Style};
-use mxprobe::report::plain;
+use mxprobe::plain;
 use mxprobe_api::Error;
 
 /// What a command that came to its end says: an exit code.

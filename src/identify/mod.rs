@@ -17,7 +17,6 @@ mod live;
 mod moderate;
 mod moves;
 mod nan;
-mod nan_bits;
 mod nodes;
 mod payloads;
 mod repeats;
@@ -37,9 +36,9 @@ use std::{collections::HashSet, rc::Rc, time::Duration};
 use mxprobe_api::{Device, Error, Operation, OperationId};
 use mxprobe_models::{Adder, Basis, Flush, Origin, Output};
 
+pub use crate::nan_bits::NanBits;
 pub use document::model_of;
 pub use known::{EXPECTED, as_expected, disagreements, equals};
-pub use nan_bits::NanBits;
 pub use verify::{Comparison, decimal, verify};
 pub use words::parameters;
 
@@ -173,7 +172,7 @@ pub fn identify(
     effort: Effort,
     progress: &dyn Fn(&str),
 ) -> Result<Identification, Error> {
-    let one_nan = nan_bits::OneNan(device);
+    let one_nan = crate::nan_bits::OneNan(device);
     let device = if effort.nan == NanBits::Any { &one_nan } else { device };
     let subject = Subject::new(device, operation);
     let mut search = Search {

@@ -6,7 +6,8 @@ use mxprobe_api::{Device, Elements, Error, Format, Operation, TileBatch, execute
 use mxprobe_models::{Evaluator, Model};
 use mxprobe_sim::ModelDevice;
 
-use super::{nan_bits::NanBits, tiles::Tiles};
+use super::tiles::Tiles;
+use crate::nan_bits::NanBits;
 use crate::{
     dots::{Dot, Draw, pack, seed_of, simplest},
     probes::Subject,

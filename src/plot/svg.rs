@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::report::plain;
+use crate::plain;
 
 /// Colours that stay apart for most people, on light and dark (Okabe and Ito 2008).
 const COLOURS: [&str; 8] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f", "#8c510a"];

@@ -2,10 +2,11 @@
 
 use std::fmt::Write as _;
 
+use crate::plain::one_line;
+
 use super::{
     Compared, Comparison, Match, Side, State,
     compare_view::{DOTS_SHOWN, answer_words, describe, dot_lines, ids, shown, sides, summary, title, verdict},
-    plain::one_line,
     screen::{BOLD, DIM, FAILURE, Style, WARNING, hang, wrap},
     words,
 };

@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use super::{Finding, Kind, OperationReport, Outcome, Report, plain, words};
+use super::{Finding, Kind, OperationReport, Outcome, Report, words};
+use crate::plain;
 
 /// The columns of reports.
 const COLUMNS: [&str; 26] = [

@@ -2,10 +2,9 @@
 
 use std::fmt::Write as _;
 
-use super::{
-    document::{Block, Cell, Document, Row, Tone},
-    plain::{self, escaped},
-};
+use crate::plain::{self, escaped};
+
+use super::document::{Block, Cell, Document, Row, Tone};
 use crate::plot::{PALETTE, STYLE};
 
 /// The page. Every text is escaped, and characters that would act are written out.

@@ -4,7 +4,7 @@ use mxprobe_api::OperationId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::identify::NanBits;
+use crate::nan_bits::NanBits;
 
 use super::{DeviceRecord, Evidence, Host, Time, Tool};
 

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 use serde_json::ser::{Formatter, Serializer};
 
-use super::plain::is_unsafe;
+use crate::plain::is_unsafe;
 
 /// JSON with a line end. Control and direction characters are escaped, so that it can be shown on a terminal.
 ///

@@ -2,10 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::{
-    document::{Block, Cell, Document, Row},
-    plain,
-};
+use super::document::{Block, Cell, Document, Row};
+use crate::plain;
 
 /// The document. Plots are left out.
 pub(super) fn text(document: &Document) -> String {

@@ -15,7 +15,6 @@ mod json;
 mod markdown;
 mod matching;
 mod pages;
-pub mod plain;
 mod plot;
 mod provenance;
 mod same_device;

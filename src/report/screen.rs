@@ -2,7 +2,7 @@
 
 use anstyle::{AnsiColor, Style as Ansi};
 
-use super::plain;
+use crate::plain;
 
 /// How a view looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,10 +5,11 @@ use std::fmt::Write as _;
 use anstyle::Style as Ansi;
 use mxprobe_api::OperationId;
 
+use crate::plain::one_line;
+
 use super::{
     Evidence, Finding, Kind, OperationReport, Outcome, Report,
     groups::{first_in_words, grouped, groups},
-    plain::one_line,
     screen::{BOLD, DIM, FAILURE, Style, WARNING, hang},
     words,
 };

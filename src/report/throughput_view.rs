@@ -2,10 +2,11 @@
 
 use std::fmt::Write as _;
 
+use crate::plain::one_line;
+
 use super::{
     BenchReport, Data, Kind, Outcome, Peak, Throughput, ThroughputRun, TimedBy, Units, csv,
     document::{Block, Cell, Document, Row, Tone},
-    plain::one_line,
     screen::{Style, hang},
     words,
 };

@@ -22,6 +22,9 @@ pub const ABILITY_CHECKS: &[(&str, &str)] = &[
     ("code", "the hash of a kernel is 64 hex digits, and the same again; what is issued is told or not, and no error"),
 ];
 
+/// A check of an ability with one operation: its name, whether the device has the ability, and the check.
+type OfOperation<'a> = (&'static str, bool, &'a dyn Fn() -> Result<(), String>);
+
 /// Asks a device everything that holds of every device: [`check`](crate::check) of each operation that is `wanted`, and the
 /// [`ABILITY_CHECKS`] of the abilities that it has.
 #[must_use]
@@ -29,7 +32,7 @@ pub fn check_device(device: &dyn Device, wanted: impl Fn(&Operation) -> bool) ->
     let mut violations = Vec::new();
     for operation in device.operations().values().filter(|operation| wanted(operation)) {
         violations.extend(check(device, operation));
-        let of_operation: [(&'static str, bool, &dyn Fn() -> Result<(), String>); 3] = [
+        let of_operation: [OfOperation<'_>; 3] = [
             ("matrices", device.matrices().is_some(), &|| matrices(device, operation)),
             ("timing", device.timing().is_some(), &|| timing(device, operation)),
             ("code", device.code().is_some(), &|| code(device, operation)),

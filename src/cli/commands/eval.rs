@@ -128,17 +128,19 @@ impl Unit {
     /// d of every dot: each alone where the device can do so for less than a tile, else on the diagonals of tiles.
     fn compute(&self, dots: &Dots) -> Result<Vec<u64>, Failure> {
         let (device, operation) = (self.device.as_ref(), &self.operation);
-        if device.matrices().is_none_or(|matrices| matrices.has_tiles()) {
-            return on_diagonals(device, operation, dots);
-        }
         let of_device = |error| Failure::incomplete(error).help("answers to the lines before are written");
-        let one = |dot| alone(device, operation, dots, dot).map_err(of_device);
-        (0..dots.count).map(one).collect()
+        if device.matrices().is_some_and(|matrices| !matrices.has_tiles()) {
+            let all = (0..dots.count).map(|dot| alone(device, operation, dots, dot));
+            if let Some(all) = all.collect::<Result<Option<_>, _>>().map_err(of_device)? {
+                return Ok(all);
+            }
+        }
+        on_diagonals(device, operation, dots).map_err(of_device)
     }
 }
 
-/// Computes one dot as a product of matrices of one element.
-fn alone(device: &dyn Device, operation: &Operation, dots: &Dots, dot: usize) -> Result<u64, Error> {
+/// Computes one dot as a product of matrices of one element, if the device multiplies matrices in this operation.
+fn alone(device: &dyn Device, operation: &Operation, dots: &Dots, dot: usize) -> Result<Option<u64>, Error> {
     let id = &operation.id;
     let k = id.shape.sizes().2;
     let elements = |format, bits: &[u64]| Elements::from_bits(format, bits.iter().copied());
@@ -150,13 +152,11 @@ fn alone(device: &dyn Device, operation: &Operation, dots: &Dots, dot: usize) ->
     });
     let (scale_a, scale_b) = (scales.as_ref().map(|(a, _)| a), scales.as_ref().map(|(_, b)| b));
     let operands = GemmOperands { m: 1, n: 1, k, a: &a, b: &b, c: &c, scale_a, scale_b };
-    let d = multiply(device, operation, &operands)?;
-    let without = || Error::driver(format!("{} multiplied no matrices of one element", device.info().selector));
-    d.map(|d| d.get(0)).ok_or_else(without)
+    Ok(multiply(device, operation, &operands)?.map(|d| d.get(0)))
 }
 
 /// Computes dots that lie on the diagonals of tiles, so that each has a row of A and a column of B of its own.
-fn on_diagonals(device: &dyn Device, operation: &Operation, dots: &Dots) -> Result<Vec<u64>, Failure> {
+fn on_diagonals(device: &dyn Device, operation: &Operation, dots: &Dots) -> Result<Vec<u64>, Error> {
     if dots.count == 0 {
         return Ok(Vec::new());
     }
@@ -174,8 +174,7 @@ fn on_diagonals(device: &dyn Device, operation: &Operation, dots: &Dots) -> Resu
             set_column(scale_b, tile * blocks * n + lane, n, &dots.scale_b[of(dot, blocks)]);
         }
     }
-    let d = execute(device, operation, &batch)
-        .map_err(|error| Failure::incomplete(error).help("answers to the lines before are written"))?;
+    let d = execute(device, operation, &batch)?;
     Ok((0..dots.count).map(|dot| d.get(((dot / in_tile) * m + dot % in_tile) * n + dot % in_tile)).collect())
 }
 

@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style};
 
-use mxprobe::report::{Kind, LIST_SCHEMA, ListedDevice, Listing, Tool, grouped, plain::one_line};
+use mxprobe::plain::one_line;
+use mxprobe::report::{Kind, LIST_SCHEMA, ListedDevice, Listing, Tool, grouped};
 
 use crate::cli::{
     arguments::{List, Screen, given},

@@ -1,7 +1,8 @@
 //! `schema` and `validate`.
 
+use mxprobe::plain;
 use mxprobe::report::{
-    bench_schema, check, comparison_schema, distinction_schema, identification_schema, list_schema, plain,
+    bench_schema, check, comparison_schema, distinction_schema, identification_schema, list_schema,
     schema as report_schema, verification_schema,
 };
 

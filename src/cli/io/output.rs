@@ -7,7 +7,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use mxprobe::report::{plain, to_json};
+use mxprobe::plain;
+use mxprobe::report::to_json;
 use serde::Serialize;
 
 use crate::cli::failure::{Failure, Outcome};

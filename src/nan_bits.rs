@@ -57,7 +57,7 @@ fn is_nan(format: Format, bits: u64) -> bool {
 }
 
 /// A device every NaN of which has the same bits, those of its format's usual one.
-pub(super) struct OneNan<'a>(pub(super) &'a dyn Device);
+pub(crate) struct OneNan<'a>(pub(super) &'a dyn Device);
 
 impl Device for OneNan<'_> {
     fn info(&self) -> &DeviceInfo {

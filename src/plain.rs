@@ -5,7 +5,7 @@ use std::borrow::Cow;
 /// Whether a character does something to a terminal or a page instead of standing there: controls, which begin escape
 /// sequences; marks that turn the direction of what follows; characters that take no room, such as tags.
 #[must_use]
-pub(super) fn is_unsafe(letter: char) -> bool {
+pub(crate) fn is_unsafe(letter: char) -> bool {
     letter.is_control()
         || matches!(letter,
             '\u{ad}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180e}' | '\u{3164}'
