@@ -12,7 +12,7 @@ use std::{
         LazyLock,
         atomic::{AtomicU64, Ordering},
     },
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use mxprobe::identify::{Comparison, Effort, Identification, NanBits, Outcome, identify, model_of, verify};
@@ -22,8 +22,13 @@ use mxprobe_sim::ModelDevice;
 
 use units::{invented, operations};
 
+/// Only what is added up ends a search: a busy machine finds what an idle one finds.
+fn patient() -> Effort {
+    Effort { time: Duration::from_secs(86_400), ..Effort::default() }
+}
+
 fn identified(device: &dyn Device, id: &OperationId) -> Identification {
-    identify(device, &device.operations()[id], Effort::default(), &|_| ()).unwrap()
+    identify(device, &device.operations()[id], patient(), &|_| ()).unwrap()
 }
 
 /// Identifies an operation of a model and compares what was found with the model, on more than 100,000 dots.
@@ -323,10 +328,10 @@ fn nan_whose_bits_follow_no_rule_are_outside_unless_any_nan_will_do() {
     let device = Strange { inner, calls: AtomicU64::new(0), change };
     let id: OperationId = "mma.m16n8k8.f32.f16.f16.f32".parse().unwrap();
     let operation = &device.operations()[&id];
-    let effort = Effort { terms: 200_000_000, ..Effort::default() };
+    let effort = Effort { terms: 200_000_000, ..patient() };
     let by_bits = identify(&device, operation, effort, &|_| ()).unwrap();
     assert!(matches!(by_bits.outcome, Outcome::Outside { only_nan: true, .. }), "{:?}", by_bits.outcome);
-    let effort = Effort { nan: NanBits::Any, ..Effort::default() };
+    let effort = Effort { nan: NanBits::Any, ..patient() };
     let found = identify(&device, operation, effort, &|_| ()).unwrap();
     let pair = (found.arithmetic().expect("all but NaN is an A100's").clone(), operation.clone());
     let copy = model_of(device.info(), "copy", "a test", &[pair]).unwrap();

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use mxprobe_api::{DeviceInfo, Error, Operation};
 use mxprobe_models::{Adder, Basis, Model, Origin, Output, Provenance, Unit};
 
-use super::Arithmetic;
+use super::outcome::Arithmetic;
 
 /// Under which key the file's one source stands.
 pub(super) const SOURCE: &str = "identified";

@@ -4,9 +4,13 @@ use mxprobe_api::{Device, Error, Operation, OperationId};
 use mxprobe_models::{Evaluator, Model, Path, shipped};
 use mxprobe_sim::ModelDevice;
 
-use super::{Arithmetic, Comparison, NanBits, verify};
+use super::{
+    outcome::Arithmetic,
+    verify::{Comparison, verify},
+};
 use crate::{
     dots::{Draw, seed_of},
+    nan_bits::NanBits,
     probes::probe,
     report::{Finding, Outcome},
 };

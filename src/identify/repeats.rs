@@ -3,12 +3,14 @@
 use mxprobe_api::{Elements, Error, TileBatch, execute};
 
 use super::{
-    NanBits, Outcome, Search,
     hypothesis::Hypothesis,
+    outcome::Outcome,
+    run::Search,
     tiles::{Spread, fill},
 };
 use crate::{
     dots::{Dot, Random, draw, seed_of},
+    nan_bits::NanBits,
     probes::steadiness,
 };
 

@@ -3,7 +3,7 @@
 use mxprobe_api::{Overflow, Rounding, Subnormals};
 use mxprobe_models::{Adder, Below, Class, Exponent, Output, Scale, ZeroSign};
 
-use super::Arithmetic;
+use super::outcome::Arithmetic;
 
 /// What each adder does and how operands are read, one line each.
 #[must_use]

@@ -2,11 +2,13 @@
 #![allow(missing_docs)]
 #![cfg(target_os = "linux")]
 
-use std::{env, process::Command};
+mod fake;
 
 use mxprobe_api::Device;
 use mxprobe_conformance::{check_backend, check_device};
 use mxprobe_cuda::CudaBackend;
+
+use fake::on_fake_driver;
 
 /// Of each kind of kernel one.
 const OPERATIONS: &[&str] = &[
@@ -23,15 +25,7 @@ const OPERATIONS: &[&str] = &[
 #[test]
 fn every_kind_of_kernel_and_ability_holds_what_is_asked_of_every_device() {
     for model in ["v100", "h100", "b200", "rtx5090"] {
-        let folder = tempfile::tempdir().unwrap();
-        mxprobe_fake_driver::install(folder.path()).unwrap();
-        let mut command = Command::new(env::current_exe().unwrap());
-        command.args(["--ignored", "--exact", "conforms"]).env("LD_LIBRARY_PATH", folder.path());
-        command.env_remove("MXPROBE_FAKE_FAULT").env("MXPROBE_FAKE_MODEL", model);
-        let said = command.output().unwrap();
-        let out = String::from_utf8_lossy(&said.stdout);
-        let err = String::from_utf8_lossy(&said.stderr);
-        assert!(said.status.success() && out.contains("1 passed"), "{model}: {out}{err}");
+        on_fake_driver("conforms", &[("MXPROBE_FAKE_MODEL", model)]);
     }
 }
 

@@ -3,7 +3,9 @@
 #![allow(missing_docs)]
 #![cfg(target_os = "linux")]
 
-use std::{env, fs, path::Path, process::Command};
+mod fake;
+
+use std::{env, fs};
 
 use mxprobe_api::{
     Backend, Device, Elements, Error, Format, Load, Operation, ScalarFunction, Span, TileBatch, call, loaded_library,
@@ -11,26 +13,7 @@ use mxprobe_api::{
 };
 use mxprobe_cuda::{CudaBackend, CudaDevice};
 
-/// Runs one of the ignored tests in a process that finds the fake driver as its driver: which library that is, is decided once a
-/// process.
-#[track_caller]
-fn on_fake_driver(test: &str, environment: &[(&str, &str)]) {
-    let folder = tempfile::tempdir().unwrap();
-    mxprobe_fake_driver::install(folder.path()).unwrap();
-    in_folder(folder.path(), test, environment);
-}
-
-#[track_caller]
-fn in_folder(folder: &Path, test: &str, environment: &[(&str, &str)]) {
-    let mut command = Command::new(env::current_exe().unwrap());
-    command.args(["--ignored", "--exact", test]).env("LD_LIBRARY_PATH", folder);
-    command.env_remove("MXPROBE_FAKE_FAULT").env("MXPROBE_FAKE_MODEL", "h100");
-    command.envs(environment.iter().copied());
-    let said = command.output().unwrap();
-    let out = String::from_utf8_lossy(&said.stdout);
-    let err = String::from_utf8_lossy(&said.stderr);
-    assert!(said.status.success() && out.contains("1 passed"), "{environment:?}: {out}{err}");
-}
+use fake::{in_folder, on_fake_driver};
 
 fn device() -> CudaDevice {
     let (mut devices, refusals) = CudaBackend::new().devices();

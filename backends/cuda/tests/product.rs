@@ -3,37 +3,31 @@
 #![allow(missing_docs)]
 #![cfg(target_os = "linux")]
 
-use std::{env, process::Command};
+mod fake;
 
 use mxprobe_api::{Device, Elements, Format, GemmOperands, multiply_by_tiles};
 use mxprobe_cuda::CudaBackend;
 
-/// Runs the comparison in a process that finds the fake driver as its driver, with so many multiprocessors: the fewer they are, the
-/// larger are the blocks of a product.
+use fake::on_fake_driver;
+
+/// Runs the comparison with so many multiprocessors: the fewer they are, the larger are the blocks of a product.
 #[track_caller]
-fn on_fake_driver(model: &str, multiprocessors: &str) {
-    let folder = tempfile::tempdir().unwrap();
-    mxprobe_fake_driver::install(folder.path()).unwrap();
-    let mut command = Command::new(env::current_exe().unwrap());
-    command.args(["--ignored", "--exact", "has_the_bits_of_tiles"]).env("LD_LIBRARY_PATH", folder.path());
-    command.env("MXPROBE_FAKE_MODEL", model).env("MXPROBE_FAKE_MULTIPROCESSORS", multiprocessors);
-    let said = command.output().unwrap();
-    let out = String::from_utf8_lossy(&said.stdout);
-    let err = String::from_utf8_lossy(&said.stderr);
-    assert!(said.status.success() && out.contains("1 passed"), "{model} {multiprocessors}: {out}{err}");
+fn compare_on(model: &str, multiprocessors: &str) {
+    let environment = [("MXPROBE_FAKE_MODEL", model), ("MXPROBE_FAKE_MULTIPROCESSORS", multiprocessors)];
+    on_fake_driver("has_the_bits_of_tiles", &environment);
 }
 
 #[test]
 fn large_blocks_have_the_bits_of_tiles() {
     for model in ["v100", "a100", "h100"] {
-        on_fake_driver(model, "1");
+        compare_on(model, "1");
     }
 }
 
 #[test]
 fn small_blocks_have_the_bits_of_tiles() {
     for model in ["v100", "a100", "h100"] {
-        on_fake_driver(model, "132");
+        compare_on(model, "132");
     }
 }
 

@@ -2,68 +2,52 @@
 #![allow(missing_docs)]
 #![cfg(target_os = "linux")]
 
-use std::process::Command;
+mod fake;
 
 use mxprobe_api::{Device, DotOrder, Elements, Error, Format, Scalar, ScalarFunction};
 use mxprobe_cuda::{CudaBackend, CudaDevice};
 
-/// Runs one of the ignored tests in a process that finds the fake driver as its driver: which library that is, is decided once
-/// a process.
-#[track_caller]
-fn on_fake_driver(test: &str) {
-    on_faulty(test, "a100", "");
-}
+use fake::on_fake_driver;
 
-/// As [`on_fake_driver`], of a model, with a fault where it is not empty.
 #[track_caller]
-fn on_faulty(test: &str, model: &str, fault: &str) {
-    let folder = tempfile::tempdir().unwrap();
-    mxprobe_fake_driver::install(folder.path()).unwrap();
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--ignored", "--exact", test]).env("LD_LIBRARY_PATH", folder.path());
-    command.env("MXPROBE_FAKE_MODEL", model).env_remove("MXPROBE_FAKE_FAULT");
-    if !fault.is_empty() {
-        command.env("MXPROBE_FAKE_FAULT", fault);
-    }
-    let said = command.output().unwrap();
-    let out = String::from_utf8_lossy(&said.stdout);
-    assert!(said.status.success() && out.contains("1 passed"), "{out}{}", String::from_utf8_lossy(&said.stderr));
+fn on_model(test: &str, model: &str) {
+    fake::on_fake_driver(test, &[("MXPROBE_FAKE_MODEL", model)]);
 }
 
 #[test]
 fn every_function_of_every_mode_computes() {
-    on_fake_driver("computes_everything");
+    on_model("computes_everything", "a100");
 }
 
 #[test]
 fn results_are_rounded_as_the_mode_says() {
-    on_fake_driver("rounds");
+    on_model("rounds", "a100");
 }
 
 #[test]
 fn what_has_no_direction_is_contracted() {
-    on_fake_driver("contracts");
+    on_model("contracts", "a100");
 }
 
 #[test]
 fn bf16_is_rounded_once_and_contracted() {
-    on_faulty("rounds_bf16", "h100", "");
-    on_faulty("fuses_bf16_alone", "a100", "");
+    on_model("rounds_bf16", "h100");
+    on_model("fuses_bf16_alone", "a100");
 }
 
 #[test]
 fn memory_that_no_launch_wrote_is_no_result() {
-    on_faulty("writes_nothing", "a100", "silent");
+    on_fake_driver("writes_nothing", &[("MXPROBE_FAKE_MODEL", "a100"), ("MXPROBE_FAKE_FAULT", "silent")]);
 }
 
 #[test]
 fn what_the_compiler_refuses_is_told_with_the_name_of_the_function() {
-    on_faulty("is_refused", "a100", "invalid-ptx");
+    on_fake_driver("is_refused", &[("MXPROBE_FAKE_MODEL", "a100"), ("MXPROBE_FAKE_FAULT", "invalid-ptx")]);
 }
 
 #[test]
 fn a_launch_that_fails_for_good_loses_the_device() {
-    on_faulty("loses_the_device", "a100", "launch-async");
+    on_fake_driver("loses_the_device", &[("MXPROBE_FAKE_MODEL", "a100"), ("MXPROBE_FAKE_FAULT", "launch-async")]);
 }
 
 /// What an addition ends with.

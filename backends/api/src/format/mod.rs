@@ -248,7 +248,8 @@ impl Format {
             return Err(wrong("not all of it is hexadecimal"));
         }
         if body.len() != digits {
-            return Err(wrong(&format!("it has {} digits", body.len())));
+            let plural = if body.len() == 1 { "" } else { "s" };
+            return Err(wrong(&format!("it has {} digit{plural}", body.len())));
         }
         let bits = u64::from_str_radix(body, 16).map_err(|error| wrong(&error.to_string()))?;
         if bits > self.mask() {

@@ -1,0 +1,227 @@
+//! What explains everything so far is attacked with dots that it has not seen.
+
+use std::collections::HashSet;
+
+use mxprobe_api::Error;
+use mxprobe_models::{Basis, Origin, Output};
+
+use super::{
+    document, experiments,
+    hypothesis::Hypothesis,
+    outcome::{Arithmetic, Outcome},
+    payloads, rivals,
+    run::Search,
+    scored::{self, Scored},
+    search, simplify,
+};
+use crate::{
+    dots::{Dot, Edges, Sparse, draw, seed_of, simplest},
+    nan_bits::NanBits,
+    probes::Leaf,
+};
+
+/// Attacks with drawn dots that have to find nothing in a row, and attacks with rivals' dots after them at the most.
+const DRAWN: usize = 2;
+const AGAINST_RIVALS: usize = 3;
+
+/// One dot in so many of an attack is asked again elsewhere.
+const ASKED_TWICE: usize = 16;
+
+/// How attacks on a candidate ended.
+#[allow(clippy::large_enum_variant, reason = "there is one at a time")]
+enum Attacked {
+    /// It is the answer, or the unit does not repeat itself.
+    Ended(Outcome),
+    /// Some dot is not explained, and no change of the candidate explains it.
+    Fails(Scored),
+}
+
+/// The products that a candidate adds in each of its additions.
+fn groups(hypothesis: &Hypothesis) -> Vec<Vec<usize>> {
+    let product = |leaf: &Leaf| if let Leaf::Product(k) = leaf { Some(*k) } else { None };
+    let direct =
+        |node: &Vec<Vec<Leaf>>| node.iter().filter(|part| part.len() == 1).flatten().filter_map(product).collect();
+    hypothesis.skeleton.nodes().iter().map(direct).collect()
+}
+
+impl Search<'_, '_> {
+    /// Attacks what explains everything so far; what does not, or fails, joins what was tried.
+    pub(super) fn settle(&mut self, scored: Option<Scored>, tried: &mut Vec<Scored>) -> Result<Option<Outcome>, Error> {
+        let Some(mut scored) = scored else { return Ok(None) };
+        if scored.explained < self.experiments.dots.len() {
+            let wrong = scored::unexplained(&mut self.experiments, &scored.hypothesis);
+            if self.only_nan(&scored, &wrong)?
+                && let Some(better) = payloads::fitted(&mut self.experiments, &scored)
+            {
+                scored = better;
+            }
+        }
+        let (tree, explained) = (scored.hypothesis.skeleton.text(self.subject().k()), scored.explained);
+        (self.progress)(&format!("{tree}: explains {explained} of {} dots", self.experiments.dots.len()));
+        match self.attack(scored)? {
+            Attacked::Ended(outcome) => Ok(Some(outcome)),
+            Attacked::Fails(scored) => {
+                tried.push(scored);
+                Ok(None)
+            }
+        }
+    }
+
+    /// New inputs until two attacks in a row find nothing, then those on which what is found differs from its nearest
+    /// rivals; what an attack finds is learnt from.
+    fn attack(&mut self, scored: Scored) -> Result<Attacked, Error> {
+        let mut now = scored;
+        // What explained everything so far may take what it needs.
+        let stage = self.experiments.whole_stage();
+        let mut quiet = 0;
+        while now.explained == self.experiments.dots.len() {
+            let over = self.experiments.rounds >= self.effort.rounds || quiet == DRAWN + AGAINST_RIVALS;
+            if over || quiet >= DRAWN {
+                now.hypothesis = simplify::simplify(&mut self.experiments, &now.hypothesis);
+            }
+            let seed = seed_of(self.effort.seed, 100 + self.experiments.rounds as u64);
+            let dots = match quiet {
+                _ if over => Vec::new(),
+                0..DRAWN => self.drawn(&now.hypothesis, seed),
+                _ => rivals::splitting(&mut self.experiments, &now.hypothesis, seed),
+            };
+            let (dots, over) = match dots.is_empty() {
+                false => (dots, false),
+                true => match self.every_place(&now.hypothesis)? {
+                    Err(outcome) => return Ok(Attacked::Ended(outcome)),
+                    Ok(odd) => (odd, true),
+                },
+            };
+            if dots.is_empty() {
+                return Ok(Attacked::Ended(Outcome::Identified(self.arithmetic(&now.hypothesis))));
+            }
+            let answers = self.experiments.only_ask(&dots)?;
+            let wrong = self.compare(&now.hypothesis, &dots, &answers)?;
+            if over && wrong.is_empty() {
+                return Ok(Attacked::Ended(Outcome::Identified(self.arithmetic(&now.hypothesis))));
+            }
+            // What is not as it should be, and a sample of the rest, at other places and beside other dots.
+            let again: Vec<usize> =
+                wrong.iter().copied().take(600).chain((0..dots.len()).step_by(ASKED_TWICE)).collect();
+            let (some, theirs): (Vec<Dot>, Vec<u64>) = again.iter().map(|at| (dots[*at].clone(), answers[*at])).unzip();
+            if let Some(outcome) = self.elsewhere(&some, &theirs, 1 + self.experiments.rounds)? {
+                return Ok(Attacked::Ended(outcome));
+            }
+            let kept_in = if quiet < DRAWN { 24 } else { 1 };
+            if !wrong.is_empty() {
+                (self.progress)(&format!("  an attack finds {} of {} dots that differ", wrong.len(), dots.len()));
+                let at = wrong[0];
+                let evidence = self.subject().evidence("not explained so far", &dots[at], answers[at], &[]);
+                self.counterexamples.push(evidence);
+            }
+            self.keep_some(dots, answers, &wrong, kept_in);
+            if wrong.is_empty() {
+                quiet += 1;
+                now.explained = self.experiments.dots.len();
+                continue;
+            }
+            quiet = 0;
+            let Some(better) = search::refine(&mut self.experiments, vec![now.clone()], 1, self.pairs) else { break };
+            now = better;
+        }
+        self.experiments.back_to(stage);
+        Ok(Attacked::Fails(now))
+    }
+
+    /// Dots of every class, as many of few terms at every distance, and as many of zeros, subnormals and the largest values
+    /// in each group of products that the candidate adds first.
+    fn drawn(&self, hypothesis: &Hypothesis, seed: u64) -> Vec<Dot> {
+        let id = self.subject().id();
+        let count = experiments::fewer(self.effort.attack, self.subject().k());
+        if id.is_integer() {
+            return draw(id, seed, count);
+        }
+        let mut dots = draw(id, seed, count / 3);
+        dots.extend(Sparse::new(id, seed).take(count / 3));
+        dots.extend(Edges::new(id, seed).with_groups(groups(hypothesis)).take(count - dots.len()));
+        dots
+    }
+
+    fn compare(&self, hypothesis: &Hypothesis, dots: &[Dot], answers: &[u64]) -> Result<Vec<usize>, Error> {
+        let evaluator = hypothesis.evaluator(self.subject().id())?;
+        let sample = experiments::sample_of(self.subject(), dots, hypothesis.flush);
+        let mut wrong = Vec::new();
+        evaluator.visit(&sample, 0..dots.len(), |at, d| {
+            if d != answers[at] {
+                wrong.push(at);
+            }
+            true
+        });
+        Ok(wrong)
+    }
+
+    /// Keeps what differs, and one in so many of the rest, so that the search goes on with both.
+    fn keep_some(&mut self, dots: Vec<Dot>, answers: Vec<u64>, wrong: &[usize], one_in: usize) {
+        self.tested += dots.len();
+        let wrong: HashSet<usize> = wrong.iter().copied().take(600).collect();
+        let kept: Vec<(Dot, u64)> = dots
+            .into_iter()
+            .zip(answers)
+            .enumerate()
+            .filter(|(at, _)| wrong.contains(at) || at.is_multiple_of(one_in))
+            .map(|(_, pair)| pair)
+            .collect();
+        let (dots, answers) = kept.into_iter().unzip();
+        self.experiments.keep(dots, answers);
+    }
+
+    pub(super) fn outside(&mut self, best: &Scored) -> Result<Outcome, Error> {
+        let of = self.experiments.dots.len();
+        let wrong = scored::unexplained(&mut self.experiments, &best.hypothesis);
+        let mut evidence = None;
+        let only_nan = self.only_nan(best, &wrong)?;
+        if let Some(at) = wrong.first() {
+            let subject = self.experiments.subject;
+            let id = subject.id();
+            let evaluator = best.hypothesis.evaluator(id)?;
+            let model = |dot: &Dot| {
+                let scales = dot.scales.as_ref().map(|(a, b)| (&a[..], &b[..]));
+                evaluator
+                    .dot(mxprobe_models::Dot { a: &dot.a, b: &dot.b, c: dot.c, scales })
+                    .expect("a dot of the operation")
+            };
+            let dot = simplest(id, &self.experiments.dots[*at], |dots: &[Dot]| {
+                let answers = subject.ask(dots)?;
+                Ok::<_, Error>(dots.iter().zip(answers).map(|(dot, d)| model(dot) != d).collect())
+            })?;
+            let d = subject.ask(std::slice::from_ref(&dot))?[0];
+            let rivals = [("the nearest candidate".to_owned(), model(&dot))];
+            evidence = Some(subject.evidence("no candidate explains this", &dot, d, &rivals));
+        }
+        let nearest = self.arithmetic(&best.hypothesis);
+        Ok(Outcome::Outside { evidence, nearest, explained: of - wrong.len(), of, only_nan })
+    }
+
+    /// Whether the unit and the candidate give NaN on each of these dots.
+    pub(super) fn only_nan(&self, best: &Scored, wrong: &[usize]) -> Result<bool, Error> {
+        let d = self.subject().id().d;
+        let evaluator = best.hypothesis.evaluator(self.subject().id())?;
+        let alike = |at: &usize| {
+            let dot = &self.experiments.dots[*at];
+            let scales = dot.scales.as_ref().map(|(a, b)| (&a[..], &b[..]));
+            let modelled = evaluator.dot(mxprobe_models::Dot { a: &dot.a, b: &dot.b, c: dot.c, scales });
+            modelled.is_ok_and(|modelled| NanBits::Any.alike(d, modelled, self.experiments.answers[*at]))
+        };
+        Ok(!wrong.is_empty() && wrong.iter().all(alike))
+    }
+
+    pub(super) fn arithmetic(&self, hypothesis: &Hypothesis) -> Arithmetic {
+        let id = self.subject().id();
+        let hypothesis = &hypothesis.merged();
+        let mut adders = hypothesis.adders.clone();
+        if self.effort.nan == NanBits::Any {
+            // Nothing was learnt about the bits of NaN.
+            let assumed = Origin { basis: Basis::Assumed, source: document::SOURCE.into() };
+            for adder in adders.iter_mut().filter(|adder| matches!(adder.output, Output::Float { .. })) {
+                adder.provenance.exceptions.insert("nan".into(), assumed.clone());
+            }
+        }
+        let tree = hypothesis.skeleton.text(id.shape.sizes().2);
+        Arithmetic { operation: id.clone(), tree, adders, flush: hypothesis.flush }
+    }
+}
