@@ -10,7 +10,7 @@ use mxprobe_api::{
     OperationId, OperationSet, TileBatch,
 };
 
-use mxprobe_models::{Evaluator, Model, Path, load, shipped};
+use mxprobe_models::{Dot, Evaluator, Model, Path, load, shipped};
 
 /// The backend whose devices are models.
 #[derive(Clone, Copy, Debug, Default)]
@@ -116,7 +116,17 @@ impl Device for ModelDevice {
 
 impl Matrices for ModelDevice {
     fn multiply(&self, operation: &Operation, operands: &GemmOperands<'_>) -> Result<Option<Elements>, Error> {
-        self.evaluator(&operation.id)?.multiply(operands, threads()).map(Some)
+        let evaluator = self.evaluator(&operation.id)?;
+        let GemmOperands { m, n, k, a, b, c, scale_a, scale_b } = *operands;
+        if (m, n, k) != (1, 1, operation.id.shape.sizes().2) {
+            return evaluator.multiply(operands, threads()).map(Some);
+        }
+        // One dot: packing matrices would cost many times what it does.
+        let bits = |elements: &Elements| elements.iter().collect::<Vec<u64>>();
+        let scales = scale_a.zip(scale_b).map(|(a, b)| (bits(a), bits(b)));
+        let scales = scales.as_ref().map(|(a, b)| (&a[..], &b[..]));
+        let d = evaluator.dot(Dot { a: &bits(a), b: &bits(b), c: c.get(0), scales })?;
+        Ok(Some(Elements::from_bits(operation.id.d, [d])))
     }
 
     fn has_tiles(&self) -> bool {
