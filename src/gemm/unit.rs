@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use mxprobe_api::{Device, Elements, Error, GemmOperands, Operation, OperationId, multiply, multiply_by_tiles};
+use mxprobe_api::{
+    Device, Elements, Error, GemmOperands, Operation, OperationId, multiply, multiply_by_tiles, operation_of,
+};
 use mxprobe_models::Model;
 use mxprobe_sim::ModelDevice;
 
@@ -27,8 +29,7 @@ impl Unit {
     /// # Errors
     /// If the device has no such operation.
     pub fn new(device: Arc<dyn Device>, id: &OperationId) -> Result<Self, Error> {
-        let missing = || Error::invalid(format!("{} has no operation {id}", device.info().selector));
-        let operation = device.operations().get(id).ok_or_else(missing)?.clone();
+        let operation = operation_of(device.as_ref(), id)?.clone();
         Ok(Self { device, operation })
     }
 

@@ -40,8 +40,9 @@ pub(super) fn groups(subject: &Subject<'_>) -> Result<Vec<usize>, Error> {
     for product in &products[1..] {
         let mut own = None;
         for (group, first) in firsts.iter().enumerate() {
-            if own.is_none() && together(subject, *first, *product, &beside)? {
+            if together(subject, *first, *product, &beside)? {
                 own = Some(group);
+                break;
             }
         }
         of[*product] = own.unwrap_or_else(|| {

@@ -9,8 +9,7 @@ use std::{
 };
 
 use mxprobe_api::{
-    Backend, Device, Elements, Error, Format, GemmOperands, Library, Load, Operation, OperationId, Scalar, execute,
-    scalars_of,
+    Backend, Device, Elements, Error, Format, GemmOperands, Library, Load, Scalar, execute, operation_of, scalars_of,
 };
 
 use super::protocol::{
@@ -220,11 +219,6 @@ impl Described {
             code: device.code().is_some(),
         }
     }
-}
-
-fn operation_of<'d>(device: &'d dyn Device, id: &OperationId) -> Result<&'d Operation, Error> {
-    let missing = || Error::invalid(format!("{} has no operation {id}", device.info().selector));
-    device.operations().get(id).ok_or_else(missing)
 }
 
 /// Operands of these formats from their parts.

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Code, Elements, Error, Matrices, Operation, OperationSet, Scalars, TileBatch, Timing};
+use crate::{Code, Elements, Error, Matrices, Operation, OperationId, OperationSet, Scalars, TileBatch, Timing};
 
 /// A way to reach matrix units: CUDA, Vulkan, the CPU's own instructions, models.
 pub trait Backend: Send + Sync {
@@ -141,15 +141,22 @@ pub trait Device: Send + Sync {
     }
 }
 
+/// The operation of an id, among those that a device claims.
+///
+/// # Errors
+/// [`Error::is_invalid`] if there is none.
+pub fn operation_of<'d>(device: &'d dyn Device, id: &OperationId) -> Result<&'d Operation, Error> {
+    let missing = || Error::invalid(format!("{} has no operation {id}", device.info().selector));
+    device.operations().get(id).ok_or_else(missing)
+}
+
 /// Validates, computes, and checks the shape of what came back: the one way to run an operation.
 ///
 /// # Errors
 /// [`Error::is_invalid`] if the device does not claim the operation or the batch does not fit it; else what the device
 /// reports.
 pub fn execute(device: &dyn Device, operation: &Operation, batch: &TileBatch) -> Result<Elements, Error> {
-    if !device.operations().contains_key(&operation.id) {
-        return Err(Error::invalid(format!("{} has no operation {}", device.info().selector, operation.id)));
-    }
+    operation_of(device, &operation.id)?;
     batch.validate(operation)?;
     let d = device.execute(operation, batch)?;
     let (m, n, _) = operation.id.shape.sizes();

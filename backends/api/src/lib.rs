@@ -25,7 +25,7 @@ mod self_test;
 mod timing;
 
 pub use batch::{Elements, TileBatch};
-pub use device::{Backend, Device, DeviceInfo, DeviceKind, Discovery, Driver, Refusal, execute};
+pub use device::{Backend, Device, DeviceInfo, DeviceKind, Discovery, Driver, Refusal, execute, operation_of};
 pub use error::{Error, ErrorKind};
 pub use format::{Decoded, Encoded, Encoding, FloatEncoding, Format, Overflow, Rounding, Specials, Subnormals};
 pub use issued::{Code, Issued};

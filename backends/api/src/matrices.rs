@@ -1,6 +1,6 @@
 //! Whole matrices: an ability that a device may have.
 
-use crate::{Device, Elements, Error, Format, Operation, OperationId, TileBatch, execute};
+use crate::{Device, Elements, Error, Format, Operation, OperationId, TileBatch, execute, operation_of};
 
 /// The operands of D = A·B + C of any size, row-major, as bits: A m×k, B k×n, C and D m×n.
 ///
@@ -103,9 +103,7 @@ pub fn multiply(
     operands: &GemmOperands<'_>,
 ) -> Result<Option<Elements>, Error> {
     let selector = &device.info().selector;
-    if !device.operations().contains_key(&operation.id) {
-        return Err(Error::invalid(format!("{selector} has no operation {}", operation.id)));
-    }
+    operation_of(device, &operation.id)?;
     operands.validate(&operation.id)?;
     let Some(matrices) = device.matrices() else { return Ok(None) };
     let Some(d) = matrices.multiply(operation, operands)? else { return Ok(None) };

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Device, Elements, Error, Library, Operation, OperationId, TileBatch};
+use crate::{Device, Elements, Error, Library, Operation, OperationId, TileBatch, operation_of};
 
 /// Which clock measured a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -102,8 +102,8 @@ pub fn time(device: &dyn Device, operation: &Operation, load: &Load<'_>) -> Resu
         return Err(Error::unsupported(format!("{selector} has no clock")));
     };
     let is_yardstick = timing.yardsticks().iter().any(|known| known.id == operation.id);
-    if !is_yardstick && !device.operations().contains_key(&operation.id) {
-        return Err(Error::invalid(format!("{selector} has no operation {}", operation.id)));
+    if !is_yardstick {
+        operation_of(device, &operation.id)?;
     }
     load.operands.validate(operation)?;
     if load.operands.tiles == 0 || load.steps == 0 {

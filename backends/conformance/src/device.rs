@@ -80,9 +80,10 @@ fn matrices(device: &dyn Device, operation: &Operation) -> Result<(), String> {
     let (m, n, k) = id.shape.sizes();
     let longest = if id.c == id.d { 2 * k + 3 } else { k };
     let block = id.block_scale();
-    for (seed, (m, n, k)) in [(1, 1, 1), (m, n, k), (m + 1, 2 * n + 1, longest), (m.min(3), 2, 0), (0, 2, 3), (2, 0, 1)]
-        .into_iter()
-        .enumerate()
+    for (seed, (m, n, k)) in
+        [(1, 1, 1), (1, 1, k), (m, n, k), (m + 1, 2 * n + 1, longest), (m.min(3), 2, 0), (0, 2, 3), (2, 0, 1)]
+            .into_iter()
+            .enumerate()
     {
         for draw in [Random::moderate, Random::any] {
             let mut random = Random(seed as u64 + 51);
