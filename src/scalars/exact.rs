@@ -1,5 +1,7 @@
 //! What IEEE 754 says that a function gives, in each mode: what answers are held against.
 
+use std::cell::Cell;
+
 use mxprobe_api::{Decoded, FloatEncoding, Format, Overflow, Rounding, ScalarFunction, Subnormals};
 use rustc_apfloat::{
     Float, Round,
@@ -32,7 +34,7 @@ pub(super) enum Other {
 }
 
 /// How a function that is made of several steps takes them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Steps {
     /// As its name says: one rounding, or each operation that the expression has on its own.
     AsNamed,
@@ -251,12 +253,42 @@ pub(super) fn result(
     mode: Mode,
     steps: Steps,
 ) -> Result<u64, Other> {
+    evaluate(function, format, operands, mode, steps, &Cell::new(false))
+}
+
+/// What a function gives where subnormals are kept, and whether there is any, or a value that one may have been rounded to:
+/// where there is none, it gives the same however subnormals are flushed.
+pub(super) fn unflushed(
+    function: ScalarFunction,
+    format: Format,
+    operands: &[u64],
+    rounding: Rounding,
+    steps: Steps,
+) -> (Result<u64, Other>, bool) {
+    let is_tiny = Cell::new(false);
+    let mode = Mode { rounding, daz: false, results: Subnormals::Keep };
+    (evaluate(function, format, operands, mode, steps, &is_tiny), is_tiny.get())
+}
+
+fn evaluate(
+    function: ScalarFunction,
+    format: Format,
+    operands: &[u64],
+    mode: Mode,
+    steps: Steps,
+    is_tiny: &Cell<bool>,
+) -> Result<u64, Other> {
     if steps == Steps::ByWayOfF64 {
-        return by_way_of_f64(function, format, operands, mode);
+        return by_way_of_f64(function, format, operands, mode, is_tiny);
     }
-    let call = |function: ScalarFunction, x: &[u64]| {
-        let x: Vec<u64> = x.iter().map(|x| read(format, *x, mode)).collect();
-        once(format, function, &x, mode)
+    let call = |function: ScalarFunction, operands: &[u64]| {
+        let mut x = [0; 3];
+        for (x, operand) in x.iter_mut().zip(operands) {
+            *x = read(format, *operand, mode, is_tiny);
+        }
+        let result = once(format, function, &x, mode);
+        note_tiny_result(function.result(format), result, is_tiny);
+        result
     };
     let multiply = |a: u64, b: u64| call(ScalarFunction::Multiply, &[a, b]);
     let add = |a: u64, b: u64| call(ScalarFunction::Add, &[a, b]);
@@ -267,7 +299,7 @@ pub(super) fn result(
     match (function, steps) {
         (ScalarFunction::Convert { .. }, Steps::ByWayOfF32) => {
             let narrow = call(ScalarFunction::Convert { to: Format::F32 }, x)?;
-            result(function, Format::F32, &[narrow], mode, Steps::AsNamed)
+            evaluate(function, Format::F32, &[narrow], mode, Steps::AsNamed, is_tiny)
         }
         (ScalarFunction::Dot4 { order }, _) => {
             let sum = if let Steps::Summed(sum) = steps { sum } else { Sum::named(order) };
@@ -288,18 +320,33 @@ pub(super) fn result(
     }
 }
 
-fn by_way_of_f64(function: ScalarFunction, format: Format, operands: &[u64], mode: Mode) -> Result<u64, Other> {
-    let wide = |x: &u64| convert(format, read(format, *x, mode), Format::F64, mode.rounding, Subnormals::Keep);
+fn by_way_of_f64(
+    function: ScalarFunction,
+    format: Format,
+    operands: &[u64],
+    mode: Mode,
+    is_tiny: &Cell<bool>,
+) -> Result<u64, Other> {
+    let wide = |x: &u64| convert(format, read(format, *x, mode, is_tiny), Format::F64, mode.rounding, Subnormals::Keep);
     let operands = operands.iter().map(wide).collect::<Result<Vec<u64>, Other>>()?;
     let plain = Mode { daz: false, results: Subnormals::Keep, ..mode };
     let unfused = if function == ScalarFunction::Fma { ScalarFunction::MultiplyAdd } else { function };
     let sum = result(unfused, Format::F64, &operands, plain, Steps::AsNamed)?;
-    convert(Format::F64, sum, format, mode.rounding, mode.results)
+    let narrow = convert(Format::F64, sum, format, mode.rounding, mode.results);
+    note_tiny_result(format, narrow, is_tiny);
+    narrow
 }
 
 /// An operand as a mode reads it.
-fn read(format: Format, bits: u64, mode: Mode) -> u64 {
+fn read(format: Format, bits: u64, mode: Mode, is_tiny: &Cell<bool>) -> u64 {
+    is_tiny.set(is_tiny.get() || is_subnormal(format, bits));
     if mode.daz && is_subnormal(format, bits) { bits & sign_of(format) } else { bits }
+}
+
+/// Remembers a result that may be a subnormal, or one that was rounded to zero or to the smallest normal value.
+fn note_tiny_result(format: Format, result: Result<u64, Other>, is_tiny: &Cell<bool>) {
+    let is_small = |bits: u64| !format.is_integer() && bits & !sign_of(format) <= 1 << format.fraction_bits();
+    is_tiny.set(is_tiny.get() || result.is_ok_and(is_small));
 }
 
 /// How many values of a format lie between two results; `None` where one is no number.

@@ -1,6 +1,8 @@
 //! What the device returned for calls of a function, and the readings that explain it.
 
-use mxprobe_api::{Decoded, Format, ScalarFunction};
+use std::collections::HashMap;
+
+use mxprobe_api::{Decoded, Format, Rounding, ScalarFunction};
 
 use super::{
     exact::{self, Mode, Other, Steps},
@@ -50,17 +52,91 @@ impl Calls {
         (0..self.operands.len()).filter(|at| self.differs(*at, reading)).take(at_most).collect()
     }
 
-    /// Whether a reading explains every call. The last ones are ordinary values, which most readings fail at once.
-    pub(super) fn are_explained(&self, reading: (Mode, Steps)) -> bool {
-        !(0..self.operands.len()).rev().any(|at| self.differs(at, reading))
+    /// Those of the readings that explain every call. How subnormals are flushed matters to no call without any, so that
+    /// all the readings of the same steps and direction are held against those calls at once.
+    pub(super) fn explaining(&self, mut readings: Vec<(Mode, Steps)>) -> Vec<(Mode, Steps)> {
+        let mut tiny = HashMap::new();
+        readings.retain(|reading| {
+            let (Mode { rounding, .. }, steps) = *reading;
+            let rest = tiny.entry((rounding, steps)).or_insert_with(|| self.tiny_calls(rounding, steps));
+            rest.as_ref().is_some_and(|rest| rest.iter().all(|at| !self.differs(*at, *reading)))
+        });
+        readings
+    }
+
+    /// The calls in which there is a subnormal; `None` if the steps do not explain one of the others. The last calls are
+    /// ordinary values, which most steps fail at once.
+    fn tiny_calls(&self, rounding: Rounding, steps: Steps) -> Option<Vec<usize>> {
+        let mut found = Vec::new();
+        for at in (0..self.operands.len()).rev() {
+            let (expected, is_tiny) = exact::unflushed(self.function, self.format, &self.operands[at], rounding, steps);
+            if is_tiny {
+                found.push(at);
+            } else if self.contradicts(at, expected) {
+                return None;
+            }
+        }
+        Some(found)
     }
 
     fn differs(&self, at: usize, reading: (Mode, Steps)) -> bool {
+        self.contradicts(at, self.expected(at, reading))
+    }
+
+    /// Whether the device returned something else.
+    fn contradicts(&self, at: usize, expected: Result<u64, Other>) -> bool {
         let to = self.function.result(self.format);
-        match self.expected(at, reading) {
+        match expected {
             Ok(bits) => bits != self.results[at],
             Err(Other::Nan) => !matches!(to.decode(self.results[at]), Decoded::Nan { .. }),
             Err(Other::Open) => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mxprobe_api::{DotOrder, Subnormals};
+
+    use super::{
+        super::{cases, functions::readings},
+        *,
+    };
+
+    #[test]
+    fn readings_are_held_against_subnormal_calls_alone_where_the_others_agree_with_the_same_bits() {
+        let functions = [
+            ScalarFunction::Add,
+            ScalarFunction::Multiply,
+            ScalarFunction::Divide,
+            ScalarFunction::SquareRoot,
+            ScalarFunction::Fma,
+            ScalarFunction::MultiplyAdd,
+            ScalarFunction::Dot4 { order: DotOrder::Pairwise },
+            ScalarFunction::Convert { to: Format::E4M3 },
+            ScalarFunction::Convert { to: Format::S32 },
+        ];
+        for (function, format) in
+            functions.into_iter().flat_map(|function| [(function, Format::F16), (function, Format::F32)])
+        {
+            let operands = cases::calls(function, format, 7);
+            let all = readings(function, format);
+            for (daz, results) in [
+                (false, Subnormals::Keep),
+                (true, Subnormals::Keep),
+                (false, Subnormals::FlushAfterRounding),
+                (true, Subnormals::FlushBeforeRounding),
+                (false, Subnormals::FlushToPositiveZero),
+            ] {
+                let (_, steps) = all[all.len() / 3];
+                let unit = Mode { rounding: Rounding::NearestEven, daz, results };
+                let bits = |x: &Vec<u64>| exact::result(function, format, x, unit, steps).unwrap_or(0);
+                let results = operands.iter().map(bits).collect();
+                let calls = Calls { function, format, operands: operands.clone(), results };
+                let one_by_one: Vec<(Mode, Steps)> =
+                    all.iter().copied().filter(|reading| calls.wrong(*reading, 1).is_empty()).collect();
+                assert_eq!(calls.explaining(all.clone()), one_by_one, "{function} of {format}, {unit:?}");
+            }
         }
     }
 }

@@ -79,7 +79,7 @@ const FLUSHES: [Subnormals; 4] = [
 ];
 
 /// Every reading, those without flushing first.
-fn readings(function: ScalarFunction, format: Format) -> Vec<(Mode, Steps)> {
+pub(super) fn readings(function: ScalarFunction, format: Format) -> Vec<(Mode, Steps)> {
     let mut found = Vec::new();
     for (daz, results) in [false, true].into_iter().flat_map(|daz| FLUSHES.map(|results| (daz, results))) {
         for steps in Steps::of(function, format) {
@@ -117,8 +117,7 @@ pub(super) fn ask(
     operands.extend(cases::calls(function, format, 0x5ca1_a5e5));
     let results = subject.ask(function, &operands)?;
     let calls = Calls { function, format, operands, results };
-    let explain: Vec<(Mode, Steps)> =
-        readings(function, format).into_iter().filter(|reading| calls.are_explained(*reading)).collect();
+    let explain = calls.explaining(readings(function, format));
     let (finding, nearest) = match explain.first() {
         Some(first) => (explained(subject, &calls, *first, &explain), *first),
         None => unexplained(subject, &calls),

@@ -8,14 +8,14 @@ use mxprobe_api::DotOrder;
 use super::exact::Other;
 
 /// How four products are added.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Sum {
     order: Order,
     fused: Fused,
 }
 
 /// In which order: one after another, or in pairs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Order {
     /// From +0, k ascending.
     FromZero,
@@ -24,7 +24,7 @@ enum Order {
 }
 
 /// The products that join an addition unrounded, a bit each.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Fused(u8);
 
 impl Fused {

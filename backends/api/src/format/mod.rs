@@ -240,22 +240,29 @@ impl Format {
     /// If the text is not `0x` and the format's number of digits, or is wider than the format.
     pub fn parse_hex(self, text: &str) -> Result<u64, Error> {
         let digits = self.bits().div_ceil(4) as usize;
-        let wrong = |why: &str| {
-            Error::invalid(format!("`{text}` is no {self}: {why}; {self} is written as 0x and {digits} hex digits"))
+        let digit = |bits: u64, byte: u8| Some(bits << 4 | u64::from(char::from(byte).to_digit(16)?));
+        let body = text.strip_prefix("0x").filter(|body| body.len() == digits);
+        match body.and_then(|body| body.bytes().try_fold(0, digit)) {
+            Some(bits) if bits <= self.mask() => Ok(bits),
+            _ => Err(self.wrong_hex(text)),
+        }
+    }
+
+    /// Why a text is not a number of this format.
+    #[cold]
+    fn wrong_hex(self, text: &str) -> Error {
+        let digits = self.bits().div_ceil(4) as usize;
+        let why = match text.strip_prefix("0x") {
+            None => "it does not start with 0x".to_owned(),
+            Some(body) if !body.bytes().all(|byte| byte.is_ascii_hexdigit()) => {
+                "not all of it is hexadecimal".to_owned()
+            }
+            Some(body) if body.len() != digits => {
+                format!("it has {} digit{}", body.len(), if body.len() == 1 { "" } else { "s" })
+            }
+            Some(_) => format!("it does not fit {} bits", self.bits()),
         };
-        let body = text.strip_prefix("0x").ok_or_else(|| wrong("it does not start with 0x"))?;
-        if !body.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-            return Err(wrong("not all of it is hexadecimal"));
-        }
-        if body.len() != digits {
-            let plural = if body.len() == 1 { "" } else { "s" };
-            return Err(wrong(&format!("it has {} digit{plural}", body.len())));
-        }
-        let bits = u64::from_str_radix(body, 16).map_err(|error| wrong(&error.to_string()))?;
-        if bits > self.mask() {
-            return Err(wrong(&format!("it does not fit {} bits", self.bits())));
-        }
-        Ok(bits)
+        Error::invalid(format!("`{text}` is no {self}: {why}; {self} is written as 0x and {digits} hex digits"))
     }
 
     /// The value of `bits`, exactly. Bits above the width are not read.
