@@ -4,10 +4,14 @@
 //! [`scalars`] those of IEEE 754 beside it;
 //! [`identify`] fits an executable model to what it answers and tries to break it; [`dots`] draws inputs and makes them
 //! simple; [`proof`] tells two models apart or proves them equal; [`gemm`] multiplies whole matrices; [`mod@bench`]
-//! measures throughput; [`findings`] are the answers, [`report`] holds what was learnt, [`plot`] draws it, and [`glossary`] says what its words mean. Nothing
-//! here knows a vendor.
+//! measures throughput; [`findings`] are the answers, [`report`] holds what was learnt, [`plot`] draws it, and
+//! [`glossary`] says what its words mean. [`Backends`] is the command `mxprobe`, for the backends that it includes and for
+//! any other. Nothing here knows a vendor.
+
+extern crate self as mxprobe;
 
 pub mod bench;
+mod cli;
 pub mod dots;
 pub mod findings;
 pub mod gemm;
@@ -21,3 +25,5 @@ pub mod probes;
 pub mod proof;
 pub mod report;
 pub mod scalars;
+
+pub use cli::Backends;

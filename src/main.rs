@@ -1,9 +1,7 @@
 //! The command `mxprobe`.
 
-mod cli;
-
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    cli::main()
+    mxprobe::Backends::included().main()
 }

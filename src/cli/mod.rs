@@ -11,19 +11,24 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser};
 
 use arguments::{Command, CommandLine};
+pub use choose::registry::Backends;
 use commands::{
     bench, compare, distinguish, eval, explain, gemm, identify, list, manual, report, run, validate, verify, worker,
 };
 use failure::{Failure, Outcome};
 use io::output;
 
-/// Runs the command that the arguments ask for.
-pub(crate) fn main() -> ExitCode {
-    let line = CommandLine::parse();
-    line.screen.color.write_global();
-    match dispatch(line) {
-        Ok(code) => ExitCode::from(code),
-        Err(failure) => failure.report(),
+impl Backends {
+    /// Runs the command that the arguments of this process ask for, with these backends.
+    #[must_use]
+    pub fn main(self) -> ExitCode {
+        self.install();
+        let line = CommandLine::parse();
+        line.screen.color.write_global();
+        match dispatch(line) {
+            Ok(code) => ExitCode::from(code),
+            Err(failure) => failure.report(),
+        }
     }
 }
 

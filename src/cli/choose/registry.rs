@@ -1,8 +1,31 @@
 //! The one place that names the backends.
 
+use std::sync::OnceLock;
+
 use mxprobe_api::{Backend, Device, Error};
 
+/// The backends of a program: those of this crate's features, and others.
+///
+/// A program of three lines has every command for the devices of a backend that lives elsewhere:
+///
+/// ```no_run
+/// # #[derive(Default)]
+/// # struct NpuBackend;
+/// # impl mxprobe_api::Backend for NpuBackend {
+/// #     fn name(&self) -> &'static str { "npu" }
+/// #     fn discover(&self) -> mxprobe_api::Discovery { mxprobe_api::Discovery::default() }
+/// # }
+/// fn main() -> std::process::ExitCode {
+///     mxprobe::Backends::included().register(|| Box::new(NpuBackend)).main()
+/// }
+/// ```
+#[derive(Debug)]
+pub struct Backends {
+    entries: Vec<Entry>,
+}
+
 /// A backend of this program.
+#[derive(Debug)]
 pub(crate) struct Entry {
     /// The word that selects it.
     pub(crate) name: &'static str,
@@ -13,20 +36,63 @@ pub(crate) struct Entry {
     make: fn() -> Box<dyn Backend>,
 }
 
+static ENTRIES: OnceLock<Vec<Entry>> = OnceLock::new();
+
+impl Backends {
+    /// Those that the features of this crate include, in the order in which devices are listed.
+    #[must_use]
+    pub fn included() -> Self {
+        let entries = vec![
+            #[cfg(feature = "cpu")]
+            Entry { name: "cpu", isolated: true, hidden: false, make: || Box::new(mxprobe_cpu::CpuBackend::new()) },
+            #[cfg(feature = "cuda")]
+            Entry { name: "cuda", isolated: true, hidden: false, make: || Box::new(mxprobe_cuda::CudaBackend::new()) },
+            #[cfg(feature = "vulkan")]
+            Entry {
+                name: "vulkan",
+                isolated: true,
+                hidden: false,
+                make: || Box::new(mxprobe_vulkan::VulkanBackend::new()),
+            },
+            #[cfg(feature = "wgpu")]
+            Entry { name: "wgpu", isolated: true, hidden: false, make: || Box::new(mxprobe_wgpu::WgpuBackend::new()) },
+            #[cfg(feature = "fault-devices")]
+            Entry {
+                name: "fault",
+                isolated: true,
+                hidden: true,
+                make: || Box::new(crate::cli::choose::fault::FaultBackend),
+            },
+            Entry { name: MODELS, isolated: false, hidden: false, make: || Box::new(mxprobe_sim::SimBackend) },
+        ];
+        Self { entries }
+    }
+
+    /// Adds a backend, whose devices are listed after those of the others but models. They are reached from a process of
+    /// their own with a time limit, as all hardware is: `make` is called there too.
+    ///
+    /// # Panics
+    /// If there is a backend of this name already.
+    #[must_use]
+    pub fn register(mut self, make: fn() -> Box<dyn Backend>) -> Self {
+        let name = make().name();
+        assert!(self.entries.iter().all(|entry| entry.name != name), "there is a backend `{name}` already");
+        let models = self.entries.iter().position(|entry| entry.name == MODELS).unwrap_or(self.entries.len());
+        self.entries.insert(models, Entry { name, isolated: true, hidden: false, make });
+        self
+    }
+
+    /// Makes them those of this process, unless it has some already.
+    pub(crate) fn install(self) {
+        let Self { entries } = self;
+        ENTRIES.get_or_init(|| entries);
+    }
+}
+
 /// Every backend, in the order in which devices are listed.
-pub(crate) const ENTRIES: &[Entry] = &[
-    #[cfg(feature = "cpu")]
-    Entry { name: "cpu", isolated: true, hidden: false, make: || Box::new(mxprobe_cpu::CpuBackend::new()) },
-    #[cfg(feature = "cuda")]
-    Entry { name: "cuda", isolated: true, hidden: false, make: || Box::new(mxprobe_cuda::CudaBackend::new()) },
-    #[cfg(feature = "vulkan")]
-    Entry { name: "vulkan", isolated: true, hidden: false, make: || Box::new(mxprobe_vulkan::VulkanBackend::new()) },
-    #[cfg(feature = "wgpu")]
-    Entry { name: "wgpu", isolated: true, hidden: false, make: || Box::new(mxprobe_wgpu::WgpuBackend::new()) },
-    #[cfg(feature = "fault-devices")]
-    Entry { name: "fault", isolated: true, hidden: true, make: || Box::new(crate::cli::choose::fault::FaultBackend) },
-    Entry { name: MODELS, isolated: false, hidden: false, make: || Box::new(mxprobe_sim::SimBackend) },
-];
+pub(crate) fn entries() -> &'static [Entry] {
+    ENTRIES.get_or_init(|| Backends::included().entries)
+}
 
 /// Backends that this program was built without; the cargo feature of its name adds each.
 pub(crate) const LEFT_OUT: &[&str] = &[
@@ -46,7 +112,7 @@ pub(crate) const MODELS: &str = "sim";
 impl Entry {
     /// The entry of a name.
     pub(crate) fn named(name: &str) -> Option<&'static Self> {
-        ENTRIES.iter().find(|entry| entry.name == name)
+        entries().iter().find(|entry| entry.name == name)
     }
 
     /// The backend itself.
@@ -74,5 +140,5 @@ impl Entry {
 
 /// The names of the backends that are not hidden.
 pub(crate) fn names() -> Vec<&'static str> {
-    ENTRIES.iter().filter(|entry| !entry.hidden).map(|entry| entry.name).collect()
+    entries().iter().filter(|entry| !entry.hidden).map(|entry| entry.name).collect()
 }

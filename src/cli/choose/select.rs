@@ -11,7 +11,7 @@ use crate::cli::{
     choose::{
         catalog::{self, Found},
         glob, model_file, process,
-        registry::{self, ENTRIES, Entry, MODELS},
+        registry::{self, Entry, MODELS},
     },
     failure::Failure,
 };
@@ -101,7 +101,7 @@ fn not_among(name: &str, left_out: &[&str]) -> Failure {
 /// The backends that `--backend` names; all that are not hidden, if it names none.
 pub(crate) fn entries(names: &[String]) -> Result<Vec<&'static Entry>, Failure> {
     if names.is_empty() {
-        return Ok(ENTRIES.iter().filter(|entry| !entry.hidden).collect());
+        return Ok(registry::entries().iter().filter(|entry| !entry.hidden).collect());
     }
     let mut entries: Vec<&'static Entry> = Vec::new();
     for name in names {
@@ -138,7 +138,7 @@ pub(crate) fn named(
             Selector::Of(of, _) => of.name == entry.name,
         })
     };
-    let asked: Vec<&'static Entry> = ENTRIES.iter().filter(|entry| meant(entry)).collect();
+    let asked: Vec<&'static Entry> = registry::entries().iter().filter(|entry| meant(entry)).collect();
     let found = catalog::discover(&asked, isolate);
     let mut targets: Vec<Target> = Vec::new();
     for (text, selector) in &parsed {

@@ -1,0 +1,61 @@
+//! A backend that lives outside of this workspace: the example is built from a folder of its own and asked.
+#![allow(missing_docs)]
+
+use std::{
+    fs,
+    path::Path,
+    process::{Command, Output},
+};
+
+fn text(output: &Output) -> String {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+/// Builds the example as a crate that has this one as a dependency. Its program.
+fn build() -> std::path::PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("outside");
+    fs::create_dir_all(folder.join("src")).unwrap();
+    let example = root.join("examples/backend");
+    let manifest = fs::read_to_string(example.join("Cargo.toml")).unwrap();
+    let own = root.to_str().unwrap();
+    assert_eq!(manifest.matches("path = \"../..").count(), 2);
+    fs::write(folder.join("Cargo.toml"), manifest.replace("path = \"../..", &format!("path = \"{own}"))).unwrap();
+    fs::copy(example.join("src/main.rs"), folder.join("src/main.rs")).unwrap();
+    // The same versions as here, so that none has to be fetched.
+    fs::copy(root.join("Cargo.lock"), folder.join("Cargo.lock")).unwrap();
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let output = Command::new(cargo)
+        .args(["build", "--offline", "--target-dir", "target"])
+        .env("CARGO_PROFILE_DEV_OPT_LEVEL", "0")
+        .env("CARGO_PROFILE_DEV_DEBUG", "false")
+        .current_dir(&folder)
+        .output()
+        .unwrap();
+    text(&output);
+    folder.join("target/debug/mxprobe-systolic")
+}
+
+#[test]
+fn a_backend_of_another_crate_has_every_command() {
+    let program = build();
+    let run = |arguments: &[&str]| text(&Command::new(&program).args(arguments).output().unwrap());
+    let listed = run(&["list", "--backend", "systolic"]);
+    assert!(listed.contains("Systolic array of 4×4 (software, 1 operation)"), "{listed}");
+    // In a process of its own, which is the same program.
+    let report = run(&["--device", "systolic:0", "--probe", "order", "--probe", "alignment.fraction_bits"]);
+    assert!(report.contains("chain(c → p0…p7)"), "{report}");
+    assert!(report.contains("rounded once, to 24 bits"), "{report}");
+    // And what is included stays.
+    assert!(run(&["list", "--backend", "sim"]).contains("sim:h100"));
+    let unknown = Command::new(&program).args(["list", "--backend", "tpu"]).output().unwrap();
+    assert_eq!(unknown.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&unknown.stderr).contains("systolic"), "the backends are named");
+}
+
+#[test]
+#[should_panic(expected = "there is a backend `sim` already")]
+fn two_backends_of_one_name_are_refused() {
+    let _ = mxprobe::Backends::included().register(|| Box::new(mxprobe_sim::SimBackend));
+}
