@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Entry, Kind};
+use super::entry::{Entry, Kind};
 
 /// Entries as Markdown: a heading for each kind, in the order in which kinds first occur, and below it one for each entry;
 /// a paragraph is one line.

@@ -1,5 +1,6 @@
 //! What the words of a report mean: probes, formats, families of operations, fields.
 
+mod entry;
 mod families;
 mod fields;
 mod formats;
@@ -7,73 +8,11 @@ mod markdown;
 
 use crate::{findings::Probe, probes};
 
+pub use entry::{Entry, Kind};
 pub use formats::called as formats_called;
 pub use markdown::markdown;
 
-/// What a name means to a reader of a report.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
-    /// The name.
-    pub name: String,
-    /// What kind of name it is.
-    pub kind: Kind,
-    /// What it asks, or what it is.
-    pub about: String,
-    /// How it is found out, or what it is made of.
-    pub how: String,
-    /// Values and what each of them means for who computes with it.
-    pub answers: Vec<(String, String)>,
-    /// Where this is from.
-    pub source: String,
-}
-
-/// The kinds of names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// A question about an operation.
-    Probe,
-    /// A number format.
-    Format,
-    /// A family of operations: the first word of an id.
-    Family,
-    /// A field of the report.
-    Field,
-}
-
-impl Kind {
-    /// In a word.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Probe => "probe",
-            Self::Format => "format",
-            Self::Family => "family of operations",
-            Self::Field => "field of the report",
-        }
-    }
-}
-
-/// Text as it stands in the tables of this module.
-struct Text {
-    name: &'static str,
-    about: &'static str,
-    how: &'static str,
-    answers: &'static [(&'static str, &'static str)],
-    source: &'static str,
-}
-
-impl Text {
-    fn entry(&self, kind: Kind) -> Entry {
-        Entry {
-            name: self.name.to_owned(),
-            kind,
-            about: self.about.to_owned(),
-            how: self.how.to_owned(),
-            answers: self.answers.iter().map(|(value, words)| ((*value).to_owned(), (*words).to_owned())).collect(),
-            source: self.source.to_owned(),
-        }
-    }
-}
+use entry::Text;
 
 /// Every entry: probes in the order in which they are asked, then formats, families and fields.
 #[must_use]

@@ -5,8 +5,6 @@
 
 use mxprobe_api::DotOrder;
 
-use super::exact::Other;
-
 /// How four products are added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Sum {
@@ -39,23 +37,23 @@ impl Fused {
     }
 }
 
-/// The operations that a sum is made of.
-pub(super) struct Arithmetic<'a> {
+/// The operations that a sum is made of; `E` is why one gives no number.
+pub(super) struct Arithmetic<'a, E> {
     /// The rounded product of this number.
-    pub(super) product: &'a dyn Fn(usize) -> Result<u64, Other>,
+    pub(super) product: &'a dyn Fn(usize) -> Result<u64, E>,
     /// A rounded sum.
-    pub(super) add: &'a dyn Fn(u64, u64) -> Result<u64, Other>,
+    pub(super) add: &'a dyn Fn(u64, u64) -> Result<u64, E>,
     /// The product of this number and a sum, rounded once.
-    pub(super) fma: &'a dyn Fn(usize, u64) -> Result<u64, Other>,
+    pub(super) fma: &'a dyn Fn(usize, u64) -> Result<u64, E>,
 }
 
-impl Arithmetic<'_> {
-    fn joined(&self, sum: u64, at: usize, fused: Fused) -> Result<u64, Other> {
+impl<E> Arithmetic<'_, E> {
+    fn joined(&self, sum: u64, at: usize, fused: Fused) -> Result<u64, E> {
         if fused.has(at) { (self.fma)(at, sum) } else { (self.add)(sum, (self.product)(at)?) }
     }
 
     /// Of two products at most one is fused.
-    fn pair(&self, first: usize, second: usize, fused: Fused) -> Result<u64, Other> {
+    fn pair(&self, first: usize, second: usize, fused: Fused) -> Result<u64, E> {
         if fused.has(first) {
             (self.fma)(first, (self.product)(second)?)
         } else {
@@ -133,7 +131,7 @@ impl Sum {
     }
 
     /// What it gives.
-    pub(super) fn of(self, by: &Arithmetic<'_>) -> Result<u64, Other> {
+    pub(super) fn of<E>(self, by: &Arithmetic<'_, E>) -> Result<u64, E> {
         let fused = self.fused;
         match self.order {
             Order::FromZero => (0..4).try_fold(0, |sum, at| by.joined(sum, at, fused)),

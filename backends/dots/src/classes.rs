@@ -43,9 +43,15 @@ const MAKERS: [MakeDot; CLASSES.len()] = [
     bits,
 ];
 
-/// The dot `index` of the class at this place.
-pub(crate) fn make(maker: &mut Maker<'_>, class: usize, index: usize) -> Option<Dot> {
-    MAKERS[class](maker, index)
+impl Maker<'_> {
+    /// The dot `index` of the class that stands at `class` in [`CLASSES`]; `None` where the class has none for these
+    /// formats. The index walks through depths, signs and counts; everything else is drawn.
+    ///
+    /// # Panics
+    /// If `class` is not below the number of classes.
+    pub fn make(&mut self, class: usize, index: usize) -> Option<Dot> {
+        MAKERS[class](self, index)
+    }
 }
 
 fn extremes(maker: &mut Maker<'_>, index: usize) -> Option<Dot> {

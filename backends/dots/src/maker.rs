@@ -2,7 +2,7 @@
 
 use mxprobe_api::{FloatEncoding, Format, OperationId, Overflow, Rounding, Subnormals};
 
-use crate::{classes, dot::Dot, random::Random};
+use crate::{dot::Dot, random::Random};
 
 /// What fills the fraction of a value.
 #[derive(Clone, Copy)]
@@ -42,15 +42,6 @@ impl<'a> Maker<'a> {
     #[must_use]
     pub fn new(id: &'a OperationId, seed: u64) -> Self {
         Self { id, k: id.shape.sizes().2, random: Random(seed) }
-    }
-
-    /// The dot `index` of the class that stands at `class` in [`CLASSES`](crate::CLASSES); `None` where the class has none for these
-    /// formats. The index walks through depths, signs and counts; everything else is drawn.
-    ///
-    /// # Panics
-    /// If `class` is not below the number of classes.
-    pub fn make(&mut self, class: usize, index: usize) -> Option<Dot> {
-        classes::make(self, class, index)
     }
 
     /// The formats' ranges, A B C D, or `None` for integers.

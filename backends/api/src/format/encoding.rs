@@ -1,6 +1,52 @@
 //! How values become bits and bits values: rounding, overflow, subnormals, and what each format does with its last codes.
 
-use super::{Decoded, Encoded, Encoding, FloatEncoding, Format, Overflow, Rounding, Specials, Subnormals};
+use super::rounding::{Decoded, Encoded, Overflow, Rounding, Subnormals};
+
+/// How the bits of a format are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Encoding {
+    /// Sign, exponent, fraction.
+    Float(FloatEncoding),
+    /// Two's complement, or unsigned.
+    Integer {
+        /// Width.
+        bits: u32,
+        /// Whether the top bit weighs negative.
+        signed: bool,
+    },
+}
+
+/// Sign, biased exponent and fraction, from the top bit down; then bits that are not read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FloatEncoding {
+    /// Width of the exponent field.
+    pub exponent_bits: u32,
+    /// Width of the fraction field.
+    pub fraction_bits: u32,
+    /// What is subtracted from the exponent field.
+    pub bias: i32,
+    /// Low bits of the register that are not part of the number: 13 for tf32 and xf32.
+    pub unread_bits: u32,
+    /// Where NaN and infinity are.
+    pub specials: Specials,
+}
+
+/// Where a floating format keeps NaN and infinity, and what it lacks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Specials {
+    /// The highest exponent: infinity with fraction 0, else NaN (IEEE 754-2019, 3.4).
+    Ieee,
+    /// No infinity; NaN is every exponent and fraction bit set (OCP 8-bit Floating Point Specification 1.0, table 2).
+    AllOnesNan,
+    /// No infinity and no −0; the code of −0 is NaN (`FNUZ` types, LLVM `APFloat`, arXiv:2206.02915).
+    NegativeZeroNan,
+    /// Neither NaN nor infinity (OCP Microscaling Formats 1.0, 5.3.2 and 5.3.3).
+    None,
+    /// No sign bit is read, no infinity; NaN is every other bit set: the block scale ue4m3 (PTX ISA 8.7, 5.2.3).
+    UnsignedAllOnesNan,
+    /// A power of two: no sign, no fraction, no zero; NaN is every bit set (OCP Microscaling Formats 1.0, 5.4.1).
+    PowerOfTwo,
+}
 
 impl FloatEncoding {
     /// Whether the top bit is a sign that is read.
@@ -79,7 +125,7 @@ impl FloatEncoding {
         }
     }
 
-    /// As [`Format::encode`], for an encoding that need not be one of [`Format::ALL`].
+    /// As [`Format::encode`](super::Format::encode), for an encoding that need not be one of [`Format::ALL`](super::Format::ALL).
     #[must_use]
     pub fn encode(
         self,
@@ -158,9 +204,18 @@ impl FloatEncoding {
         Encoded { bits, inexact, overflow: false, underflow }
     }
 
+    /// A quiet NaN without payload, but for the bits that are not read.
     pub(super) fn nan_field(self) -> Option<u64> {
-        let nan = Format { name: "", encoding: Encoding::Float(self) }.nan()?;
-        Some(nan >> self.unread_bits)
+        let ones = (1 << (self.exponent_bits + self.fraction_bits)) - 1;
+        match self.specials {
+            Specials::Ieee => {
+                let exponent = ((1 << self.exponent_bits) - 1) << self.fraction_bits;
+                Some(exponent | 1 << (self.fraction_bits - 1))
+            }
+            Specials::AllOnesNan | Specials::UnsignedAllOnesNan | Specials::PowerOfTwo => Some(ones),
+            Specials::NegativeZeroNan => Some(ones + 1),
+            Specials::None => None,
+        }
     }
 }
 

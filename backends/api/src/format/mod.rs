@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Error;
 use encoding::encode_integer;
+pub use encoding::{Encoding, FloatEncoding, Specials};
 pub use rounding::{Decoded, Encoded, Overflow, Rounding, Subnormals};
 
 /// A number format: a name and how its bits are read. One line of [`Format::ALL`] each.
@@ -17,52 +18,6 @@ pub use rounding::{Decoded, Encoded, Overflow, Rounding, Subnormals};
 pub struct Format {
     name: &'static str,
     encoding: Encoding,
-}
-
-/// How the bits of a format are read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Encoding {
-    /// Sign, exponent, fraction.
-    Float(FloatEncoding),
-    /// Two's complement, or unsigned.
-    Integer {
-        /// Width.
-        bits: u32,
-        /// Whether the top bit weighs negative.
-        signed: bool,
-    },
-}
-
-/// Sign, biased exponent and fraction, from the top bit down; then bits that are not read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct FloatEncoding {
-    /// Width of the exponent field.
-    pub exponent_bits: u32,
-    /// Width of the fraction field.
-    pub fraction_bits: u32,
-    /// What is subtracted from the exponent field.
-    pub bias: i32,
-    /// Low bits of the register that are not part of the number: 13 for tf32 and xf32.
-    pub unread_bits: u32,
-    /// Where NaN and infinity are.
-    pub specials: Specials,
-}
-
-/// Where a floating format keeps NaN and infinity, and what it lacks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Specials {
-    /// The highest exponent: infinity with fraction 0, else NaN (IEEE 754-2019, 3.4).
-    Ieee,
-    /// No infinity; NaN is every exponent and fraction bit set (OCP 8-bit Floating Point Specification 1.0, table 2).
-    AllOnesNan,
-    /// No infinity and no −0; the code of −0 is NaN (`FNUZ` types, LLVM `APFloat`, arXiv:2206.02915).
-    NegativeZeroNan,
-    /// Neither NaN nor infinity (OCP Microscaling Formats 1.0, 5.3.2 and 5.3.3).
-    None,
-    /// No sign bit is read, no infinity; NaN is every other bit set: the block scale ue4m3 (PTX ISA 8.7, 5.2.3).
-    UnsignedAllOnesNan,
-    /// A power of two: no sign, no fraction, no zero; NaN is every bit set (OCP Microscaling Formats 1.0, 5.4.1).
-    PowerOfTwo,
 }
 
 const fn float(name: &'static str, exponent_bits: u32, fraction_bits: u32, bias: i32, specials: Specials) -> Format {
@@ -338,16 +293,7 @@ impl Format {
     #[must_use]
     pub fn nan(self) -> Option<u64> {
         let float = self.as_float()?;
-        let ones = (1 << (float.exponent_bits + float.fraction_bits)) - 1;
-        match float.specials {
-            Specials::Ieee => {
-                let exponent = ((1 << float.exponent_bits) - 1) << float.fraction_bits;
-                Some((exponent | 1 << (float.fraction_bits - 1)) << float.unread_bits)
-            }
-            Specials::AllOnesNan | Specials::UnsignedAllOnesNan | Specials::PowerOfTwo => Some(ones),
-            Specials::NegativeZeroNan => Some(ones + 1),
-            Specials::None => None,
-        }
+        Some(float.nan_field()? << float.unread_bits)
     }
 
     /// The value nearest to the bits as a number for people: exact for every format here, s32 and u32 included.

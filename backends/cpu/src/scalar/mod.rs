@@ -15,15 +15,8 @@ use std::collections::BTreeMap;
 use mxprobe_api::{Elements, Error, Format, Refusal, Scalar, ScalarFunction, ScalarId};
 
 use crate::detect::{Extension, Readings};
-
-/// One call: operands in, the result's bits out.
-type Call = fn(&[u64]) -> u64;
-
-/// One instruction under a value of MXCSR.
-///
-/// # Safety
-/// The instruction is usable in this process.
-type Instruction = unsafe fn(mxcsr: u32, operands: &[u64]) -> u64;
+use mxcsr::Instruction;
+use plain::Call;
 
 /// What stands behind a function.
 #[derive(Clone, Copy)]

@@ -4,8 +4,13 @@ use std::arch::asm;
 
 use mxprobe_api::{Format, ScalarFunction};
 
-use super::Instruction;
 use crate::detect::Extension;
+
+/// One instruction under a value of MXCSR.
+///
+/// # Safety
+/// The instruction is usable in this process.
+pub(super) type Instruction = unsafe fn(mxcsr: u32, operands: &[u64]) -> u64;
 
 /// All exceptions masked: the value at the start of a program (*specified*: Intel SDM volume 1, 10.2.3).
 const DEFAULT: u32 = 0x1f80;

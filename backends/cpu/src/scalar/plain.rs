@@ -4,7 +4,8 @@ use std::hint::black_box;
 
 use mxprobe_api::{DotOrder, Format, ScalarFunction};
 
-use super::Call;
+/// One call: operands in, the result's bits out.
+pub(super) type Call = fn(&[u64]) -> u64;
 
 macro_rules! plain {
     ($name:ident, $float:ident, $bits:ident, $other:ident) => {
