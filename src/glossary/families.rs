@@ -1,6 +1,6 @@
 //! Families of operations: the first word of an id.
 
-use super::Text;
+use super::entry::Text;
 
 const PTX: &str = "PTX ISA, section 9.7 (matrix multiply-accumulate instructions)";
 const ARM: &str = "Arm Architecture Reference Manual for A-profile, Advanced SIMD dot and matrix instructions";

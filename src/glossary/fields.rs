@@ -1,6 +1,6 @@
 //! Fields of the report. The schema has one sentence for each field; these say what to make of it.
 
-use super::Text;
+use super::entry::Text;
 
 const SCHEMA: &str = "docs/reports.md; `mxprobe schema report`";
 

@@ -2,7 +2,7 @@
 
 use mxprobe_api::{Encoding, FloatEncoding, Format, Specials};
 
-use super::{Entry, Kind};
+use super::entry::{Entry, Kind};
 
 /// One entry a format.
 pub(super) fn entries() -> impl Iterator<Item = Entry> {
