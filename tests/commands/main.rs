@@ -42,6 +42,7 @@ fn mxprobe(arguments: &[&str]) -> Command {
 }
 
 /// What a finished command said.
+#[derive(Debug)]
 struct Said {
     code: Option<i32>,
     out: String,

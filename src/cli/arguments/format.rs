@@ -46,6 +46,11 @@ impl From<PageFormat> for Format {
 }
 
 impl Format {
+    /// Whether it takes a list of something.
+    pub(crate) fn is_rows(self) -> bool {
+        self == Self::Csv
+    }
+
     /// What makes the text.
     pub(crate) fn form(self, screen: Screen) -> Form {
         match self {

@@ -13,7 +13,7 @@ use mxprobe::report::is_layout;
 use mxprobe_api::{Device, Error, Format, OperationId, Rounding};
 
 use crate::cli::{
-    arguments::{Accumulate, Experiment, Format as Form, Gemm, GemmMethod, Screen, WordRounding},
+    arguments::{Accumulate, Experiment, Gemm, GemmMethod, Screen, WordRounding},
     choose::{
         limits::Limits,
         reach::{Isolation, reach},
@@ -27,7 +27,7 @@ use yardstick::yardstick;
 
 /// Multiplies, or measures.
 pub(crate) fn gemm(arguments: &Gemm, screen: Screen) -> Outcome {
-    if arguments.format == Form::Csv && arguments.experiment.is_none() {
+    if arguments.format.is_rows() && arguments.experiment.is_none() {
         return Err(Failure::usage(
             "`--format csv`: a product has no rows; it is shown as table, json, markdown or html",
         )
