@@ -1,6 +1,9 @@
-//! Text of unknown origin, made harmless: a report is a file that anybody may have written.
+//! Text that is safe to show: of unknown origin and made harmless, as a report is a file that anybody may have written; and
+//! numbers as words.
 
 use std::borrow::Cow;
+
+use mxprobe_api::{Decoded, Format};
 
 /// Whether a character does something to a terminal or a page instead of standing there: controls, which begin escape
 /// sequences; marks that turn the direction of what follows; characters that take no room, such as tags.
@@ -51,6 +54,26 @@ pub fn escaped(text: &str) -> String {
         }
     }
     out
+}
+
+/// The value of bits for people, in scientific notation: `1.5e-3`, `-0`, `infinity`, `NaN`; integers as they are.
+#[must_use]
+pub fn decimal(format: Format, bits: u64) -> String {
+    match format.decode(bits) {
+        Decoded::Nan { .. } => "NaN".into(),
+        Decoded::Infinity { negative } => if negative { "-infinity" } else { "infinity" }.into(),
+        Decoded::Zero { negative } => if negative { "-0" } else { "0" }.into(),
+        Decoded::Finite { negative, significand, .. } if format.is_integer() => {
+            format!("{}{significand}", if negative { "-" } else { "" })
+        }
+        Decoded::Finite { .. } => format!("{:e}", format.to_f64(bits)),
+    }
+}
+
+/// A count and its noun: `1 report`, `2 reports`.
+#[must_use]
+pub fn counted(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
 #[cfg(test)]

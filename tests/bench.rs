@@ -10,8 +10,8 @@ use std::{
 use mxprobe::{
     bench::{Settings, conclude, measure},
     report::{
-        BENCH_SCHEMA, BenchReport, BenchSettings, Csv, Data, Host, Html, Markdown, Outcome, Style, Table, Throughput,
-        Time, Tool, Units, View, check::check,
+        BENCH_SCHEMA, BenchReport, BenchSettings, Data, Form, Host, Outcome, Style, Throughput, Throughputs, Time,
+        Tool, Units, check::check,
     },
 };
 use mxprobe_api::{
@@ -367,14 +367,14 @@ fn every_view_shows_every_operation() {
     report.settings.data = Data::Zeros;
     conclude(&mut report);
     let style = Style { width: 200, evidence: false, color: false };
-    let views: [(&str, &dyn View, &[&str]); 4] = [
-        ("table", &Table(style), &["zeros, which flatter", "per cycle and unit", "the driver refused"]),
-        ("markdown", &Markdown { evidence: false }, &["# Throughput of cuda:0", "| operation | units |"]),
-        ("csv", &Csv, &["flop_per_s_best", "measured"]),
-        ("html", &Html, &["<svg", "the mark is the vendor", "<table"]),
+    let forms: [(&str, Form, &[&str]); 4] = [
+        ("table", Form::Table(style), &["zeros, which flatter", "per cycle and unit", "the driver refused"]),
+        ("markdown", Form::Markdown { evidence: false }, &["# Throughput of cuda:0", "| operation | units |"]),
+        ("csv", Form::Csv, &["flop_per_s_best", "measured"]),
+        ("html", Form::Html, &["<svg", "the mark is the vendor", "<table"]),
     ];
-    for (format, view, words) in views {
-        let shown = view.throughput(std::slice::from_ref(&report));
+    for (format, form, words) in forms {
+        let shown = form.text(&Throughputs(std::slice::from_ref(&report)));
         for found in &report.operations {
             assert!(shown.contains(&found.id.to_string()), "{format} lacks {}", found.id);
         }

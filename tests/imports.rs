@@ -209,6 +209,28 @@ fn the_rooms_of_the_command_name_each_other_in_one_direction() {
 }
 
 #[test]
+fn the_rooms_of_reports_name_each_other_in_one_direction_and_no_files_stand_in_a_circle() {
+    let mut found = BTreeMap::new();
+    files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &Module::new(), &mut found);
+    found.retain(|module, _| module.is_empty() || module[0] == "report");
+    assert!(found.len() > 35, "{}", found.len());
+    // How it is shown, what differs, what it is.
+    let order = ["view", "compare", "record"];
+    let place = |module: &Module| module.get(1).and_then(|room| order.iter().position(|name| name == room));
+    let imports = imports(&found);
+    let mut counted = 0;
+    for (from, named) in &imports {
+        for to in named {
+            let (Some(above), Some(below)) = (place(from), place(to)) else { continue };
+            counted += 1;
+            assert!(above <= below, "{} names {}", found[from].path.display(), to.join("::"));
+        }
+    }
+    assert!(counted > 80, "{counted}");
+    assert_eq!(circles(&imports), Vec::<String>::new());
+}
+
+#[test]
 fn no_files_of_the_shaders_stand_in_a_circle_and_no_language_names_another() {
     let mut found = BTreeMap::new();
     files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("shaders/src"), &Module::new(), &mut found);
@@ -280,7 +302,7 @@ fn no_folders_stand_in_a_circle() {
 }
 
 /// Files that stand in a circle, which is to be no longer than this.
-const CIRCLES: usize = 51;
+const CIRCLES: usize = 45;
 
 #[test]
 fn files_stand_in_no_more_circles() {

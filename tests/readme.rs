@@ -80,10 +80,12 @@ fn the_table_of_findings_is_what_the_reports_in_results_say() {
     }
 }
 
-/// The document of all probes: its head, and what `explain` says.
+/// The document of all probes: a head of its own, and what `explain` says below its own.
 fn probes() -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_mxprobe"));
-    let entries = text(command.args(["explain", "--all", "--format", "markdown"]).output().expect("it starts"));
+    let document = text(command.args(["explain", "--all", "--format", "markdown"]).output().expect("it starts"));
+    let (title, entries) = document.split_once("\n\n").expect("a title and entries");
+    assert!(title.starts_with("# "), "{title}");
     format!(
         "# How each probe works\n\nAnd what formats, families of operations and fields of a report are. This is what \
          `mxprobe explain --all --format markdown`\nprints; `mxprobe explain NAME` says one. What no probe can see: \

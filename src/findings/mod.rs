@@ -64,6 +64,20 @@ pub enum Outcome {
     Inconclusive,
 }
 
+impl Outcome {
+    /// Its name, as in the JSON.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Measured => "measured",
+            Self::Unsupported => "unsupported",
+            Self::Skipped => "skipped",
+            Self::Failed => "failed",
+            Self::Inconclusive => "inconclusive",
+        }
+    }
+}
+
 /// The answer to one question.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Finding {
@@ -82,6 +96,22 @@ pub struct Finding {
     /// The bits that prove it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<Evidence>,
+}
+
+impl Finding {
+    /// The answer in words; if there is none, a dash with the outcome and its reason.
+    #[must_use]
+    pub fn words(&self) -> String {
+        if self.outcome == Outcome::Measured {
+            return self.statement.clone();
+        }
+        let outcome = self.outcome.name();
+        match (&self.reason, self.statement.as_str()) {
+            (Some(reason), _) => format!("— {outcome}: {reason}"),
+            (None, "") => format!("— {outcome}"),
+            (None, statement) => format!("— {outcome}: {statement}"),
+        }
+    }
 }
 
 /// One dot that was computed, and what each rival answer would have returned.

@@ -20,7 +20,7 @@ mod yardstick;
 
 pub use growth::{Cause, Curve, Growth, Interval, Point, Variant, grow};
 pub use multiply::{Accumulation, Algorithm, Method, Product, Products, multiply};
-pub use plot::svg;
+pub use plot::chart;
 pub use random::Uniform;
 pub use reference::{Errors, errors};
 pub use unit::Unit;

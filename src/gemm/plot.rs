@@ -5,21 +5,20 @@ use crate::plot::{self, Chart, Panel, Scale};
 
 /// The componentwise errors of an experiment, a panel for each interval; dashed curves are units that do not exist.
 #[must_use]
-pub fn svg(growth: &Growth, title: &str) -> String {
+pub fn chart(growth: &Growth, title: &str) -> Chart {
     let (x, y) = scales(growth);
     let panels = [Interval::Positive, Interval::Centred].map(|interval| Panel {
         title: format!("elements in {}", interval.name()),
         curves: growth.curves.iter().filter(|curve| curve.interval == interval).map(curve).collect(),
     });
-    let chart = Chart {
+    Chart {
         title: title.to_owned(),
         x_name: "n, products in a sum".to_owned(),
         y_name: "error, max |Ĉ − C| / (|A|·|B|)".to_owned(),
         x,
         y,
         panels: panels.into(),
-    };
-    chart.svg()
+    }
 }
 
 /// Scales that hold every point.

@@ -1,7 +1,10 @@
-//! What is said of one word.
+//! An entry: what a name means.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// What a name means to a reader of a report.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Entry {
     /// The name.
     pub name: String,
@@ -18,7 +21,8 @@ pub struct Entry {
 }
 
 /// The kinds of names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum Kind {
     /// A question about an operation.
     Probe,
@@ -43,7 +47,7 @@ impl Kind {
     }
 }
 
-/// Text as it stands in the tables of this module.
+/// Text as it stands in the tables of this room.
 pub(super) struct Text {
     pub(super) name: &'static str,
     pub(super) about: &'static str,

@@ -281,6 +281,10 @@ fn with_grids(
             (Output::Float { format: from, .. }, Output::Float { format: to, .. }) if from != to => {
                 Adder { nan: nan::in_format(&base.nan, from, to), ..base.clone() }
             }
+            // What only handed on its sum gave no NaN of its own.
+            (Output::Wide, Output::Float { format, .. }) => {
+                Adder { nan: NanRules { invalid: format.nan().unwrap_or(0), ..no_nan() }, ..base.clone() }
+            }
             _ => base.clone(),
         };
         for scale in scales {

@@ -42,7 +42,7 @@ pub use crate::nan_bits::NanBits;
 pub use document::model_of;
 pub use known::{EXPECTED, as_expected, disagreements, equals};
 pub use outcome::{Arithmetic, Effort, Identification, Outcome};
-pub use verify::{Comparison, decimal, verify};
+pub use verify::{Comparison, verify};
 pub use words::parameters;
 
 use crate::probes::Subject;

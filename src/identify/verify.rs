@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use mxprobe_api::{Device, Elements, Error, Format, Operation, TileBatch, execute};
+use mxprobe_api::{Device, Elements, Error, Operation, TileBatch, execute};
 use mxprobe_models::{Evaluator, Model};
 use mxprobe_sim::ModelDevice;
 
@@ -10,6 +10,7 @@ use super::tiles::Tiles;
 use crate::nan_bits::NanBits;
 use crate::{
     dots::{Dot, Draw, pack, seed_of, simplest},
+    plain::decimal,
     probes::Subject,
     report::{Evidence, VerifiedOperation},
 };
@@ -104,21 +105,6 @@ fn shown(subject: &Subject<'_>, evaluator: &Evaluator, nan: NanBits, dot: &Dot) 
         "the bits differed in a tile, and agree when the dot is asked alone".to_owned()
     };
     Ok(subject.evidence(about, &dot, d, &[("the model".to_owned(), wanted)]))
-}
-
-/// The value of bits for people.
-#[must_use]
-pub fn decimal(format: Format, bits: u64) -> String {
-    use mxprobe_api::Decoded;
-    match format.decode(bits) {
-        Decoded::Nan { .. } => "NaN".into(),
-        Decoded::Infinity { negative } => if negative { "-infinity" } else { "infinity" }.into(),
-        Decoded::Zero { negative } => if negative { "-0" } else { "0" }.into(),
-        Decoded::Finite { negative, significand, .. } if format.is_integer() => {
-            format!("{}{significand}", if negative { "-" } else { "" })
-        }
-        Decoded::Finite { .. } => format!("{:e}", format.to_f64(bits)),
-    }
 }
 
 struct Found {

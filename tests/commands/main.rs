@@ -7,6 +7,7 @@ mod eval;
 #[cfg(feature = "fault-devices")]
 mod faults;
 mod files;
+mod formats;
 mod gemm;
 #[cfg(feature = "fault-devices")]
 mod growing;
@@ -41,6 +42,7 @@ fn mxprobe(arguments: &[&str]) -> Command {
 }
 
 /// What a finished command said.
+#[derive(Debug)]
 struct Said {
     code: Option<i32>,
     out: String,

@@ -2,6 +2,8 @@
 
 use clap::Args;
 
+use super::Format;
+
 /// Which devices.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
 pub(crate) struct Devices {
@@ -32,7 +34,10 @@ impl Devices {
 pub(crate) struct List {
     #[command(flatten)]
     pub(crate) devices: Devices,
-    /// Print JSON
-    #[arg(long)]
+    /// How the listing is printed: for people or for programs
+    #[arg(long, value_enum, default_value = "table")]
+    pub(crate) format: Format,
+    /// The same as `--format json`
+    #[arg(long, conflicts_with = "format")]
     pub(crate) json: bool,
 }

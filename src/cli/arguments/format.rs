@@ -1,41 +1,64 @@
 //! How results are printed.
 
 use clap::ValueEnum;
+use mxprobe::report::Form;
 
 use super::Screen;
 
+/// The form of a result that is a list of something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
-    /// A table for people
+    /// Text for people
     Table,
-    /// The report; an array where there are several devices
+    /// For programs; of several reports, an array
     Json,
     /// A document; with -v the bits behind findings
     Markdown,
-    /// One row a finding
+    /// Rows for spreadsheets
     Csv,
     /// One page that needs nothing else, with the bits behind findings
     Html,
 }
 
-impl Format {
-    /// What shows reports so.
-    pub(crate) fn view(self, screen: Screen) -> Box<dyn mxprobe::report::View> {
-        match self {
-            Self::Table => Box::new(mxprobe::report::Table(screen.style)),
-            Self::Json => Box::new(mxprobe::report::Json),
-            Self::Markdown => Box::new(mxprobe::report::Markdown { evidence: screen.verbose }),
-            Self::Csv => Box::new(mxprobe::report::Csv),
-            Self::Html => Box::new(mxprobe::report::Html),
+/// The form of a result that has no rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PageFormat {
+    /// Text for people
+    #[value(alias = "text")]
+    Table,
+    /// For programs
+    Json,
+    /// A document
+    Markdown,
+    /// One page that needs nothing else
+    Html,
+}
+
+impl From<PageFormat> for Format {
+    fn from(format: PageFormat) -> Self {
+        match format {
+            PageFormat::Table => Self::Table,
+            PageFormat::Json => Self::Json,
+            PageFormat::Markdown => Self::Markdown,
+            PageFormat::Html => Self::Html,
         }
     }
 }
 
-/// How a result that is no report is printed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Printed {
-    /// For people
-    Table,
-    /// For programs
-    Json,
+impl Format {
+    /// Whether it takes a list of something.
+    pub(crate) fn is_rows(self) -> bool {
+        self == Self::Csv
+    }
+
+    /// What makes the text.
+    pub(crate) fn form(self, screen: Screen) -> Form {
+        match self {
+            Self::Table => Form::Table(screen.style),
+            Self::Json => Form::Json,
+            Self::Markdown => Form::Markdown { evidence: screen.verbose },
+            Self::Csv => Form::Csv,
+            Self::Html => Form::Html,
+        }
+    }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use super::{
-    Printed, Reach,
+    Format, Reach,
     values::{exponents, interval, sizes},
 };
 
@@ -81,9 +81,9 @@ pub(crate) struct Gemm {
     /// Also draw an experiment
     #[arg(long, value_name = "FILE.svg")]
     pub(crate) svg: Option<PathBuf>,
-    /// How results are printed: for people or for programs
-    #[arg(long, value_enum, default_value_t = Printed::Table)]
-    pub(crate) format: Printed,
+    /// How results are printed; rows are those of an experiment
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    pub(crate) format: Format,
     #[command(flatten)]
     pub(crate) reach: Reach,
 }

@@ -16,11 +16,11 @@ use clap::{Parser, Subcommand};
 
 pub(crate) use bench::{Bench, BenchData};
 pub(crate) use devices::{Devices, List};
-pub(crate) use format::{Format, Printed};
+pub(crate) use format::{Format, PageFormat};
 pub(crate) use gemm::{Accumulate, Experiment, Gemm, GemmMethod, WordRounding};
 pub(crate) use models::{Distinguish, Eval, Identify, Reach, Verify};
 pub(crate) use run::Run;
-pub(crate) use saved::{Compare, Explain, Schema, SchemaOf, TextFormat, Validate, View};
+pub(crate) use saved::{Compare, Explain, Schema, SchemaOf, Validate, View};
 pub(crate) use screen::{Screen, ScreenArguments};
 
 /// Finds out how a matrix unit really computes, with the bits that prove it.

@@ -5,7 +5,7 @@ use std::{path::PathBuf, time::Duration};
 use clap::Args;
 use mxprobe::identify::NanBits;
 
-use super::{Printed, values::seconds};
+use super::{Format, PageFormat, values::seconds};
 
 #[derive(Debug, Args)]
 pub(crate) struct Identify {
@@ -60,7 +60,7 @@ pub(crate) struct Inputs {
     pub(crate) seed: u64,
     /// How results are printed: for people or for programs
     #[arg(long, value_enum, default_value = "table")]
-    pub(crate) format: Printed,
+    pub(crate) format: Format,
     #[command(flatten)]
     pub(crate) reach: Reach,
 }
@@ -104,7 +104,7 @@ pub(crate) struct Distinguish {
     pub(crate) seed: u64,
     /// How the result is printed: for people or for programs
     #[arg(long, value_enum, default_value = "table")]
-    pub(crate) format: Printed,
+    pub(crate) format: PageFormat,
     /// Look at finite inputs only: no NaN and no infinity among them
     #[arg(long)]
     pub(crate) finite: bool,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::Format;
+use super::{Format, PageFormat};
 
 #[derive(Debug, Args)]
 pub(crate) struct View {
@@ -45,8 +45,8 @@ pub(crate) struct Explain {
     #[arg(long, conflicts_with_all = ["name", "trace"])]
     pub(crate) all: bool,
     /// How it is printed
-    #[arg(long, value_enum, default_value = "text", conflicts_with = "trace")]
-    pub(crate) format: TextFormat,
+    #[arg(long, value_enum, default_value = "table")]
+    pub(crate) format: PageFormat,
     /// Show how a model computes dots, term by term; they are given as `eval` takes them
     #[arg(long, requires_all = ["device", "op"])]
     pub(crate) trace: bool,
@@ -61,15 +61,6 @@ pub(crate) struct Explain {
     pub(crate) dot: Option<String>,
 }
 
-/// The forms of an explanation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum TextFormat {
-    /// Plain text
-    Text,
-    /// A document; of a name, all but models
-    Markdown,
-}
-
 #[derive(Debug, Args)]
 pub(crate) struct Schema {
     /// What it describes
@@ -81,7 +72,7 @@ pub(crate) struct Schema {
 pub(crate) enum SchemaOf {
     /// What `run --format json` and `--out` write
     Report,
-    /// What `list --json` prints
+    /// What `list --format json` prints
     List,
     /// What `compare --format json` prints
     Comparison,
@@ -93,6 +84,8 @@ pub(crate) enum SchemaOf {
     Bench,
     /// What `distinguish --format json` prints
     Distinction,
+    /// What `explain --format json` prints
+    Explanation,
 }
 
 #[derive(Debug, Args)]

@@ -50,6 +50,13 @@ pub(crate) struct Screen {
     pub(crate) style: Style,
 }
 
+impl Screen {
+    /// The same, with a line for each sentence however long.
+    pub(crate) fn unwrapped(self) -> Self {
+        Self { style: self.style.unwrapped(), ..self }
+    }
+}
+
 impl ScreenArguments {
     pub(crate) fn screen(&self) -> Screen {
         let stdout = std::io::stdout();

@@ -8,7 +8,8 @@ use std::{
 use mxprobe::{
     bench::{Settings, conclude, headline_first, measure},
     report::{
-        BENCH_SCHEMA, BenchReport, BenchSettings, Data, Host, Outcome as Ending, Throughput, Time, Tool, to_json,
+        BENCH_SCHEMA, BenchReport, BenchSettings, Data, Host, Outcome as Ending, Throughput, Throughputs, Time, Tool,
+        to_json,
     },
 };
 use mxprobe_api::{Device, OperationId};
@@ -61,7 +62,7 @@ pub(crate) fn bench(arguments: &Bench, screen: Screen) -> Outcome {
             break;
         }
     }
-    output::print(arguments.format.view(screen).throughput(&reports).as_bytes())?;
+    output::show(&Throughputs(&reports), arguments.format, screen)?;
     let any = |test: fn(&Throughput) -> bool| reports.iter().flat_map(|report| &report.operations).any(test);
     Ok(if reports.iter().any(|report| report.time.interrupted) {
         INTERRUPTED

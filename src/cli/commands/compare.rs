@@ -1,6 +1,6 @@
 //! `compare`: what differs between reports.
 
-use mxprobe::report::compare;
+use mxprobe::report::{Comparisons, compare};
 
 use crate::cli::{
     arguments::{Compare, Screen},
@@ -26,7 +26,7 @@ pub(crate) fn show(arguments: &Compare, screen: Screen) -> Outcome {
         output::is_none_of(out, &read)?;
     }
     let comparison = compare(&reports);
-    let text = arguments.format.view(screen).comparison(&comparison, arguments.all);
+    let text = arguments.format.form(screen).text(&Comparisons { found: &comparison, all: arguments.all });
     match &arguments.out {
         Some(path) => output::replace(path, &text)?,
         None => output::print(text.as_bytes()).map(|_| ())?,

@@ -1,16 +1,16 @@
 //! `explain`: what a probe, a model, a format, a family of operations or a field of the report means.
 
-use std::fmt::Write as _;
-
 use mxprobe::{
-    glossary, probes,
-    report::{self, wrap},
+    glossary::{
+        self, EXPLANATION_SCHEMA, Entry, Explained, Explanation, FieldInWords, Kind, ModelInWords, TraceInWords,
+    },
+    report::{self, Tool},
 };
 use mxprobe_models::Trace;
 use serde_json::Value;
 
 use crate::cli::{
-    arguments::{Explain, Screen, TextFormat},
+    arguments::{Explain, Screen, given},
     choose::{
         models,
         registry::MODELS,
@@ -23,33 +23,55 @@ use crate::cli::{
 
 /// Explains a name: in every sense that it has, or the names that it is the beginning of.
 pub(crate) fn explain(arguments: &Explain, screen: Screen) -> Outcome {
+    let mut found = Explanation {
+        schema: EXPLANATION_SCHEMA.into(),
+        tool: Tool::this(given()),
+        name: arguments.name.clone(),
+        entries: Vec::new(),
+        models: Vec::new(),
+        fields: Vec::new(),
+        traces: Vec::new(),
+    };
+    let mut brief = false;
     if arguments.trace {
-        return trace(arguments);
+        found.traces = traces(arguments)?;
+    } else if let Some(name) = arguments.name.as_deref() {
+        found.entries = glossary::explain(name);
+        found.models = model(name)?.into_iter().collect();
+        if found.entries.is_empty() && found.models.is_empty() {
+            brief = true;
+            found.entries = begun(name);
+        }
+        if found.entries.is_empty() && found.models.is_empty() {
+            found.fields = fields(name);
+        }
+        if found.entries.is_empty() && found.models.is_empty() && found.fields.is_empty() {
+            return Err(unknown(name));
+        }
+    } else {
+        brief = !arguments.all;
+        found.entries = glossary::entries();
     }
-    if arguments.all {
-        return output::print(entries(&glossary::entries(), arguments.format, screen).as_bytes());
-    }
-    let Some(name) = arguments.name.as_deref() else { return output::print(everything().as_bytes()) };
-    let mut text = entries(&glossary::explain(name), arguments.format, screen);
-    if let Some(model) = model(name)? {
-        text += &model;
-    }
-    if text.is_empty() {
-        text = questions(|probe| select::is_wanted(&[name.to_lowercase()], probe));
-    }
-    if text.is_empty() {
-        text = fields(name);
-    }
-    if !text.is_empty() {
-        return output::print(text.as_bytes());
-    }
-    Err(Failure::usage(format!(
+    // A list of names and a trace have lines as long as they are.
+    let screen = if brief || arguments.trace { screen.unwrapped() } else { screen };
+    output::show(&Explained { found: &found, brief }, arguments.format.into(), screen)
+}
+
+/// The probes that a name is the beginning of, or a pattern of.
+fn begun(name: &str) -> Vec<Entry> {
+    let patterns = [name.to_lowercase()];
+    let is_meant = |entry: &Entry| entry.kind == Kind::Probe && select::is_wanted(&patterns, &entry.name);
+    glossary::entries().into_iter().filter(is_meant).collect()
+}
+
+fn unknown(name: &str) -> Failure {
+    Failure::usage(format!(
         "there is nothing called `{name}`: no probe, no model, no format, no family of operations, no field of the report"
     ))
     .help(format!(
         "{}`mxprobe explain` lists the names, `mxprobe list --backend sim` the models, `mxprobe schema` every field",
         meant(name)
-    )))
+    ))
 }
 
 /// What may be meant by a name that is none: the formats that others call so, else names like it.
@@ -73,17 +95,8 @@ fn parts(schema: &Value) -> Vec<(&str, &Value)> {
     std::iter::once((title, schema)).chain(types.map(|(name, part)| (name.as_str(), part))).collect()
 }
 
-/// Entries in full; nothing of none.
-fn entries(entries: &[glossary::Entry], format: TextFormat, screen: Screen) -> String {
-    match format {
-        _ if entries.is_empty() => String::new(),
-        TextFormat::Text => entries.iter().map(|entry| full(entry, screen.style.width)).collect(),
-        TextFormat::Markdown => glossary::markdown(entries),
-    }
-}
-
 /// How a model computes dots.
-fn trace(arguments: &Explain) -> Outcome {
+fn traces(arguments: &Explain) -> Result<Vec<TraceInWords>, Failure> {
     // The arguments require both.
     let (device, op) = (arguments.device.as_deref().unwrap_or_default(), arguments.op.as_deref().unwrap_or_default());
     let chosen = models::chosen(device)?;
@@ -97,89 +110,43 @@ fn trace(arguments: &Explain) -> Outcome {
     for (number, line) in lines.lines().enumerate() {
         dots.read(line.as_bytes()).map_err(|error| error.on_line(number + 1, line.as_bytes(), operation))?;
     }
-    for at in 0..dots.count {
-        let dot = dots.dot(at);
-        let trace = Trace::of(&chosen.model, id, dot).expect("the model has the operation");
-        let between = if at > 0 { "\n" } else { "" };
-        output::print(format!("{between}{}", trace.text(&chosen.model, id, dot)).as_bytes())?;
-    }
-    Ok(0)
-}
-
-/// Probes with their questions.
-fn questions(is_meant: impl Fn(&str) -> bool) -> String {
-    let mut text = String::new();
-    let chosen = || probes::all().filter(|probe| is_meant(probe.name));
-    let width = chosen().map(|probe| probe.name.len()).max().unwrap_or(0);
-    for probe in chosen() {
-        let _ = writeln!(text, "{:width$}  {}", probe.name, probe.question);
-    }
-    text
-}
-
-/// Every name that can be explained.
-fn everything() -> String {
-    let mut text = questions(|_| true);
-    let entries = glossary::entries();
-    for (kind, title) in [
-        (glossary::Kind::Format, "formats"),
-        (glossary::Kind::Family, "families of operations"),
-        (glossary::Kind::Field, "fields of the report"),
-    ] {
-        let names = entries.iter().filter(|entry| entry.kind == kind).map(|entry| entry.name.as_str());
-        let names = names.collect::<Vec<_>>().join(" ");
-        let _ = writeln!(text, "\n{title}");
-        wrap(&names, WIDTH).iter().for_each(|line| text.push_str(&format!("  {line}\n")));
-    }
-    text
-}
-
-/// Lists of names are this wide.
-const WIDTH: usize = 96;
-
-/// One name in full.
-fn full(entry: &glossary::Entry, width: usize) -> String {
-    let mut text = format!("{} ({})\n", entry.name, entry.kind.name());
-    let mut hang = |label: &str, words: &str| {
-        let indent = label.len();
-        for (number, line) in wrap(words, width.saturating_sub(indent).max(WIDTH / 3)).iter().enumerate() {
-            let before = if number == 0 { label.to_owned() } else { " ".repeat(indent) };
-            text.push_str(&format!("{before}{line}\n"));
-        }
-    };
-    hang("  ", &entry.about);
-    hang("  how: ", &entry.how);
-    for (value, meaning) in &entry.answers {
-        hang("    ", &format!("{value}: {meaning}"));
-    }
-    hang("  source: ", &entry.source);
-    text
+    let traced = (0..dots.count).map(|at| {
+        let trace = Trace::of(&chosen.model, id, dots.dot(at)).expect("the model has the operation");
+        let text = trace.text(&chosen.model, id, dots.dot(at));
+        let lines = text.lines().map(str::to_owned).collect();
+        TraceInWords { model: chosen.name.clone(), operation: id.to_string(), lines }
+    });
+    Ok(traced.collect())
 }
 
 /// A model in words. `None` if there is no model of this name; an error if it is a model file with a mistake.
-fn model(name: &str) -> Result<Option<String>, Failure> {
+fn model(name: &str) -> Result<Option<ModelInWords>, Failure> {
     let prefix = format!("{MODELS}:");
     let bare = name.strip_prefix(&prefix);
     match mxprobe_models::load(bare.unwrap_or(name)) {
-        Ok(model) => Ok(Some(model.explain())),
+        Ok(model) => {
+            let lines = model.explain().lines().map(str::to_owned).collect();
+            Ok(Some(ModelInWords { name: model.name.clone(), lines }))
+        }
         Err(error) if bare.is_some() || name.contains('/') || name.ends_with(".toml") => Err(Failure::usage(error)),
         Err(_) => Ok(None),
     }
 }
 
 /// What the schemas say of the fields of a name.
-fn fields(name: &str) -> String {
-    let mut text = String::new();
+fn fields(name: &str) -> Vec<FieldInWords> {
+    let mut found: Vec<FieldInWords> = Vec::new();
     for schema in [report::schema(), report::list_schema()] {
         for (part, schema) in parts(&schema) {
             let description = schema.pointer(&format!("/properties/{name}/description")).and_then(Value::as_str);
             if let Some(description) = description {
-                let line = format!("{part}.{name}  {}\n", description.replace('\n', " "));
-                if !text.contains(&line) {
-                    text += &line;
+                let field =
+                    FieldInWords { field: format!("{part}.{name}"), description: description.replace('\n', " ") };
+                if !found.contains(&field) {
+                    found.push(field);
                 }
             }
         }
     }
-    text
+    found
 }

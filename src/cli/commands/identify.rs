@@ -5,14 +5,14 @@ use std::time::{Duration, Instant};
 use mxprobe::{
     identify::{self, Arithmetic, Effort, NanBits, Outcome as Ending, disagreements, equals, model_of, parameters},
     report::{
-        Host, IDENTIFICATION_SCHEMA, IdentificationOutcome, IdentificationReport, IdentifiedOperation,
-        Outcome as Ended, Time, Tool, to_json,
+        Block, Host, IDENTIFICATION_SCHEMA, IdentificationOutcome, IdentificationReport, IdentifiedOperation,
+        Outcome as Ended, Time, Tool, identified, identified_of, to_json,
     },
 };
 use mxprobe_api::{Device, Error, Operation, OperationId};
 
 use crate::cli::{
-    arguments::{Identify, Printed, Screen, given},
+    arguments::{Format, Identify, Screen, given},
     choose::{
         limits::Limits,
         reach::{Isolation, reach},
@@ -61,8 +61,8 @@ pub(crate) fn identify(arguments: &Identify, screen: Screen) -> Outcome {
     grows.save()?;
     let report = grows.report;
     match inputs.format {
-        Printed::Json => output::print_json(&report)?,
-        Printed::Table => output::print(summary(&report).as_bytes())?,
+        Format::Table => output::show_part(&[Block::words(identified_of(&report))], screen.unwrapped())?,
+        format => output::show(&report, format, screen)?,
     };
     Ok(code(&report))
 }
@@ -83,8 +83,8 @@ impl Grows<'_> {
     }
 
     fn add(&mut self, found: IdentifiedOperation) -> Result<(), Failure> {
-        if self.arguments.inputs.format == Printed::Table {
-            output::print(text(&found, self.screen).as_bytes())?;
+        if self.arguments.inputs.format == Format::Table {
+            output::show_part(&identified(&found, self.screen.verbose), self.screen.unwrapped())?;
         }
         self.file.add(&found)?;
         self.report.model = self.file.is_written().then(|| self.arguments.out.display().to_string());
@@ -208,63 +208,4 @@ fn failed(id: &OperationId, reason: &str, took: Duration) -> IdentifiedOperation
         model: None,
         duration_ns: u64::try_from(took.as_nanos()).unwrap_or(u64::MAX),
     }
-}
-
-/// One operation for people.
-fn text(operation: &IdentifiedOperation, screen: Screen) -> String {
-    let mut lines = vec![format!("{}", operation.id)];
-    let mut line = |words: String| lines.push(format!("  {words}"));
-    match operation.outcome {
-        IdentificationOutcome::Identified => line("identified".into()),
-        IdentificationOutcome::Outside => line(
-            format!(
-                "outside of what a model can say: the nearest candidate explains {} of {} dots",
-                operation.explained.unwrap_or(0),
-                operation.tested
-            ) + operation.reason.as_deref().and_then(|reason| reason.find(';').map(|at| &reason[at..])).unwrap_or(""),
-        ),
-        IdentificationOutcome::Unrepeatable => {
-            line(format!("not repeatable: {}", operation.reason.as_deref().unwrap_or("")))
-        }
-        IdentificationOutcome::Failed => line(format!("failed: {}", operation.reason.as_deref().unwrap_or(""))),
-    }
-    if let Some(order) = &operation.order {
-        line(format!("order: {order}"));
-    }
-    if let Some(tree) = &operation.tree {
-        let nearest = if operation.outcome == IdentificationOutcome::Identified { "" } else { "nearest " };
-        line(format!("{nearest}tree: {tree}"));
-    }
-    operation.parameters.iter().for_each(|parameter| line(format!("  {parameter}")));
-    if operation.dots > 0 {
-        line(format!(
-            "{} rounds after the tree, {} dots asked, {} readings of the tree tried, {:.1} s",
-            operation.rounds,
-            operation.dots,
-            operation.readings,
-            Duration::from_nanos(operation.duration_ns).as_secs_f64()
-        ));
-    }
-    if operation.outcome == IdentificationOutcome::Identified {
-        line(format!("tested, not proved: {} dots, no mismatch", operation.tested));
-        match operation.equals.as_slice() {
-            [] => line("no shipped model gives the same bits".into()),
-            equals => line(format!("gives the same bits as {}", equals.join(", "))),
-        }
-    }
-    for words in &operation.disagreements {
-        line(format!("the probes differ: {words}"));
-    }
-    let shown = if screen.verbose || operation.outcome != IdentificationOutcome::Identified { usize::MAX } else { 0 };
-    for evidence in operation.evidence.iter().take(shown) {
-        crate::cli::commands::verify::evidence_lines(&operation.id, evidence).into_iter().for_each(&mut line);
-    }
-    lines.join("\n") + "\n"
-}
-
-fn summary(report: &IdentificationReport) -> String {
-    let identified =
-        report.operations.iter().filter(|operation| operation.outcome == IdentificationOutcome::Identified).count();
-    let written = report.model.as_ref().map(|model| format!("; the model is in {model}")).unwrap_or_default();
-    format!("{identified} of {} operations identified{written}\n", report.operations.len())
 }

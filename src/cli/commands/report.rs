@@ -1,5 +1,7 @@
 //! `report`: saved reports, shown.
 
+use mxprobe::report::Reports;
+
 use crate::cli::{
     arguments::{Screen, View},
     failure::Outcome,
@@ -16,7 +18,7 @@ pub(crate) fn report(arguments: &View, screen: Screen) -> Outcome {
     if let Some(out) = &arguments.out {
         output::is_none_of(out, &read)?;
     }
-    let text = arguments.format.view(screen).reports(&reports);
+    let text = arguments.format.form(screen).text(&Reports(&reports));
     match &arguments.out {
         Some(path) => output::replace(path, &text).map(|()| 0),
         None => output::print(text.as_bytes()),

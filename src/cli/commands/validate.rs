@@ -1,5 +1,6 @@
 //! `schema` and `validate`.
 
+use mxprobe::glossary::explanation_schema;
 use mxprobe::plain;
 use mxprobe::report::{
     bench_schema, check, comparison_schema, distinction_schema, identification_schema, list_schema,
@@ -22,6 +23,7 @@ pub(crate) fn schema(arguments: &Schema) -> Outcome {
         SchemaOf::Verification => verification_schema(),
         SchemaOf::Bench => bench_schema(),
         SchemaOf::Distinction => distinction_schema(),
+        SchemaOf::Explanation => explanation_schema(),
     })
 }
 

@@ -3,17 +3,17 @@
 use std::time::{Duration, Instant};
 
 use mxprobe::{
-    identify::{self, Comparison, decimal},
+    identify::{self, Comparison},
     report::{
-        Evidence, Host, Outcome as Ending, Time, Tool, VERIFICATION_SCHEMA, VerificationReport, VerifiedOperation,
-        to_json,
+        Host, Outcome as Ending, Time, Tool, VERIFICATION_SCHEMA, VerificationReport, VerifiedOperation, to_json,
+        verified,
     },
 };
-use mxprobe_api::{Device, Error, Format as NumberFormat, OperationId};
+use mxprobe_api::{Device, Error, OperationId};
 use mxprobe_models::Model;
 
 use crate::cli::{
-    arguments::{Printed, Screen, Verify, given},
+    arguments::{Format, Screen, Verify, given},
     choose::{
         limits::Limits,
         reach::{Isolation, reach},
@@ -57,8 +57,8 @@ pub(crate) fn verify(arguments: &Verify, screen: Screen) -> Outcome {
     grows.report.time.interrupted = interrupted;
     grows.save()?;
     let report = grows.report;
-    if inputs.format == Printed::Json {
-        output::print_json(&report)?;
+    if inputs.format != Format::Table {
+        output::show(&report, inputs.format, screen)?;
     }
     Ok(if interrupted {
         INTERRUPTED
@@ -86,8 +86,8 @@ impl Grows<'_> {
     }
 
     fn add(&mut self, found: VerifiedOperation) -> Result<(), Failure> {
-        if self.arguments.inputs.format == Printed::Table {
-            output::print(text(&found).as_bytes())?;
+        if self.arguments.inputs.format == Format::Table {
+            output::show_part(&verified(&found), self.screen.unwrapped())?;
         }
         self.report.operations.push(found);
         self.save()
@@ -159,52 +159,4 @@ fn failed(id: &OperationId, reason: &str) -> VerifiedOperation {
         failed: Some(reason.to_owned()),
         duration_ns: 0,
     }
-}
-
-/// One operation for people.
-pub(crate) fn text(operation: &VerifiedOperation) -> String {
-    let seconds = Duration::from_nanos(operation.duration_ns).as_secs_f64();
-    let mut lines = vec![match (&operation.failed, operation.mismatches) {
-        (Some(reason), _) => format!("{}: failed: {reason}", operation.id),
-        (None, 0) => {
-            let nan = match operation.other_nan {
-                0 => String::new(),
-                count => format!(" ({count} NaN of other bits)"),
-            };
-            format!("{}: {} dots, no mismatch{nan}, {seconds:.1} s", operation.id, operation.dots)
-        }
-        (None, wrong) => {
-            format!("{}: {} of {} dots differ; the first, made simple:", operation.id, wrong, operation.dots)
-        }
-    }];
-    for evidence in &operation.evidence {
-        lines.extend(evidence_lines(&operation.id, evidence).into_iter().map(|line| format!("  {line}")));
-    }
-    lines.join("\n") + "\n"
-}
-
-/// One dot with bits and decimals: the products that are not zero, c, d and what rivals say.
-pub(crate) fn evidence_lines(id: &OperationId, evidence: &Evidence) -> Vec<String> {
-    let show = |format: NumberFormat, text: &str| match format.parse_hex(text) {
-        Ok(bits) => format!("{text} ({})", decimal(format, bits)),
-        Err(_) => text.to_owned(),
-    };
-    let is_zero = |format: NumberFormat, text: &str| format.parse_hex(text) == Ok(0);
-    let mut lines = vec![evidence.about.clone()];
-    for (k, (a, b)) in evidence.a.iter().zip(&evidence.b).enumerate() {
-        if !is_zero(id.a, a) || !is_zero(id.b, b) {
-            lines.push(format!("  k {k}: a {}, b {}", show(id.a, a), show(id.b, b)));
-        }
-    }
-    if let (Some(scale), Some(a), Some(b)) = (id.block_scale(), &evidence.scale_a, &evidence.scale_b) {
-        for (block, (a, b)) in a.iter().zip(b).enumerate() {
-            lines.push(format!("  scales {block}: a {}, b {}", show(scale.format, a), show(scale.format, b)));
-        }
-    }
-    lines.push(format!("  c {}", show(id.c, &evidence.c)));
-    lines.push(format!("  d {}", show(id.d, &evidence.d)));
-    for rival in &evidence.rivals {
-        lines.push(format!("  {}: {}", rival.answer, show(id.d, &rival.d)));
-    }
-    lines
 }

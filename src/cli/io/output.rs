@@ -8,16 +8,29 @@ use std::{
 };
 
 use mxprobe::plain;
-use mxprobe::report::to_json;
+use mxprobe::report::{Block, Show, on_screen, to_json};
 use serde::Serialize;
 
-use crate::cli::failure::{Failure, Outcome};
+use crate::cli::{
+    arguments::{Format, Screen},
+    failure::{Failure, Outcome},
+};
 
 /// Writes results.
 pub(crate) fn print(bytes: &[u8]) -> Outcome {
     let mut stdout = io::stdout().lock();
     stdout.write_all(bytes).and_then(|()| stdout.flush()).map_err(|error| Failure::output(&error))?;
     Ok(0)
+}
+
+/// Writes a result in the form that is asked for.
+pub(crate) fn show(result: &dyn Show, format: Format, screen: Screen) -> Outcome {
+    print(format.form(screen).text(result).as_bytes())
+}
+
+/// Writes a part of a result that is shown while it grows.
+pub(crate) fn show_part(blocks: &[Block], screen: Screen) -> Outcome {
+    print(on_screen(blocks, screen.style).as_bytes())
 }
 
 /// Writes JSON for programs that people can read.

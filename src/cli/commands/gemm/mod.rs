@@ -1,19 +1,19 @@
 //! `gemm`: products of whole matrices, and what is left of their accuracy.
 
+mod page;
 mod yardstick;
 
-use std::{fmt::Write as _, path::Path, sync::Arc, time::Instant};
+use std::{path::Path, sync::Arc, time::Instant};
 
 use mxprobe::gemm::{
-    Accumulation, Algorithm, Growth, Matrix, Method, Products, Scaling, Split, Uniform, Unit, Variant, errors, grow,
-    multiply, svg,
+    Accumulation, Algorithm, Matrix, Method, Products, Scaling, Split, Uniform, Unit, Variant, chart, errors, grow,
+    multiply,
 };
 use mxprobe::report::is_layout;
 use mxprobe_api::{Device, Error, Format, OperationId, Rounding};
-use serde_json::json;
 
 use crate::cli::{
-    arguments::{Accumulate, Experiment, Gemm, GemmMethod, Printed, Screen, WordRounding},
+    arguments::{Accumulate, Experiment, Gemm, GemmMethod, Screen, WordRounding},
     choose::{
         limits::Limits,
         reach::{Isolation, reach},
@@ -22,13 +22,17 @@ use crate::cli::{
     failure::{Failure, Outcome},
     io::{interrupt::Interrupt, npy, output},
 };
+use page::{Computed, Grown};
 use yardstick::yardstick;
-
-/// A product that takes less time has no rate: starting the work would be most of it.
-const SHORTEST_S: f64 = 0.01;
 
 /// Multiplies, or measures.
 pub(crate) fn gemm(arguments: &Gemm, screen: Screen) -> Outcome {
+    if arguments.format.is_rows() && arguments.experiment.is_none() {
+        return Err(Failure::usage(
+            "`--format csv`: a product has no rows; it is shown as table, json, markdown or html",
+        )
+        .help("an experiment has rows: `--experiment growth`, `--experiment yardstick`; `--out` writes D"));
+    }
     let isolate = !arguments.reach.no_isolation;
     let (targets, _) = select::named(std::slice::from_ref(&arguments.device), &[], isolate)?;
     let [target] = targets.as_slice() else {
@@ -66,59 +70,17 @@ pub(crate) fn gemm(arguments: &Gemm, screen: Screen) -> Outcome {
     let seconds = started.elapsed().as_secs_f64();
     output::replace_bytes(out, &npy::write(&product.d, a.rows, b.columns, arguments.bits))?;
     let errors = c.is_none().then(|| errors(&a, &b, &product.d));
-    let multiply_adds = (a.rows * b.columns * a.columns * product.products) as f64;
-    if arguments.format == Printed::Json {
-        return output::print_json(&json!({
-            "device": target.selector,
-            "operation": id,
-            "m": a.rows, "n": b.columns, "k": a.columns,
-            "words": arguments.words,
-            "products_of_words": product.products,
-            "d_format": product.d.format().to_string(),
-            "inexact_a": product.inexact_a,
-            "inexact_b": product.inexact_b,
-            "error_componentwise": errors.map(|errors| errors.componentwise),
-            "error_normwise": errors.map(|errors| errors.normwise),
-            "duration_ns": (seconds * 1e9).round(),
-            "multiply_adds_per_s": (seconds >= SHORTEST_S).then(|| multiply_adds / seconds),
-        }));
-    }
-    let mut text = format!(
-        "{}  {id}\n  D = A·B{}, {}×{} by {}×{}: {} as {}\n",
-        target.selector,
-        if c.is_some() { " + C" } else { "" },
-        a.rows,
-        a.columns,
-        b.rows,
-        b.columns,
-        match product.products {
-            1 => "one product".to_owned(),
-            several => format!("{several} products of words"),
-        },
-        product.d.format()
-    );
-    for (name, inexact, matrix) in [("A", product.inexact_a, &a), ("B", product.inexact_b, &b)] {
-        if inexact > 0 {
-            let _ = writeln!(
-                text,
-                "  {inexact} of {} elements of {name} are not exact in their words",
-                matrix.values.len()
-            );
-        }
-    }
-    if let Some(errors) = errors {
-        let _ = writeln!(
-            text,
-            "  error: {:.3e} componentwise (of |A|·|B|), {:.3e} normwise (Frobenius, of A·B)",
-            errors.componentwise, errors.normwise
-        );
-    }
-    let _ = if seconds >= SHORTEST_S {
-        writeln!(text, "  {seconds:.3} s, {:.3} G multiply-adds/s", multiply_adds / seconds / 1e9)
-    } else {
-        writeln!(text, "  {:.0} µs: too short for a rate", seconds * 1e6)
+    let computed = Computed {
+        device: &target.selector,
+        operation: &id,
+        sizes: [a.rows, b.columns, a.columns],
+        words: arguments.words,
+        has_c: c.is_some(),
+        product: &product,
+        errors,
+        seconds,
     };
-    output::print(text.as_bytes())
+    output::show(&computed, arguments.format, screen.unwrapped())
 }
 
 fn inputs(arguments: &Gemm, id: &OperationId) -> Result<(Matrix, Matrix, Option<Matrix>), Failure> {
@@ -197,12 +159,11 @@ fn experiment(arguments: &Gemm, screen: Screen, target: &Target, device: &Arc<dy
         output::replace(path, &mxprobe::report::to_json(&growth))?;
     }
     if let Some(path) = &arguments.svg {
-        output::replace(path, &svg(&growth, &format!("{}: error against n", target.listed.device.name)))?;
+        output::replace(path, &chart(&growth, &page::title(&target.listed.device.name)).svg())?;
     }
-    if arguments.format == Printed::Json {
-        return output::print_json(&growth);
-    }
-    output::print(table(&growth, started.elapsed().as_secs_f64()).as_bytes())
+    let name = &target.listed.device.name;
+    let grown = Grown { device: name, growth: &growth, seconds: started.elapsed().as_secs_f64() };
+    output::show(&grown, arguments.format, screen.unwrapped())
 }
 
 /// The ways to multiply that this device has.
@@ -276,41 +237,4 @@ fn curve_name(words: usize, format: Format, accumulation: Accumulation) -> Strin
         Accumulation::F32 { block } => format!("{prefix}{format}, blocks of {block} added in f32"),
         Accumulation::F64 { block } => format!("{prefix}{format}, blocks of {block} added in f64"),
     }
-}
-
-/// A table for each interval, a column for each curve.
-fn table(growth: &Growth, seconds: f64) -> String {
-    let mut text = String::new();
-    for interval in [mxprobe::gemm::Interval::Positive, mxprobe::gemm::Interval::Centred] {
-        let curves: Vec<_> = growth.curves.iter().filter(|curve| curve.interval == interval).collect();
-        let _ = writeln!(text, "elements in {}: largest error, componentwise, of |A|·|B|", interval.name());
-        for (at, curve) in curves.iter().enumerate() {
-            let operation = curve.operation.as_deref().unwrap_or("every product and sum rounded to f32");
-            let what_if = curve.what_if.map_or(String::new(), |cause| format!(", if {}", cause.words()));
-            let _ = writeln!(text, "  {}  {}{what_if} ({operation})", column(at), curve.name);
-        }
-        let head: Vec<String> = (0..curves.len()).map(|at| format!("{:>9}", column(at))).collect();
-        let _ = writeln!(text, "  {:>8} {}", "n", head.join(" "));
-        for (row, point) in curves.first().map_or(&[][..], |curve| &curve.points).iter().enumerate() {
-            let cells: Vec<String> =
-                curves.iter().map(|curve| cell(curve.points.get(row).map(|point| point.componentwise))).collect();
-            let _ = writeln!(text, "  {:>8} {}", point.n, cells.join(" "));
-        }
-        text.push('\n');
-    }
-    if let Some(cause) = &growth.cause {
-        let _ = writeln!(text, "what makes the error grow on (0, 1]: {cause}");
-    }
-    let _ = writeln!(text, "{} multiply-adds on the unit, {seconds:.1} s", growth.products);
-    text
-}
-
-/// An error, or nothing where a curve ends before.
-fn cell(error: Option<f64>) -> String {
-    error.map_or_else(|| format!("{:>9}", "-"), |error| format!("{error:>9.2e}"))
-}
-
-/// A, B, C, …
-fn column(at: usize) -> char {
-    char::from(b'A' + u8::try_from(at % 26).expect("a letter"))
 }

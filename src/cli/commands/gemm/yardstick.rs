@@ -1,12 +1,13 @@
 //! `gemm --experiment yardstick`: words on a unit beside a library's product of f32 matrices.
 
-use std::fmt::Write as _;
-
-use mxprobe::gemm::{Accumulation, Interval, Race, Unit, Variant, Yardstick, compare};
+use mxprobe::{
+    gemm::{Accumulation, Interval, Race, Unit, Variant, Way, Yardstick, compare},
+    report::{Block, Cell, Column, Layout, Page, Row, Rows, Show, Table, to_json},
+};
 use mxprobe_api::{Error, Library, OperationId};
 
 use crate::cli::{
-    arguments::{Gemm, Printed, Screen},
+    arguments::{Gemm, Screen},
     failure::{Failure, Outcome},
     io::output,
 };
@@ -29,63 +30,96 @@ pub(crate) fn yardstick(
     };
     let found = compare(&race, library, &variants, unit, &mut said).map_err(Failure::of_device)?;
     if let Some(path) = &arguments.out {
-        output::replace(path, &mxprobe::report::to_json(&found))?;
+        output::replace(path, &to_json(&found))?;
     }
-    if arguments.format == Printed::Json {
-        return output::print_json(&found);
-    }
-    output::print(table(&found).as_bytes())
+    output::show(&Raced(&found), arguments.format, screen.unwrapped())
 }
 
-/// A line for each way.
-fn table(found: &Yardstick) -> String {
-    let mut text = format!(
-        "A·B, {0}×{0} by {0}×{0}, f32 elements in {1}, {2} rounds of all ways in turn\n",
-        found.n,
-        found.interval.name(),
-        found.rounds
-    );
-    if let Some(reason) = &found.no_library {
-        let _ = writeln!(text, "  {reason}");
+/// Ways to multiply, as they are shown.
+struct Raced<'a>(&'a Yardstick);
+
+impl Show for Raced<'_> {
+    /// A line for each way.
+    fn page(&self, _: bool) -> Page {
+        let found = self.0;
+        let head = format!(
+            "A·B, {0}×{0} by {0}×{0}, f32 elements in {1}, {2} rounds of all ways in turn",
+            found.n,
+            found.interval.name(),
+            found.rounds
+        );
+        let mut inset: Vec<Block> = found.no_library.iter().map(Block::words).collect();
+        // Columns that no way fills are left out.
+        let has_kernels = found.ways.iter().any(|way| way.kernel_best_ns.is_some());
+        let heads = [
+            ("best", 10),
+            ("median", 9),
+            ("GFLOP/s", 9),
+            ("kernels", 11),
+            ("GFLOP/s", 9),
+            ("componentwise", 12),
+            ("normwise", 8),
+        ];
+        let is_shown = |at: &usize| has_kernels || !(3..5).contains(at);
+        let columns = heads.into_iter().enumerate().filter(|(at, _)| is_shown(at));
+        let columns = columns.map(|(_, (head, least))| Column { head: head.to_owned(), is_number: true, least });
+        let columns = columns.chain([Column { head: "way".to_owned(), ..Column::default() }]).collect();
+        let rows = found.ways.iter().map(|way| {
+            let seconds = |ns: u64| format!("{:.4} s", ns as f64 / 1e9);
+            let rate = |flop_per_s: f64| format!("{:.1}", flop_per_s / 1e9);
+            let kernels = way.kernel_best_ns.map_or_else(|| "-".to_owned(), |ns| format!("{:.6} s", ns as f64 / 1e9));
+            let numbers = [
+                seconds(way.best_ns),
+                seconds(way.median_ns),
+                rate(way.flop_per_s),
+                kernels,
+                way.kernel_flop_per_s.map_or_else(|| "-".to_owned(), rate),
+                format!("{:.2e}", way.componentwise),
+                format!("{:.2e}", way.normwise),
+            ];
+            let numbers = numbers.into_iter().enumerate().filter(|(at, _)| is_shown(at)).map(|(_, number)| number);
+            let operation = way.operation.as_ref().map_or(String::new(), |id| format!(" ({id})"));
+            Row::plain(numbers.chain([format!("{}{operation}", way.name)]).map(Cell::words).collect())
+        });
+        inset.push(Block::Table(Table { columns, rows: rows.collect(), layout: Layout::Rows }));
+        let mut blocks: Vec<Block> = Block::titled(1, &head).into();
+        blocks.push(Block::Inset(inset));
+        blocks.push(Block::words(
+            "GFLOP/s are 2n³ over the best time; errors are of |A|·|B|, and in Frobenius norms of A·B",
+        ));
+        if has_kernels {
+            blocks.push(Block::words(
+                "best and median include splitting, packing and copies; kernels are timed by the device's clock",
+            ));
+        }
+        Page { title: head, blocks }
     }
-    // Columns that no way fills are left out.
-    let has_kernels = found.ways.iter().any(|way| way.kernel_best_ns.is_some());
-    let kernels = |words: String| if has_kernels { words } else { String::new() };
-    let _ = writeln!(
-        text,
-        "  {:>10} {:>10} {:>10} {}{:>13} {:>9}",
-        "best",
-        "median",
-        "GFLOP/s",
-        kernels(format!("{:>12} {:>10} ", "kernels", "GFLOP/s")),
-        "componentwise",
-        "normwise"
-    );
-    for way in &found.ways {
-        let alone = match (way.kernel_best_ns, way.kernel_flop_per_s) {
-            (Some(ns), Some(rate)) => format!("{:>10.6} s {:>10.1} ", ns as f64 / 1e9, rate / 1e9),
-            _ => format!("{:>12} {:>10} ", "-", "-"),
+
+    fn rows(&self) -> Rows {
+        let columns = "way operation n rounds best_ns median_ns flop_per_s kernel_best_ns kernel_median_ns \
+            kernel_flop_per_s componentwise normwise";
+        let row = |way: &Way| {
+            vec![
+                way.name.clone(),
+                way.operation.clone().unwrap_or_default(),
+                self.0.n.to_string(),
+                self.0.rounds.to_string(),
+                way.best_ns.to_string(),
+                way.median_ns.to_string(),
+                way.flop_per_s.to_string(),
+                way.kernel_best_ns.map(|ns| ns.to_string()).unwrap_or_default(),
+                way.kernel_median_ns.map(|ns| ns.to_string()).unwrap_or_default(),
+                way.kernel_flop_per_s.map(|rate| rate.to_string()).unwrap_or_default(),
+                way.componentwise.to_string(),
+                way.normwise.to_string(),
+            ]
         };
-        let _ = writeln!(
-            text,
-            "  {:>8.4} s {:>8.4} s {:>10.1} {}{:>13.2e} {:>9.2e}  {}{}",
-            way.best_ns as f64 / 1e9,
-            way.median_ns as f64 / 1e9,
-            way.flop_per_s / 1e9,
-            kernels(alone),
-            way.componentwise,
-            way.normwise,
-            way.name,
-            way.operation.as_ref().map_or(String::new(), |id| format!(" ({id})"))
-        );
+        Rows::new(columns, self.0.ways.iter().map(row).collect())
     }
-    text.push_str("GFLOP/s are 2n³ over the best time; errors are of |A|·|B|, and in Frobenius norms of A·B\n");
-    if has_kernels {
-        text.push_str(
-            "best and median include splitting, packing and copies; kernels are timed by the device's clock\n",
-        );
+
+    fn json(&self) -> String {
+        to_json(self.0)
     }
-    text
 }
 
 /// That an experiment has something to compare.

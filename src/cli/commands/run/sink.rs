@@ -8,7 +8,7 @@ use std::{
 
 use mxprobe::{
     identify::EXPECTED,
-    report::{DeviceRecord, Kind, OperationReport, Report, to_json},
+    report::{DeviceRecord, Kind, OperationReport, Report, Reports, to_json},
 };
 
 use crate::cli::{
@@ -104,7 +104,7 @@ impl Sink {
             self.save();
         }
         if self.format == Format::Table {
-            let shown = self.format.view(self.screen).reports(std::slice::from_ref(&self.reports[at]));
+            let shown = self.format.form(self.screen).text(&Reports(std::slice::from_ref(&self.reports[at])));
             let text = format!("{}{shown}", if at > 0 { "\n" } else { "" });
             self.print(&text)?;
         }
@@ -130,7 +130,7 @@ impl Sink {
             // Shown device by device, as they ended.
             Format::Table => {}
             Format::Json => self.print(&self.text())?,
-            format => self.print(&format.view(self.screen).reports(&self.reports))?,
+            format => self.print(&format.form(self.screen).text(&Reports(&self.reports)))?,
         }
         match (self.unsaved.take(), self.unheard.take()) {
             (Some(failure), _) => Err(failure.help("`mxprobe run --resume` with that file goes on from what it holds")),

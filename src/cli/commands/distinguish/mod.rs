@@ -1,0 +1,142 @@
+//! `distinguish`: a dot on which two models differ, or a proof that there is none.
+
+mod page;
+
+use std::time::Instant;
+
+use mxprobe::proof::{
+    cnf::Encoded,
+    decide::{Certificate, Comparison, Effort, Verdict},
+    parts::Query,
+    rup::{self, Proof},
+    smt,
+};
+use mxprobe_api::OperationId;
+
+use crate::cli::{
+    arguments::{Distinguish, Screen},
+    choose::{
+        models::{self, Chosen},
+        select,
+    },
+    failure::{Failure, INCOMPLETE, NO, Outcome},
+    io::output,
+};
+use page::Distinction;
+
+/// Dots that the search tries.
+const TRIES: u64 = 1_000_000;
+
+/// Compares two models on an operation.
+pub(crate) fn distinguish(arguments: &Distinguish, screen: Screen) -> Outcome {
+    let end = Instant::now() + arguments.budget;
+    let chosen = [models::chosen(&arguments.one)?, models::chosen(&arguments.other)?];
+    let id = common_operation(&arguments.op, &chosen)?;
+    let comparison = Comparison::new(chosen.each_ref().map(|chosen| &chosen.model), &id).map_err(Failure::usage)?;
+    let names = chosen.each_ref().map(|chosen| chosen.name.as_str());
+    let files = Files { names, id: &id, arguments };
+    files.write_formula(&comparison)?;
+    let effort = Effort {
+        seed: arguments.seed,
+        tries: TRIES,
+        finite: arguments.finite,
+        closed_form: !files.asks_for_formula(),
+        end,
+    };
+    if !screen.quiet {
+        output::note(format!("comparing {} and {} on {id}", names[0], names[1]));
+    }
+    let start = Instant::now();
+    let verdict = comparison.decide(&effort);
+    let (code, checked) = match &verdict {
+        Verdict::Differ(..) => (NO, None),
+        Verdict::Equal(certificate) => (0, files.write_proof(&comparison, certificate)?),
+        Verdict::Undecided(_) => (INCOMPLETE, None),
+    };
+    if arguments.proof.is_some() && code != 0 && !screen.quiet {
+        output::note("there is no proof to write: the models are not proved equal");
+    }
+    let took = start.elapsed();
+    let found = Distinction { chosen: &chosen, id: &id, finite: arguments.finite, verdict: &verdict, checked, took };
+    output::show(&found, arguments.format.into(), screen.unwrapped())?;
+    Ok(code)
+}
+
+/// Files that were asked for.
+struct Files<'a> {
+    names: [&'a str; 2],
+    id: &'a OperationId,
+    arguments: &'a Distinguish,
+}
+
+impl Files<'_> {
+    fn asks_for_formula(&self) -> bool {
+        let Distinguish { smt2, dimacs, proof, .. } = self.arguments;
+        smt2.is_some() || dimacs.is_some() || proof.is_some()
+    }
+
+    fn comments(&self, query: &Query) -> Vec<String> {
+        let [one, other] = self.names;
+        let inputs = if self.arguments.finite { "operands and c finite" } else { "every input" };
+        let mut comments = vec![
+            format!("do {one} and {other} differ on {}? {inputs}", self.id),
+            "satisfiable: a part of the dot differs; unsatisfiable: they are equal".to_owned(),
+        ];
+        for (number, part) in query.parts.iter().enumerate().filter(|_| !query.whole) {
+            comments
+                .push(format!("part{number}: additions {:?} of the plan, {} times in the dot", part.nodes, part.count));
+        }
+        comments
+    }
+
+    fn query(&self, comparison: &Comparison<'_>) -> Result<Query, Failure> {
+        comparison.query(self.arguments.finite).map_err(|why| {
+            Failure::incomplete(format!("there is no formula for {}: proofs do not cover {why}", self.id))
+        })
+    }
+
+    fn write_formula(&self, comparison: &Comparison<'_>) -> Result<(), Failure> {
+        let Distinguish { smt2, dimacs, .. } = self.arguments;
+        if smt2.is_none() && dimacs.is_none() {
+            return Ok(());
+        }
+        let query = self.query(comparison)?;
+        let comments = self.comments(&query);
+        if let Some(path) = smt2 {
+            output::replace(path, &smt::smt2(&query, &comments))?;
+        }
+        if let Some(path) = dimacs {
+            output::replace(path, &Encoded::of(&query.circuit, query.differs).cnf.dimacs(&comments))?;
+        }
+        Ok(())
+    }
+
+    /// Writes the proof and checks it against the formula; how many steps it has.
+    fn write_proof(&self, comparison: &Comparison<'_>, certificate: &Certificate) -> Result<Option<usize>, Failure> {
+        let Some(path) = &self.arguments.proof else { return Ok(None) };
+        let mut proof = Proof::default();
+        match &certificate.refuted {
+            Some(refuted) => proof.clone_from(&refuted.proof),
+            None => proof.push(rup::Step::Add, &[]),
+        }
+        let query = self.query(comparison)?;
+        if certificate.whole && !query.whole {
+            return Err(Failure::incomplete("the proof refutes the formula of the whole dot, not that of its parts")
+                .cause("the models are equal; the proof is not written"));
+        }
+        rup::check(&Encoded::of(&query.circuit, query.differs).cnf, &proof)
+            .map_err(|error| Failure::incomplete(format!("the solver's proof is refused: {error}")))?;
+        output::replace(path, &proof.drat())?;
+        Ok(Some(proof.len()))
+    }
+}
+
+/// The operation that a name means in both models.
+fn common_operation(name: &str, chosen: &[Chosen; 2]) -> Result<OperationId, Failure> {
+    let [one, other] = chosen;
+    let id = &select::one_operation(name, &one.listed)?.id;
+    if other.model.operations.contains_key(id) {
+        return Ok(id.clone());
+    }
+    Err(select::no_operation(&[id.to_string()], &[&other.listed]).cause(format!("{} has it", one.name)))
+}

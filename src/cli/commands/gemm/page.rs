@@ -1,0 +1,161 @@
+//! What `gemm` shows: a product, and how errors grow.
+
+use mxprobe::{
+    gemm::{Curve, Errors, Growth, Interval, Product, chart},
+    report::{Block, Cell, Column, Layout, Page, Row, Rows, Show, Table, to_json},
+};
+use mxprobe_api::OperationId;
+use serde_json::json;
+
+/// A product that takes less time has no rate: starting the work would be most of it.
+const SHORTEST_S: f64 = 0.01;
+
+/// A product, and how exact and how fast it was.
+pub(super) struct Computed<'a> {
+    pub(super) device: &'a str,
+    pub(super) operation: &'a OperationId,
+    /// m, n and k.
+    pub(super) sizes: [usize; 3],
+    pub(super) words: usize,
+    pub(super) has_c: bool,
+    pub(super) product: &'a Product,
+    pub(super) errors: Option<Errors>,
+    pub(super) seconds: f64,
+}
+
+impl Computed<'_> {
+    /// Multiply-adds a second, if it took long enough.
+    fn rate(&self) -> Option<f64> {
+        let [m, n, k] = self.sizes;
+        (self.seconds >= SHORTEST_S).then(|| (m * n * k * self.product.products) as f64 / self.seconds)
+    }
+}
+
+impl Show for Computed<'_> {
+    fn page(&self, _: bool) -> Page {
+        let Self { product, seconds, sizes: [m, n, k], .. } = self;
+        let title = format!("{}  {}", self.device, self.operation);
+        let products = match product.products {
+            1 => "one product".to_owned(),
+            several => format!("{several} products of words"),
+        };
+        let c = if self.has_c { " + C" } else { "" };
+        let mut lines = vec![format!("D = A·B{c}, {m}×{k} by {k}×{n}: {products} as {}", product.d.format())];
+        for (name, inexact, of) in [("A", product.inexact_a, m * k), ("B", product.inexact_b, k * n)] {
+            if inexact > 0 {
+                lines.push(format!("{inexact} of {of} elements of {name} are not exact in their words"));
+            }
+        }
+        lines.extend(self.errors.map(|errors| {
+            let (componentwise, normwise) = (errors.componentwise, errors.normwise);
+            format!(
+                "error: {componentwise:.3e} componentwise (of |A|·|B|), {normwise:.3e} normwise (Frobenius, of A·B)"
+            )
+        }));
+        lines.push(match self.rate() {
+            Some(rate) => format!("{seconds:.3} s, {:.3} G multiply-adds/s", rate / 1e9),
+            None => format!("{:.0} µs: too short for a rate", seconds * 1e6),
+        });
+        let inset = Block::Inset(lines.into_iter().map(Block::words).collect());
+        Page { blocks: Block::titled(1, &title).into_iter().chain([inset]).collect(), title }
+    }
+
+    fn json(&self) -> String {
+        let (product, [m, n, k]) = (self.product, self.sizes);
+        to_json(&json!({
+            "device": self.device,
+            "operation": self.operation,
+            "m": m, "n": n, "k": k,
+            "words": self.words,
+            "products_of_words": product.products,
+            "d_format": product.d.format().to_string(),
+            "inexact_a": product.inexact_a,
+            "inexact_b": product.inexact_b,
+            "error_componentwise": self.errors.map(|errors| errors.componentwise),
+            "error_normwise": self.errors.map(|errors| errors.normwise),
+            "duration_ns": (self.seconds * 1e9).round(),
+            "multiply_adds_per_s": self.rate(),
+        }))
+    }
+}
+
+/// How the errors of a device grow.
+pub(super) struct Grown<'a> {
+    /// The name of the device.
+    pub(super) device: &'a str,
+    pub(super) growth: &'a Growth,
+    pub(super) seconds: f64,
+}
+
+/// The title of the experiment.
+pub(super) fn title(device: &str) -> String {
+    format!("{device}: error against n")
+}
+
+impl Show for Grown<'_> {
+    /// A table for each interval, a column for each curve.
+    fn page(&self, _: bool) -> Page {
+        let title = title(self.device);
+        let paper = vec![Block::heading(1, &title), Block::Chart(chart(self.growth, &title))];
+        let mut blocks = vec![Block::Paper(paper)];
+        for interval in [Interval::Positive, Interval::Centred] {
+            let curves: Vec<&Curve> = self.growth.curves.iter().filter(|curve| curve.interval == interval).collect();
+            let head = format!("elements in {}: largest error, componentwise, of |A|·|B|", interval.name());
+            blocks.extend(Block::titled(2, head));
+            let names = curves.iter().enumerate().map(|(at, curve)| {
+                let operation = curve.operation.as_deref().unwrap_or("every product and sum rounded to f32");
+                let what_if = curve.what_if.map_or(String::new(), |cause| format!(", if {}", cause.words()));
+                let name = format!("{}{what_if} ({operation})", curve.name);
+                Row::plain(vec![Cell::words(letter(at)), Cell::words(name)])
+            });
+            let names = Block::laid_out(Layout::Bare, ["column", "curve"], names);
+            blocks.extend([Block::Inset(vec![names, errors(&curves)]), Block::Gap]);
+        }
+        let cause = self.growth.cause.iter();
+        blocks.extend(cause.map(|cause| Block::words(format!("what makes the error grow on (0, 1]: {cause}"))));
+        blocks.push(Block::words(format!("{} multiply-adds on the unit, {:.1} s", self.growth.products, self.seconds)));
+        Page { title, blocks }
+    }
+
+    fn rows(&self) -> Rows {
+        let columns = "curve operation what_if interval n componentwise normwise bound";
+        let mut rows = Vec::new();
+        for curve in &self.growth.curves {
+            rows.extend(curve.points.iter().map(|point| {
+                vec![
+                    curve.name.clone(),
+                    curve.operation.clone().unwrap_or_default(),
+                    curve.what_if.map_or_else(String::new, |cause| cause.words().to_owned()),
+                    curve.interval.name().to_owned(),
+                    point.n.to_string(),
+                    point.componentwise.to_string(),
+                    point.normwise.to_string(),
+                    point.bound.map_or_else(String::new, |bound| bound.to_string()),
+                ]
+            }));
+        }
+        Rows::new(columns, rows)
+    }
+
+    fn json(&self) -> String {
+        to_json(self.growth)
+    }
+}
+
+/// A row for each length, a column for each curve; a dash where a curve ends before.
+fn errors(curves: &[&Curve]) -> Block {
+    let lengths = curves.first().map_or(&[][..], |curve| &curve.points).iter().enumerate();
+    let rows = lengths.map(|(row, point)| {
+        let error = |curve: &&Curve| curve.points.get(row).map(|point| format!("{:.2e}", point.componentwise));
+        let errors = curves.iter().map(|curve| Cell::words(error(curve).unwrap_or_else(|| "-".to_owned())));
+        Row::plain(std::iter::once(Cell::words(point.n.to_string())).chain(errors).collect())
+    });
+    let heads = std::iter::once("n".to_owned()).chain((0..curves.len()).map(letter));
+    let columns = heads.map(|head| Column { head, is_number: true, least: 8 }).collect();
+    Block::Table(Table { columns, rows: rows.collect(), layout: Layout::Rows })
+}
+
+/// A, B, C, …
+fn letter(at: usize) -> String {
+    char::from(b'A' + u8::try_from(at % 26).expect("a letter")).to_string()
+}

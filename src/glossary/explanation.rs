@@ -1,0 +1,203 @@
+//! What names mean, as `explain` shows it.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::entry::{Entry, Kind};
+use crate::report::{Block, Cell, Layout, Page, Row, Show, Tool, to_json, wrap};
+
+/// The schema version of an explanation.
+pub const EXPLANATION_SCHEMA: &str = "mxprobe-explanation/1.0";
+
+/// What `explain` found.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Explanation {
+    /// `mxprobe-explanation/MAJOR.MINOR`.
+    pub schema: String,
+    /// The program that made it.
+    pub tool: Tool,
+    /// The name that was asked for; missing if all were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Probes, formats, families of operations and fields of the report.
+    pub entries: Vec<Entry>,
+    /// Models of that name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub models: Vec<ModelInWords>,
+    /// Fields of that name in the types of reports and listings, if there is no entry.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fields: Vec<FieldInWords>,
+    /// How a model computes dots, in the order in which they were given.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub traces: Vec<TraceInWords>,
+}
+
+/// A model in words.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ModelInWords {
+    /// Its name.
+    pub name: String,
+    /// What it does, line by line.
+    pub lines: Vec<String>,
+}
+
+/// A field of a type of a report.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FieldInWords {
+    /// The type and the field: `Finding.value`.
+    pub field: String,
+    /// What it is for.
+    pub description: String,
+}
+
+/// How a model computes a dot.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TraceInWords {
+    /// The model.
+    pub model: String,
+    /// The operation.
+    pub operation: String,
+    /// Step by step.
+    pub lines: Vec<String>,
+}
+
+/// An explanation, and how much of its entries is shown.
+#[derive(Clone, Copy, Debug)]
+pub struct Explained<'a> {
+    /// What was found.
+    pub found: &'a Explanation,
+    /// Of probes the questions alone, of other entries the names.
+    pub brief: bool,
+}
+
+impl Show for Explained<'_> {
+    fn page(&self, _: bool) -> Page {
+        let found = self.found;
+        let title = found.name.clone().unwrap_or_else(|| "What the words of a report mean".to_owned());
+        let mut blocks = vec![Block::Paper(vec![Block::heading(1, &title)])];
+        blocks.extend(if self.brief { names(&found.entries) } else { entries(&found.entries) });
+        for model in &found.models {
+            blocks.push(Block::Paper(vec![Block::heading(2, format!("Model {}", model.name))]));
+            blocks.push(Block::Lines(model.lines.clone()));
+        }
+        if !found.fields.is_empty() {
+            let lines = found.fields.iter().map(|found| format!("{}  {}", found.field, found.description));
+            blocks.push(Block::Screen(vec![Block::Lines(lines.collect())]));
+            let rows = found.fields.iter();
+            let rows = rows.map(|found| Row::plain(vec![Cell::code(&found.field), Cell::marked(&found.description)]));
+            blocks.push(Block::Paper(vec![Block::table(["field", "what it is for"], rows)]));
+        }
+        for (number, trace) in found.traces.iter().enumerate() {
+            let heading = format!("{} on {}, dot {}", trace.model, trace.operation, number + 1);
+            blocks.push(Block::Paper(vec![Block::heading(2, heading)]));
+            blocks.extend((number > 0).then_some(Block::Gap));
+            blocks.push(Block::Lines(trace.lines.clone()));
+        }
+        Page { title, blocks }
+    }
+
+    fn json(&self) -> String {
+        to_json(self.found)
+    }
+}
+
+/// The JSON Schema of explanations.
+#[must_use]
+pub fn explanation_schema() -> serde_json::Value {
+    schemars::schema_for!(Explanation).to_value()
+}
+
+/// Entries in full, below a heading for each kind.
+fn entries(entries: &[Entry]) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    for (at, entry) in entries.iter().enumerate() {
+        if at == 0 || entries[at - 1].kind != entry.kind {
+            blocks.push(Block::Paper(vec![Block::heading(2, title(entry.kind))]));
+        }
+        blocks.push(Block::Screen(on_screen(entry)));
+        blocks.push(Block::Paper(on_paper(entry)));
+    }
+    blocks
+}
+
+fn on_screen(entry: &Entry) -> Vec<Block> {
+    let fact = |name: &str, words: &str| Block::Facts(vec![(name.to_owned(), words.to_owned())]);
+    let answers = entry.answers.iter().map(|(value, meaning)| Block::words(format!("{value}: {meaning}")));
+    let inset = vec![
+        Block::words(&entry.about),
+        fact("how", &entry.how),
+        Block::Inset(answers.collect()),
+        fact("source", &entry.source),
+    ];
+    vec![Block::words(format!("{} ({})", entry.name, entry.kind.name())), Block::Inset(inset)]
+}
+
+fn on_paper(entry: &Entry) -> Vec<Block> {
+    let mut blocks = vec![Block::heading(3, &entry.name), Block::Marked(entry.about.clone())];
+    blocks.push(Block::Marked(format!("How: {}", entry.how)));
+    if !entry.answers.is_empty() {
+        let rows = entry.answers.iter();
+        let rows = rows.map(|(value, meaning)| Row::plain(vec![Cell::marked(value), Cell::marked(meaning)]));
+        blocks.push(Block::table(["answer", "what it means"], rows));
+    }
+    blocks.push(Block::Marked(format!("Source: {}", entry.source)));
+    blocks
+}
+
+/// Lists of names are this wide on a terminal.
+const WIDTH: usize = 96;
+
+/// Probes with their questions, then the names of what else there is.
+fn names(entries: &[Entry]) -> Vec<Block> {
+    let of = |kind: Kind| entries.iter().filter(move |entry| entry.kind == kind);
+    let questions = of(Kind::Probe).map(|entry| Row::plain(vec![Cell::code(&entry.name), Cell::words(&entry.about)]));
+    let mut blocks = vec![Block::laid_out(Layout::Bare, ["probe", "question"], questions)];
+    for kind in [Kind::Format, Kind::Family, Kind::Field] {
+        let names = of(kind).map(|entry| entry.name.as_str()).collect::<Vec<_>>().join(" ");
+        if !names.is_empty() {
+            let head = title(kind);
+            blocks.push(Block::Paper(vec![Block::heading(2, head), Block::words(&names)]));
+            let lines = Block::Inset(vec![Block::Lines(wrap(&names, WIDTH))]);
+            blocks.push(Block::Screen(vec![Block::Gap, Block::words(head.to_lowercase()), lines]));
+        }
+    }
+    blocks
+}
+
+fn title(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Probe => "Probes",
+        Kind::Format => "Formats",
+        Kind::Family => "Families of operations",
+        Kind::Field => "Fields of the report",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{glossary::list::entries, report::Form};
+
+    #[test]
+    fn every_entry_has_a_heading_below_that_of_its_kind() {
+        let tool = Tool::this(Vec::new());
+        let entries = entries();
+        let found = Explanation {
+            schema: EXPLANATION_SCHEMA.into(),
+            tool,
+            name: None,
+            entries: entries.clone(),
+            models: Vec::new(),
+            fields: Vec::new(),
+            traces: Vec::new(),
+        };
+        let text = Form::Markdown { evidence: false }.text(&Explained { found: &found, brief: false });
+        for entry in &entries {
+            let name = entry.name.replace('*', r"\*");
+            assert!(text.contains(&format!("\n### {name}\n")), "{}", entry.name);
+        }
+        let headings: Vec<&str> = text.lines().filter(|line| line.starts_with("## ")).collect();
+        assert_eq!(headings, ["## Probes", "## Formats", "## Families of operations", "## Fields of the report"]);
+        assert_eq!(text.matches("\nSource: ").count(), entries.len());
+    }
+}

@@ -1,0 +1,294 @@
+//! What is the same and what differs between reports: property by property, and bit by bit where they asked the same.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use mxprobe_api::{Format, OperationId};
+
+use super::{
+    keys::{comparable, keys},
+    matching, same_device,
+};
+use crate::{
+    findings::{Comparable, Evidence, Finding, OperationReport, Outcome},
+    report::record::{
+        Alone, Answer, COMPARISON_SCHEMA, Compared, Comparison, DotCompared, Match, MatchedBy, Report, Side, State,
+    },
+};
+
+/// Compares reports, each with the name of where it was read.
+///
+/// Operations are matched by their ids; what is left, and what the others have no id for, by what it computes.
+#[must_use]
+pub fn compare(reports: &[(String, Report)]) -> Comparison {
+    let sides: Vec<Side> = reports.iter().enumerate().map(|(at, (source, report))| side(at, source, report)).collect();
+    let reports: Vec<&Report> = reports.iter().map(|(_, report)| report).collect();
+    let matched = matching::operations(&reports);
+    let mut matches: Vec<Match> = Vec::new();
+    for found in &matched.matches {
+        let one = compare_match(found, &reports);
+        match matches.iter_mut().find(|other| says_the_same(other, &one)) {
+            Some(other) => join(other, one),
+            None => matches.push(one),
+        }
+    }
+    for found in &mut matches {
+        found.rows.sort_by_key(|row| row.state);
+    }
+    matches.sort_by_key(|found| !found.differs());
+    let alone: Vec<Alone> = (0..reports.len()).flat_map(|side| alone(&reports, side, &matched.alone[side])).collect();
+    let differ = !matches.iter().any(Match::is_settled)
+        || matches.iter().any(Match::differs)
+        || alone.iter().any(|alone| alone.same_device);
+    Comparison {
+        schema: COMPARISON_SCHEMA.into(),
+        differ,
+        notes: notes(&reports, &sides, &matches),
+        reports: sides,
+        matches,
+        alone,
+    }
+}
+
+fn side(at: usize, source: &str, report: &Report) -> Side {
+    let device = &report.device;
+    Side {
+        label: label(at),
+        source: source.to_owned(),
+        backend: device.backend.clone(),
+        fingerprint: device.fingerprint.clone(),
+        selector: device.selector.clone(),
+        name: device.name.clone(),
+        kind: device.kind,
+        emulated: device.emulated,
+        driver: device.driver.clone(),
+        start: report.time.start.clone(),
+    }
+}
+
+/// `A` to `Z`, then `AA`, …
+fn label(at: usize) -> String {
+    let letter = char::from(b'A' + u8::try_from(at % 26).expect("less than 26"));
+    if at < 26 { letter.to_string() } else { format!("{}{letter}", label(at / 26 - 1)) }
+}
+
+fn is_twin(left: &Report, right: &Report) -> bool {
+    (&left.device.backend, &left.device.fingerprint) == (&right.device.backend, &right.device.fingerprint)
+}
+
+/// Operations of one report without a counterpart: first those that another driver of its device lacks.
+fn alone(reports: &[&Report], side: usize, operations: &[&OperationReport]) -> Vec<Alone> {
+    let twins: Vec<&Report> =
+        reports.iter().copied().filter(|other| is_driven_otherwise(other, reports[side])).collect();
+    let ids = operations.iter().map(|operation| operation.operation.id.clone());
+    let (lacked, others): (Vec<_>, Vec<_>) = ids.partition(|id| twins.iter().any(|twin| lacks(twin, id)));
+    [(lacked, true), (others, false)]
+        .into_iter()
+        .filter(|(operations, _)| !operations.is_empty())
+        .map(|(operations, same_device)| Alone { report: label(side), operations, same_device })
+        .collect()
+}
+
+fn is_driven_otherwise(left: &Report, right: &Report) -> bool {
+    is_twin(left, right) && left.device.driver != right.device.driver
+}
+
+/// Whether a device was asked all that it has, and this was not there.
+fn lacks(report: &Report, id: &OperationId) -> bool {
+    report.plan.as_ref().is_none_or(|plan| plan.patterns.is_empty() && !plan.operations.contains(id))
+}
+
+fn compare_match(found: &matching::Matched<'_>, reports: &[&Report]) -> Match {
+    let same_device = found
+        .operations
+        .iter()
+        .enumerate()
+        .filter(|(_, operations)| !operations.is_empty())
+        .all(|(side, _)| is_twin(reports[side], reports[first_side(found)]));
+    let mut probes: Vec<&str> = Vec::new();
+    let mut known = BTreeSet::new();
+    for report in found.operations.iter().flatten() {
+        let new = report.findings.iter().filter(|finding| known.insert(finding.probe.as_str()));
+        probes.extend(new.map(|finding| finding.probe.as_str()));
+    }
+    let rows = probes.into_iter().map(|probe| compare_probe(probe, found, same_device)).collect();
+    let (dots_in_common, dots) = compare_dots(found);
+    let ids =
+        |operations: &Vec<&OperationReport>| operations.iter().map(|report| report.operation.id.clone()).collect();
+    Match { by: found.by, operations: found.operations.iter().map(ids).collect(), rows, dots_in_common, dots }
+}
+
+fn first_side(found: &matching::Matched<'_>) -> usize {
+    found.operations.iter().position(|operations| !operations.is_empty()).unwrap_or(0)
+}
+
+fn compare_probe(probe: &str, found: &matching::Matched<'_>, same_device: bool) -> Compared {
+    let answers: Vec<Vec<Answer>> = found.operations.iter().map(|operations| answers(probe, operations)).collect();
+    let present = || found.operations.iter().zip(&answers).filter(|(operations, _)| !operations.is_empty());
+    let keys: Vec<BTreeSet<String>> = present().map(|(_, answers)| keys(probe, answers)).collect();
+    let arises = present().any(|(_, answers)| answers.iter().any(|answer| answer.outcome != Outcome::Unsupported));
+    let missing = keys.iter().any(BTreeSet::is_empty);
+    let settled: Vec<&BTreeSet<String>> = keys.iter().filter(|keys| !keys.is_empty()).collect();
+    let agree = settled.windows(2).all(|pair| pair[0] == pair[1]);
+    let failed: Vec<bool> =
+        present().map(|(_, answers)| answers.iter().any(|answer| answer.outcome == Outcome::Failed)).collect();
+    let is_comparable = match comparable(probe) {
+        Comparable::WithinK => found.by != MatchedBy::Terms,
+        Comparable::WithinDevice => same_device,
+        Comparable::AsIs | Comparable::By(_) | Comparable::NanBits => true,
+    };
+    let state = if failed.contains(&true) && failed.contains(&false) || is_comparable && !agree {
+        State::Differs
+    } else if !arises && present().all(|(_, answers)| !answers.is_empty()) {
+        State::Equal
+    } else if !is_comparable || missing || settled.len() < 2 {
+        State::Open
+    } else {
+        State::Equal
+    };
+    Compared { probe: probe.to_owned(), state, answers }
+}
+
+/// The different answers of a report's operations.
+fn answers(probe: &str, operations: &[&OperationReport]) -> Vec<Answer> {
+    let mut answers: Vec<Answer> = Vec::new();
+    for report in operations {
+        let Some(finding) = report.finding(probe) else { continue };
+        let same = |answer: &&mut Answer| answer.outcome == finding.outcome && answer.value == finding.value;
+        match answers.iter_mut().find(same) {
+            Some(answer) => answer.operations.push(report.operation.id.clone()),
+            None => answers.push(answer(finding, &report.operation.id)),
+        }
+    }
+    if answers.len() == 1 {
+        answers[0].operations.clear();
+    }
+    answers
+}
+
+fn answer(finding: &Finding, id: &OperationId) -> Answer {
+    Answer {
+        outcome: finding.outcome,
+        value: finding.value.clone(),
+        words: finding.words(),
+        operations: vec![id.clone()],
+    }
+}
+
+type Input<'a> = (Vec<Format>, [&'a str; 2], &'a [String], &'a [String], Option<&'a [String]>, Option<&'a [String]>);
+
+/// The dots that several reports have in their evidence: how many, and those with different results.
+fn compare_dots(found: &matching::Matched<'_>) -> (usize, Vec<DotCompared>) {
+    let mut asked: HashMap<Input<'_>, usize> = HashMap::new();
+    let mut dots: Vec<DotCompared> = Vec::new();
+    let sides = found.operations.len();
+    for (side, operations) in found.operations.iter().enumerate() {
+        for report in operations {
+            let id = &report.operation.id;
+            for evidence in report.findings.iter().flat_map(|finding| &finding.evidence) {
+                let at = *asked.entry(input(evidence, id)).or_insert_with(|| {
+                    let input = Evidence { about: question(&evidence.about), rivals: Vec::new(), ..evidence.clone() };
+                    dots.push(DotCompared { operations: vec![None; sides], input, d: vec![None; sides] });
+                    dots.len() - 1
+                });
+                // The first operation of a side speaks for it, unless a later one contradicts.
+                let dot = &mut dots[at];
+                if dot.d[side].is_none() || dot.d.iter().flatten().all(|d| *d != evidence.d) {
+                    dot.d[side] = Some(evidence.d.clone());
+                    dot.operations[side] = Some(id.clone());
+                }
+            }
+        }
+    }
+    dots.retain(|dot| dot.d.iter().flatten().count() > 1);
+    let in_common = dots.len();
+    dots.retain(|dot| dot.d.iter().flatten().collect::<BTreeSet<_>>().len() > 1);
+    // The simplest first.
+    dots.sort_by_key(|dot| dot.input.a.iter().filter(|bits| !is_zero(bits)).count());
+    (in_common, dots)
+}
+
+/// What an input is made to show, without what one device made of it.
+fn question(about: &str) -> String {
+    let end = [": kept", ": lost"].into_iter().find_map(|answer| about.strip_suffix(answer));
+    end.unwrap_or(about).to_owned()
+}
+
+/// Whether an element is +0 in any format.
+fn is_zero(hex: &str) -> bool {
+    hex.trim_start_matches("0x").bytes().all(|digit| digit == b'0')
+}
+
+fn input<'a>(evidence: &'a Evidence, id: &OperationId) -> Input<'a> {
+    let scales = (evidence.scale_a.as_deref(), evidence.scale_b.as_deref());
+    let function = evidence.function.as_deref().unwrap_or_default();
+    (vec![id.d, id.a, id.b, id.c], [function, &evidence.c], &evidence.a, &evidence.b, scales.0, scales.1)
+}
+
+/// Whether two matches have the same answers on every side, so that one table does for both.
+fn says_the_same(left: &Match, right: &Match) -> bool {
+    let same_answer = |left: &Answer, right: &Answer| left.outcome == right.outcome && left.value == right.value;
+    let same_side = |left: &Vec<Answer>, right: &Vec<Answer>| {
+        left.len() == right.len() && left.iter().zip(right).all(|(left, right)| same_answer(left, right))
+    };
+    let same_row = |left: &Compared, right: &Compared| {
+        (&left.probe, left.state) == (&right.probe, right.state)
+            && left.answers.iter().zip(&right.answers).all(|(left, right)| same_side(left, right))
+    };
+    let sides = |found: &Match| found.operations.iter().map(Vec::is_empty).collect::<Vec<_>>();
+    left.by == right.by
+        && sides(left) == sides(right)
+        && left.rows.len() == right.rows.len()
+        && left.rows.iter().zip(&right.rows).all(|(left, right)| same_row(left, right))
+}
+
+fn join(found: &mut Match, other: Match) {
+    for (all, more) in found.operations.iter_mut().zip(other.operations) {
+        for id in more {
+            if !all.contains(&id) {
+                all.push(id);
+            }
+        }
+    }
+    found.dots_in_common += other.dots_in_common;
+    found.dots.extend(other.dots);
+}
+
+/// Which sides are the same device, and how operations with other ids were matched.
+fn notes(reports: &[&Report], sides: &[Side], matches: &[Match]) -> Vec<String> {
+    let mut devices: BTreeMap<(&str, &str), Vec<&Side>> = BTreeMap::new();
+    for side in sides {
+        devices.entry((&side.backend, &side.fingerprint)).or_default().push(side);
+    }
+    let mut notes = Vec::new();
+    for ((backend, fingerprint), sides) in devices.iter().filter(|(_, sides)| sides.len() > 1) {
+        let labels = sides.iter().map(|side| side.label.as_str()).collect::<Vec<_>>().join(", ");
+        let drivers: Vec<String> = sides.iter().map(|side| driver(side)).collect();
+        let same = drivers.windows(2).all(|pair| pair[0] == pair[1]);
+        let words = if same {
+            format!("with the same driver ({})", drivers[0])
+        } else {
+            format!("with different drivers ({}): what differs between them, the driver changed", drivers.join("; "))
+        };
+        notes.push(format!("{labels} are the same device, {backend} {fingerprint}, {words}"));
+    }
+    notes.extend(same_device::notes(reports, sides, matches));
+    let has = |by: MatchedBy| matches.iter().any(|found| found.by == by);
+    if has(MatchedBy::Formats) {
+        notes.push("operations with different names are compared where formats, k and qualifiers are equal".into());
+    }
+    if has(MatchedBy::Terms) {
+        notes.push(
+            "where no k is shared, operations of the same formats are compared without their order: products at once \
+             tells how they are blocked"
+                .into(),
+        );
+    }
+    if let Some(side) = sides.iter().find(|side| side.emulated) {
+        notes.push(format!("{}: a double made for tests answered; nothing was measured on a device", side.label));
+    }
+    notes
+}
+
+fn driver(side: &Side) -> String {
+    side.driver.as_ref().map_or_else(|| "no driver".to_owned(), |driver| format!("{} {}", driver.name, driver.version))
+}

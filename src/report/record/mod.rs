@@ -1,0 +1,36 @@
+//! What a report is: its types, where it comes from, and how a saved one is checked.
+
+pub mod check;
+mod comparison;
+mod distinction;
+mod identification;
+mod plan;
+mod provenance;
+mod report;
+mod throughput;
+mod unfinished;
+mod unique;
+
+pub use comparison::{
+    Alone, Answer, COMPARISON_SCHEMA, Compared, Comparison, DotCompared, Match, MatchedBy, Side, State,
+    comparison_schema,
+};
+pub use distinction::{
+    DISTINCTION_SCHEMA, DistinctionReport, DistinctionVerdict, Inputs, ProofRecord, RefutedFormula, distinction_schema,
+};
+pub use identification::{
+    IDENTIFICATION_SCHEMA, IdentificationOutcome, IdentificationReport, IdentifiedOperation, VERIFICATION_SCHEMA,
+    VerificationReport, VerifiedOperation, identification_schema, verification_schema,
+};
+pub use plan::{Plan, Resumption};
+pub(super) use provenance::UUID_DIGEST;
+pub use provenance::{Conditions, Host, Time, Tool, build_version, now};
+pub use report::{
+    DeviceRecord, DriverRecord, Kind, LIST_SCHEMA, ListedDevice, Listing, RefusalRecord, Report, SCHEMA, list_schema,
+    schema,
+};
+pub use throughput::{
+    BENCH_SCHEMA, BenchReport, BenchSettings, CyclePeak, Data, FEWEST_SAMPLES, Peak, Throughput, ThroughputRun,
+    TimedBy, Units, bench_schema,
+};
+pub use unfinished::EXECUTION;

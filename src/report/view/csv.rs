@@ -1,0 +1,82 @@
+//! The form for spreadsheets and data frames: RFC 4180, an empty cell if there is no value.
+
+use serde_json::Value;
+
+use crate::plain;
+
+/// Records of the same fields.
+#[derive(Clone, Debug, Default)]
+pub struct Rows {
+    /// The names of the fields.
+    pub columns: Vec<&'static str>,
+    /// A record each, with as many fields as there are names.
+    pub rows: Vec<Vec<String>>,
+}
+
+impl Rows {
+    /// Records of the fields whose names stand here with blanks between them.
+    #[must_use]
+    pub fn new(columns: &'static str, rows: Vec<Vec<String>>) -> Self {
+        Self { columns: columns.split_whitespace().collect(), rows }
+    }
+}
+
+/// The names, and a line for each record.
+pub(super) fn text(rows: &Rows) -> String {
+    let mut out = String::new();
+    row(&mut out, rows.columns.iter().copied());
+    rows.rows.iter().for_each(|cells| row(&mut out, cells.iter().map(String::as_str)));
+    out
+}
+
+/// A value as it is; lists and objects as JSON.
+pub(super) fn value(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        value => value.to_string(),
+    }
+}
+
+/// One record.
+fn row<'a>(out: &mut String, cells: impl IntoIterator<Item = &'a str>) {
+    for (number, cell) in cells.into_iter().enumerate() {
+        if number > 0 {
+            out.push(',');
+        }
+        write_cell(out, cell);
+    }
+    out.push_str("\r\n");
+}
+
+fn write_cell(out: &mut String, text: &str) {
+    let text = plain::lines(text);
+    // A spreadsheet takes these for a formula; the apostrophe makes it text. Numbers are none.
+    let formula = text.trim_start().starts_with(['=', '+', '-', '@', '＝', '＋', '－', '＠', '|', '%'])
+        && text.parse::<f64>().is_err();
+    let mark = if formula { "'" } else { "" };
+    if text.contains(['"', ',', '\n', ';', ' ']) {
+        out.push('"');
+        out.push_str(mark);
+        out.push_str(&text.replace('"', "\"\""));
+        out.push('"');
+    } else {
+        out.push_str(mark);
+        out.push_str(&text);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_are_quoted_and_formulas_are_text() {
+        let mut out = String::new();
+        row(
+            &mut out,
+            ["", "a,b", "say \"x\"", "=1+1", "-131", "-2^3", "+cmd|'x'!A0", "@SUM(A1)", "two\nlines", "\t=1"],
+        );
+        let first = ",\"a,b\",\"say \"\"x\"\"\",'=1+1,-131,'-2^3,'+cmd|'x'!A0,'@SUM(A1),\"two\nlines\",\\u{9}=1\r\n";
+        assert_eq!(out, first);
+    }
+}

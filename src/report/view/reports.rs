@@ -1,0 +1,182 @@
+//! Reports as pages: who the device is, its operations at a glance, the answers with the evidence behind them.
+
+use serde_json::Value;
+
+use super::{
+    csv::Rows,
+    form::{Show, one_or_array},
+    groups::{first_in_words, grouped, groups, more, title},
+    page::{Block, Cell, Page, Row, Tone},
+    plot, reports_rows, reports_screen, words,
+};
+use crate::{
+    findings::{AppliesTo, Finding, OperationReport, Outcome},
+    plain::counted,
+    probes,
+    report::record::{Kind, Report},
+};
+
+/// Reports, one after the other.
+#[derive(Clone, Copy, Debug)]
+pub struct Reports<'a>(pub &'a [Report]);
+
+impl Show for Reports<'_> {
+    fn page(&self, evidence: bool) -> Page {
+        let title = match self.0 {
+            [one] => format!("{} {}", one.device.selector, one.device.name),
+            several => format!("reports of {}", counted(several.len(), "device")),
+        };
+        let mut blocks = Vec::new();
+        for (number, report) in self.0.iter().enumerate() {
+            if number > 0 {
+                blocks.push(Block::Gap);
+            }
+            blocks.push(Block::Screen(reports_screen::blocks(report, evidence)));
+            blocks.push(Block::Paper(page(report, number + 1, evidence)));
+        }
+        Page { title, blocks }
+    }
+
+    fn rows(&self) -> Rows {
+        reports_rows::findings(self.0)
+    }
+
+    fn json(&self) -> String {
+        one_or_array(self.0)
+    }
+}
+
+/// A report in full: who the device is, its operations at a glance, each group of operations.
+fn page(report: &Report, number: usize, evidence: bool) -> Vec<Block> {
+    let mut blocks = head(report);
+    let groups = groups(&report.operations, false);
+    let anchors: Vec<String> = (1..=groups.len()).map(|group| format!("device-{number}-group-{group}")).collect();
+    if !groups.is_empty() {
+        blocks.push(Block::heading(2, "At a glance"));
+        blocks.extend(GLANCES.into_iter().filter_map(|of| glance(&groups, &anchors, &columns(of))));
+    }
+    blocks.extend(plot::plots(&groups).into_iter().map(Block::Plot));
+    for (group, anchor) in groups.iter().zip(anchors) {
+        section(group, anchor, evidence, &mut blocks);
+    }
+    if !report.refusals.is_empty() {
+        blocks.push(Block::heading(2, "Not used"));
+        let rows = grouped(&report.refusals).into_iter().map(|(what, refusal)| {
+            let help = refusal.help.as_deref().unwrap_or_default();
+            Row::plain(vec![Cell::words(what), Cell::words(&refusal.reason), Cell::words(help)])
+        });
+        blocks.push(Block::table(["what", "why not", "help"], rows));
+    }
+    blocks
+}
+
+fn head(report: &Report) -> Vec<Block> {
+    let device = &report.device;
+    let mut blocks = vec![Block::heading(1, format!("{}  {}", device.selector, device.name))];
+    let kind = match device.kind {
+        Kind::Hardware | Kind::Software if !device.emulated => Tone::Plain,
+        _ => Tone::Warning,
+    };
+    blocks.push(Block::Words(kind, words::kind(device).to_owned()));
+    blocks.extend(report.notes.iter().map(|note| Block::Words(Tone::Warning, note.clone())));
+    if report.time.interrupted {
+        blocks.push(Block::Words(Tone::Warning, words::INTERRUPTED.to_owned()));
+    }
+    let mut facts = words::origin(device, &report.host, &report.tool, &report.time);
+    let made = facts.len() - 2;
+    let more =
+        [("environment", words::environment(&report.host)), ("conditions", words::conditions(&report.conditions))];
+    let more = more.into_iter().filter_map(|(name, words)| Some((name.to_owned(), words?)));
+    facts.splice(made..made, more);
+    let findings = report.operations.iter().flat_map(|operation| &operation.findings);
+    let operations = counted(report.operations.len(), "operation");
+    facts.push(("findings".to_owned(), format!("{operations}: {}", words::tally(findings))));
+    blocks.push(Block::Facts(facts));
+    blocks
+}
+
+/// The tables at a glance: of which questions.
+const GLANCES: [AppliesTo; 2] = [AppliesTo::Floating, AppliesTo::Integers];
+
+/// The columns of a table at a glance, from left to right: a probe's name, and the head.
+fn columns(of: AppliesTo) -> Vec<(&'static str, &'static str)> {
+    let of = probes::all().filter(|probe| probe.applies_to == of);
+    let mut columns: Vec<_> = of.filter_map(|probe| Some((probe.name, probe.shown.glance?))).collect();
+    columns.sort_by_key(|(_, glance)| glance.place);
+    columns.into_iter().map(|(name, glance)| (name, glance.head)).collect()
+}
+
+/// The groups that were asked any of these questions.
+fn glance(groups: &[Vec<&OperationReport>], anchors: &[String], probes: &[(&str, &str)]) -> Option<Block> {
+    let is_asked = |group: &[&OperationReport]| probes.iter().any(|(probe, _)| group[0].finding(probe).is_some());
+    let rows: Vec<Row> = groups
+        .iter()
+        .zip(anchors)
+        .filter(|(group, _)| is_asked(group))
+        .map(|(group, anchor)| {
+            let name = Cell {
+                link: Some(anchor.clone()),
+                after: more(group),
+                ..Cell::code(group[0].operation.id.to_string())
+            };
+            let cells = probes.iter().map(|(probe, _)| brief(group[0].finding(probe)));
+            Row::plain(std::iter::once(name).chain(cells).collect())
+        })
+        .collect();
+    let head = std::iter::once("operations").chain(probes.iter().map(|(_, name)| *name));
+    (!rows.is_empty()).then(|| Block::table(head, rows))
+}
+
+/// An answer in a word or two; a dash where there is none.
+fn brief(finding: Option<&Finding>) -> Cell {
+    let muted = |text: &str| Cell::words(text).tone(Tone::Muted);
+    let Some(finding) = finding else { return muted("—") };
+    match (&finding.value, finding.outcome) {
+        (Some(Value::Bool(true)), _) => Cell::words("yes"),
+        (Some(Value::Bool(false)), _) => Cell::words("no"),
+        (Some(Value::String(text)), _) => Cell::words(text),
+        (Some(Value::Number(number)), _) => Cell::words(number.to_string()),
+        (Some(value), _) => match (value.get("rounded_to_bits"), value.get("exact_over")) {
+            (Some(bits), _) => Cell::words(format!("exact, then {bits}")),
+            (None, Some(bits)) => Cell::words(format!("{bits} or more")),
+            (None, None) => muted("below"),
+        },
+        (None, Outcome::Failed) => Cell::words("failed").tone(Tone::Failure),
+        (None, _) => muted("—"),
+    }
+}
+
+fn section(group: &[&OperationReport], anchor: String, evidence: bool, blocks: &mut Vec<Block>) {
+    blocks.push(Block::Heading { level: 2, text: title(group), anchor: Some(anchor) });
+    let rows = group.iter().map(|report| {
+        let operation = &report.operation;
+        let instruction = operation.instruction.as_deref().unwrap_or_default();
+        Row::plain(vec![Cell::code(operation.id.to_string()), Cell::words(&operation.scope), Cell::words(instruction)])
+    });
+    let operations = Block::table(["operation", "scope", "instruction"], rows);
+    if group.len() > 1 {
+        let summary = format!("{} with these answers", counted(group.len(), "operation"));
+        blocks.push(Block::Details { summary, blocks: vec![operations] });
+    } else if group[0].operation.instruction.is_some() {
+        blocks.push(operations);
+    }
+    let rows = group[0].findings.iter().map(|finding| answer(finding, group[0], evidence));
+    blocks.push(Block::table(["probe", "answer"], rows));
+    let summary =
+        [Some(words::group(group)), first_in_words(group)].into_iter().flatten().collect::<Vec<_>>().join("; ");
+    blocks.push(Block::Words(Tone::Muted, summary));
+}
+
+fn answer(finding: &Finding, report: &OperationReport, evidence: bool) -> Row {
+    let mut cell = Cell::words(finding.words()).tone(words::tone(finding.outcome));
+    if evidence && !finding.evidence.is_empty() {
+        let mut lines = Vec::new();
+        for evidence in &finding.evidence {
+            lines.push(words::about(evidence).to_owned());
+            lines.extend(words::dot(evidence, &report.operation.id).iter().map(|line| format!("  {line}")));
+        }
+        let summary = counted(finding.evidence.len(), "dot");
+        cell.more.push(Block::Details { summary, blocks: vec![Block::Lines(lines)] });
+    }
+    Row::plain(vec![Cell::code(&finding.probe), cell])
+}

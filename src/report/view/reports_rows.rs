@@ -1,0 +1,58 @@
+//! Reports as rows for spreadsheets, one a finding.
+
+use super::{
+    csv::{self, Rows},
+    words,
+};
+use crate::{
+    findings::{Finding, OperationReport, Outcome},
+    report::record::Report,
+};
+
+/// The columns of reports.
+const COLUMNS: &str = "schema tool_version start backend fingerprint device kind emulated driver driver_version operation \
+     family m n k d a b c instruction probe outcome value statement reason evidence_dots";
+
+/// Every finding of every report.
+pub(super) fn findings(reports: &[Report]) -> Rows {
+    let mut rows = Vec::new();
+    for report in reports {
+        for operation in &report.operations {
+            rows.extend(operation.findings.iter().map(|finding| cells(report, operation, finding)));
+        }
+    }
+    Rows::new(COLUMNS, rows)
+}
+
+fn cells(report: &Report, operation: &OperationReport, finding: &Finding) -> Vec<String> {
+    let (device, id) = (&report.device, &operation.operation.id);
+    let driver = device.driver.as_ref();
+    vec![
+        report.schema.clone(),
+        report.tool.version.clone(),
+        report.time.start.clone(),
+        device.backend.clone(),
+        device.fingerprint.clone(),
+        device.name.clone(),
+        words::kind_name(device.kind).to_owned(),
+        device.emulated.to_string(),
+        driver.map(|driver| driver.name.clone()).unwrap_or_default(),
+        driver.map(|driver| driver.version.clone()).unwrap_or_default(),
+        id.to_string(),
+        id.family.clone(),
+        id.shape.m.to_string(),
+        id.shape.n.to_string(),
+        id.shape.k.to_string(),
+        id.d.to_string(),
+        id.a.to_string(),
+        id.b.to_string(),
+        id.c.to_string(),
+        operation.operation.instruction.clone().unwrap_or_default(),
+        finding.probe.clone(),
+        finding.outcome.name().into(),
+        finding.value.as_ref().map(csv::value).unwrap_or_default(),
+        finding.statement.clone(),
+        if finding.outcome == Outcome::Measured { String::new() } else { finding.reason.clone().unwrap_or_default() },
+        finding.evidence.len().to_string(),
+    ]
+}

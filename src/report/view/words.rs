@@ -1,0 +1,255 @@
+//! What every view says in the same words: answers, numbers, evidence, durations.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use mxprobe_api::{Decoded, Format, OperationId, ScalarFunction};
+
+use super::page::{Block, Tone};
+use crate::{
+    findings::{Evidence, Finding, OperationReport, Outcome},
+    plain,
+    report::record::{Conditions, DeviceRecord, DriverRecord, Host, Kind, Time, Tool},
+};
+
+/// What stands behind a device, in words.
+pub(super) fn kind(device: &DeviceRecord) -> &'static str {
+    match device.kind {
+        _ if device.emulated => "a double made for tests: nothing was measured on a device",
+        Kind::Hardware => "hardware",
+        Kind::Software => "driver that computes in software",
+        Kind::Model => "model: nothing was measured on silicon",
+    }
+}
+
+/// The name of a kind, as in the JSON.
+pub(super) fn kind_name(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Hardware => "hardware",
+        Kind::Software => "software",
+        Kind::Model => "model",
+    }
+}
+
+/// The driver and its versions.
+pub(super) fn driver(driver: &DriverRecord) -> String {
+    format!("{} {}; API {}", driver.name, driver.version, driver.api_version)
+}
+
+/// What a head of a report says of the device, the machine and the run, name by name.
+pub(super) fn origin(device: &DeviceRecord, host: &Host, tool: &Tool, time: &Time) -> Vec<(String, String)> {
+    let mut facts = vec![("fingerprint".to_owned(), device.fingerprint.clone())];
+    facts.extend(device.driver.as_ref().map(|found| ("driver".to_owned(), driver(found))));
+    let cpu = host.cpu.as_ref().filter(|_| device.kind != Kind::Model);
+    facts.extend(cpu.map(|cpu| ("on".to_owned(), format!("{cpu}, {}", host.os))));
+    facts.push(("by".to_owned(), format!("{} {}", tool.name, tool.version_and_commit())));
+    facts.push(("made".to_owned(), format!("{}, {}", time.start, seconds(time.duration_ns))));
+    facts
+}
+
+/// The variables of the environment that matter, where any was set.
+pub(super) fn environment(host: &Host) -> Option<String> {
+    let variables = host.environment.iter().map(|(name, value)| format!("{name}={value}"));
+    (!host.environment.is_empty()).then(|| variables.collect::<Vec<_>>().join("; "))
+}
+
+/// What the system said of the device, before and after.
+pub(super) fn conditions(conditions: &Conditions) -> Option<String> {
+    let words = |(when, readings): (&str, &BTreeMap<String, String>)| {
+        let all: Vec<String> = readings.iter().map(|(name, value)| format!("{name} {value}")).collect();
+        (!all.is_empty()).then(|| format!("{when}: {}", all.join(", ")))
+    };
+    let both: Vec<String> =
+        [("before", &conditions.start), ("after", &conditions.end)].into_iter().filter_map(words).collect();
+    (!both.is_empty()).then(|| both.join("; "))
+}
+
+/// How many findings ended in which way; ways that did not occur are left out.
+pub(super) fn tally<'a>(findings: impl Iterator<Item = &'a Finding> + Clone) -> String {
+    let ways = [Outcome::Measured, Outcome::Unsupported, Outcome::Skipped, Outcome::Inconclusive, Outcome::Failed];
+    let counts = ways.map(|way| (findings.clone().filter(|finding| finding.outcome == way).count(), way.name()));
+    let counts = counts.iter().filter(|(count, _)| *count > 0).map(|(count, name)| format!("{count} {name}"));
+    let counts = counts.collect::<Vec<_>>();
+    if counts.is_empty() { "no findings".to_owned() } else { counts.join(", ") }
+}
+
+/// What an outcome is to the reader.
+pub(super) fn tone(outcome: Outcome) -> Tone {
+    match outcome {
+        Outcome::Measured => Tone::Plain,
+        Outcome::Unsupported | Outcome::Skipped => Tone::Muted,
+        Outcome::Inconclusive => Tone::Warning,
+        Outcome::Failed => Tone::Failure,
+    }
+}
+
+/// How the questions to operations with the same answers ended, how many dots were asked of all, and how long that took.
+pub(super) fn group(group: &[&OperationReport]) -> String {
+    let total = |value: fn(&OperationReport) -> u64| group.iter().map(|report| value(report)).sum::<u64>();
+    let tally = tally(group[0].findings.iter());
+    format!("{tally}; {} dots, {}", total(|report| report.dots), seconds(total(|report| report.duration_ns)))
+}
+
+/// One dot as lines: what it was made to show, the products that are not of two zeros, scales, c, d and what rivals say.
+pub(super) fn evidence(id: &OperationId, evidence: &Evidence) -> [Block; 2] {
+    let show = |format: Format, text: &str| match format.parse_hex(text) {
+        Ok(bits) => format!("{text} ({})", plain::decimal(format, bits)),
+        Err(_) => text.to_owned(),
+    };
+    let mut lines = Vec::new();
+    for (k, (a, b)) in evidence.a.iter().zip(&evidence.b).enumerate() {
+        if !is_zero(id.a, a) || !is_zero(id.b, b) {
+            lines.push(format!("k {k}: a {}, b {}", show(id.a, a), show(id.b, b)));
+        }
+    }
+    if let (Some(scale), Some(a), Some(b)) = (id.block_scale(), &evidence.scale_a, &evidence.scale_b) {
+        for (block, (a, b)) in a.iter().zip(b).enumerate() {
+            lines.push(format!("scales {block}: a {}, b {}", show(scale.format, a), show(scale.format, b)));
+        }
+    }
+    lines.push(format!("c {}", show(id.c, &evidence.c)));
+    lines.push(format!("d {}", show(id.d, &evidence.d)));
+    lines.extend(evidence.rivals.iter().map(|rival| format!("{}: {}", rival.answer, show(id.d, &rival.d))));
+    [Block::words(&evidence.about), Block::Inset(vec![Block::Lines(lines)])]
+}
+
+/// A duration in seconds, to a tenth.
+pub(super) fn tenths(nanoseconds: u64) -> String {
+    format!("{:.1} s", Duration::from_nanos(nanoseconds).as_secs_f64())
+}
+
+/// What a table for spreadsheets says first in each row: schema, version, start, backend, fingerprint and device.
+pub(super) fn run_fields(schema: &str, tool: &Tool, time: &Time, device: &DeviceRecord) -> Vec<String> {
+    [schema, &tool.version, &time.start, &device.backend, &device.fingerprint, &device.name].map(str::to_owned).into()
+}
+
+/// Said of a run that was interrupted, if it was.
+pub(super) fn interrupted(time: &Time) -> Option<Block> {
+    time.interrupted.then(|| Block::Words(Tone::Warning, INTERRUPTED.to_owned()))
+}
+
+/// Said of a run that was interrupted.
+pub(super) const INTERRUPTED: &str = "interrupted: the operations that are missing here were not asked";
+
+/// What a dot was made to show.
+pub(super) fn about(evidence: &Evidence) -> &str {
+    if evidence.about.is_empty() { "evidence" } else { &evidence.about }
+}
+
+/// Products that are shown one a line.
+const PRODUCTS_ON_LINES: usize = 8;
+
+/// A dot line by line: the inputs that are not +0, c, d, and what the rivals predict.
+pub(super) fn dot(evidence: &Evidence, id: &OperationId) -> Vec<String> {
+    if let Some(name) = &evidence.function {
+        return call(evidence, name, id);
+    }
+    let mut lines = inputs(evidence, id);
+    lines.push(format!("c = {}  →  d = {}", number(id.c, &evidence.c), number(id.d, &evidence.d)));
+    for rival in &evidence.rivals {
+        lines.push(format!("{} would return {}", rival.answer, number(id.d, &rival.d)));
+    }
+    lines
+}
+
+/// A call of a scalar function: operands, result, and what the rivals predict.
+fn call(evidence: &Evidence, name: &str, id: &OperationId) -> Vec<String> {
+    let to = name.parse().map_or(id.d, |function: ScalarFunction| function.result(id.a));
+    let operands: Vec<String> = evidence.a.iter().map(|bits| number(id.a, bits)).collect();
+    let mut lines = vec![format!("{name}({})  →  {}", operands.join(", "), number(to, &evidence.d))];
+    lines.extend(evidence.rivals.iter().map(|rival| format!("{} would return {}", rival.answer, number(to, &rival.d))));
+    lines
+}
+
+/// The products that are not of two zeros, and the scales.
+pub(super) fn inputs(evidence: &Evidence, id: &OperationId) -> Vec<String> {
+    let mut products = Vec::new();
+    for (index, (a, b)) in evidence.a.iter().zip(&evidence.b).enumerate() {
+        if !(is_zero(id.a, a) && is_zero(id.b, b)) {
+            products.push(format!("{index}: {} × {}", number(id.a, a), number(id.b, b)));
+        }
+    }
+    let mut lines = if products.len() <= PRODUCTS_ON_LINES { products } else { vec![products.join(", ")] };
+    for (name, scales) in [("scale_a", &evidence.scale_a), ("scale_b", &evidence.scale_b)] {
+        if let (Some(scales), Some(scale)) = (scales, id.block_scale()) {
+            let scales: Vec<String> = scales.iter().map(|bits| number(scale.format, bits)).collect();
+            lines.push(format!("{name} = {}", scales.join(", ")));
+        }
+    }
+    lines
+}
+
+fn is_zero(format: Format, hex: &str) -> bool {
+    format.parse_hex(hex).is_ok_and(|bits| bits == 0)
+}
+
+/// Bits and, beside them, the value for people. Text that is no number of the format is shown as it is.
+pub(super) fn number(format: Format, hex: &str) -> String {
+    match format.parse_hex(hex) {
+        Ok(bits) => format!("{hex} ({})", decimal(format, bits)),
+        Err(_) => hex.to_owned(),
+    }
+}
+
+/// The value for people: a decimal that reads back as the same value, or, where that is long, a multiple of a power of
+/// two; `NaN`, `inf`, `-0`.
+fn decimal(format: Format, bits: u64) -> String {
+    let value = format.to_f64(bits);
+    let Decoded::Finite { negative, significand, exponent } = format.decode(bits) else { return value.to_string() };
+    let top = 63 - significand.leading_zeros().cast_signed();
+    let exponent = exponent - format.fraction_bits().cast_signed() + top;
+    if format.is_integer() || (-10..24).contains(&exponent) {
+        return match u32::try_from(bits) {
+            Ok(bits) if format == Format::F32 => f32::from_bits(bits).to_string(),
+            _ => value.to_string(),
+        };
+    }
+    let sign = if negative { "-" } else { "" };
+    let fraction = Format::F64.to_f64((significand << (63 - top) << 1 >> 12) | 1023 << 52);
+    if significand.is_power_of_two() {
+        format!("{sign}2^{exponent}")
+    } else {
+        format!("{sign}{fraction}·2^{exponent}")
+    }
+}
+
+/// A duration in milliseconds, or, from one second on, in seconds.
+pub(super) fn seconds(nanoseconds: u64) -> String {
+    let tenths_of_ms = nanoseconds / 100_000;
+    if tenths_of_ms < 10_000 {
+        format!("{}.{} ms", tenths_of_ms / 10, tenths_of_ms % 10)
+    } else {
+        format!("{}.{:02} s", tenths_of_ms / 10_000, tenths_of_ms % 10_000 / 100)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decimals_stand_for_their_bits() {
+        for (format, bits, text) in [
+            (Format::F32, 0x3f80_0001, "1.0000001"),
+            (Format::F32, 0x0000_0001, "2^-149"),
+            (Format::F32, 0xf200_0001, "-1.0000001192092896·2^101"),
+            (Format::BF16, 0x5e81, "1.0078125·2^62"),
+            (Format::F32, 0x8000_0000, "-0"),
+            (Format::F32, 0x7fc0_0000, "NaN"),
+            (Format::F32, 0xff80_0000, "-inf"),
+            (Format::F16, 0x0001, "2^-24"),
+            (Format::F16, 0x0003, "1.5·2^-23"),
+            (Format::F32, 0x4980_0000, "1048576"),
+            (Format::E4M3, 0x7e, "448"),
+            (Format::S32, 0xffff_ffff, "-1"),
+            (Format::F64, 0x3ff0_0000_0000_0001, "1.0000000000000002"),
+        ] {
+            assert_eq!(decimal(format, bits), text, "{format} {bits:#x}");
+        }
+    }
+
+    #[test]
+    fn durations_keep_their_unit() {
+        assert_eq!(seconds(1_250_000), "1.2 ms");
+        assert_eq!(seconds(12_345_000_000), "12.34 s");
+    }
+}
