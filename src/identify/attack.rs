@@ -27,6 +27,11 @@ const AGAINST_RIVALS: usize = 3;
 /// One dot in so many of an attack is asked again elsewhere.
 const ASKED_TWICE: usize = 16;
 
+/// Attacks of more dots than `MANY` begin with one in `SOME`, which is all that is asked where so many differ.
+const MANY: usize = 4_000;
+const SOME: usize = 8;
+const ENOUGH: usize = 8;
+
 /// How attacks on a candidate ended.
 #[allow(clippy::large_enum_variant, reason = "there is one at a time")]
 enum Attacked {
@@ -95,8 +100,7 @@ impl Search<'_, '_> {
             if dots.is_empty() {
                 return Ok(Attacked::Ended(Outcome::Identified(self.arithmetic(&now.hypothesis))));
             }
-            let answers = self.experiments.only_ask(&dots)?;
-            let wrong = self.compare(&now.hypothesis, &dots, &answers)?;
+            let (dots, answers, wrong) = self.asked(&now.hypothesis, dots)?;
             if over && wrong.is_empty() {
                 return Ok(Attacked::Ended(Outcome::Identified(self.arithmetic(&now.hypothesis))));
             }
@@ -126,6 +130,23 @@ impl Search<'_, '_> {
         }
         self.experiments.back_to(stage);
         Ok(Attacked::Fails(now))
+    }
+
+    /// What the unit answers to these dots, and those on which the candidate differs. What fails is mostly seen in some of
+    /// them: the others are not asked then.
+    #[allow(clippy::type_complexity, reason = "dots, answers and places among them")]
+    fn asked(&mut self, candidate: &Hypothesis, dots: Vec<Dot>) -> Result<(Vec<Dot>, Vec<u64>, Vec<usize>), Error> {
+        if dots.len() > MANY {
+            let some: Vec<Dot> = dots.iter().step_by(SOME).cloned().collect();
+            let answers = self.subject().ask(&some)?;
+            let wrong = self.compare(candidate, &some, &answers)?;
+            if wrong.len() >= ENOUGH {
+                return Ok((some, answers, wrong));
+            }
+        }
+        let answers = self.experiments.only_ask(&dots)?;
+        let wrong = self.compare(candidate, &dots, &answers)?;
+        Ok((dots, answers, wrong))
     }
 
     /// Dots of every class, as many of few terms at every distance, and as many of zeros, subnormals and the largest values

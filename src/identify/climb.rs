@@ -10,7 +10,7 @@ use super::{
 
 /// Dots among those that are not explained, and among those that are, on which a change is tried; fewer where dots are
 /// long.
-const TRIED_FIRST: usize = 24;
+const TRIED_FIRST: usize = 10;
 pub(super) const TRIED_WRONG: usize = 160;
 const TRIED_RIGHT: usize = 240;
 const TRIED_TERMS: usize = 4_800;

@@ -295,3 +295,21 @@ fn with_grids(
     }
     found
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_result_that_takes_the_place_of_a_sum_as_it_is_has_a_nan_of_its_format() {
+        let id = OperationId::new("dot", (4, 4, 8), Format::F32, Format::F16, Format::F16, Format::F32);
+        let found = cores(Role::Inner, &exact("sum", Output::Wide, no_nan()), &id, 23, &ON_THE_WAY);
+        let mut counted = 0;
+        for adder in found {
+            let Output::Float { format, .. } = adder.output else { continue };
+            counted += 1;
+            assert_eq!(Some(adder.nan.invalid), format.nan(), "{format}");
+        }
+        assert!(counted > 1_000, "{counted}");
+    }
+}
