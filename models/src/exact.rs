@@ -4,7 +4,8 @@ use dashu_int::{IBig, UBig, ops::BitTest};
 use mxprobe_api::{Decoded, Encoding, FloatEncoding, Format, OperationId, Rounding, Subnormals};
 
 use crate::{
-    model::{Adder, Below, Class, Exponent, Flush, NanCause, Output, Scale, Unit, ZeroSign},
+    adder::{Adder, Below, Class, Exponent, NanCause, Output, Scale, ZeroSign},
+    model::{Flush, Unit},
     trace::{self, Exact, Observer, Step},
     tree::{Plan, PlanNode, Term},
 };

@@ -8,8 +8,9 @@ use mxprobe_api::{FloatEncoding, Format, OperationId, Overflow, Rounding, Subnor
 
 use super::unpack::{INFINITE, NAN, NEGATIVE, Reader, SPECIAL, Unpacked, ZERO};
 use crate::{
+    adder::{Adder, Below, Class, Exponent, NanCause, Output, Scale, ZeroSign},
     exact::cut_encoding,
-    model::{Adder, Below, Class, Exponent, NanCause, Output, Scale, Unit, ZeroSign},
+    model::Unit,
     tree::{Plan, Term},
 };
 

@@ -11,7 +11,8 @@ use super::{
     unpack::{NEGATIVE, Reader, SPECIAL, Unpacked, ZERO},
 };
 use crate::{
-    model::{Adder, Below, Class, Exponent, Output, Scale, Unit, ZeroSign},
+    adder::{Adder, Below, Class, Exponent, Output, Scale, ZeroSign},
+    model::Unit,
     tree::{Plan, Term},
 };
 
