@@ -94,7 +94,7 @@ pub enum Below {
 }
 
 impl Below {
-    /// The rounding of a result that does the same to the bits it drops.
+    /// The rounding of a result that does the same to the bits it drops, but for ties.
     #[must_use]
     pub fn as_rounding(self) -> Rounding {
         match self {
