@@ -91,6 +91,8 @@ pub enum Below {
     Nearest,
     /// Dropped from the magnitude, whose lowest kept bit is set if any lost bit was.
     Sticky,
+    /// Rounded to nearest, ties away from zero: round half up of sign and magnitude.
+    NearestAway,
 }
 
 impl Below {
@@ -100,7 +102,7 @@ impl Below {
         match self {
             Self::Truncate | Self::OnesComplement => Rounding::TowardZero,
             Self::Floor => Rounding::Down,
-            Self::Nearest => Rounding::NearestEven,
+            Self::Nearest | Self::NearestAway => Rounding::NearestEven,
             Self::Sticky => Rounding::ToOdd,
         }
     }

@@ -500,6 +500,10 @@ fn align(term: &Finite, unit: i32, below: Below) -> IBig {
             let up = lost > half || (lost == half && kept.bit(0));
             signed(kept + UBig::from(u8::from(up)))
         }
+        Below::NearestAway => {
+            let half = UBig::ONE << (shift - 1);
+            signed(kept + UBig::from(u8::from(lost >= half)))
+        }
         Below::Sticky => signed(kept | UBig::ONE),
     }
 }

@@ -470,6 +470,7 @@ pub(super) fn below<L: Logic>(
             return kept;
         }
         Below::Floor => logic.and(negative, any),
+        Below::NearestAway => guard,
         Below::Nearest => {
             let odd = kept.first().copied().unwrap_or_else(|| logic.constant(false));
             let more = logic.or(lost, odd);

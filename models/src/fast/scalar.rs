@@ -690,11 +690,12 @@ fn align<W: Word>(term: &Aligned<W>, unit: i32, below: Below, limit: u32) -> Opt
     Some(match below {
         Below::Truncate | Below::OnesComplement => signed,
         Below::Floor => signed - if term.negative { W::ONE } else { W::ZERO },
-        Below::Nearest => {
+        Below::Nearest | Below::NearestAway => {
             // Beyond the word, half a unit is more than any term.
             let up = shift < W::BITS - 1 && {
                 let half = W::ONE << (shift - 1);
-                lost > half || (lost == half && kept & W::ONE == W::ONE)
+                let tied_up = below == Below::NearestAway || kept & W::ONE == W::ONE;
+                lost > half || (lost == half && tied_up)
             };
             let kept = if up { kept + W::ONE } else { kept };
             if term.negative { -kept } else { kept }

@@ -65,6 +65,10 @@ choices! { Below:
         "the rest is truncated, opposite signs in one's complement",
         "dropped from the magnitude; then a term whose sign differs from that of the adder's value (c) is added as its \
          one's complement, one unit less than its negation, even where it is a zero, unless all terms are zeros";
+    Self::NearestAway => "nearest-away", "rounded to nearest, ties away from zero",
+        "the rest is rounded to nearest, ties away",
+        "rounded to nearest, ties away from zero: half a unit is added to the magnitude and what lies below the unit is \
+         dropped, which is rounding half up of sign and magnitude";
 }
 
 choices! { Class:
