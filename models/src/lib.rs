@@ -21,12 +21,12 @@ mod tree;
 mod write;
 
 pub use adder::{Adder, Below, Class, Exponent, GridRule, IgnoredValues, NanCause, NanRules, Output, Scale, ZeroSign};
-pub use exact::{Dot, evaluate};
+pub use exact::{Dot, Exact, Observer, Step, Value, evaluate};
 pub use fast::{Evaluator, Path, Sample, Vectorised, vectorised};
 pub use gemm::multiply;
 pub use library::{load, shipped};
 pub use model::{Flush, Model, SCHEMA, Unit, Variant, plan_of};
 pub use parameters::{Choice, Choices, PARAMETERS, Parameter, RULE, Setting, Tried, Turn, documentation};
 pub use provenance::{Basis, Origin, Provenance};
-pub use trace::{Exact, Observer, Step, Trace, Value};
+pub use trace::Trace;
 pub use tree::{Plan, PlanNode, Term};

@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 
 use mxprobe_api::{Format, OperationId};
 
-use super::{Exact, Step, Trace, Value};
+use super::Trace;
 use crate::{
     adder::{Adder, Output},
-    exact::Dot,
+    exact::{Dot, Exact, Step, Value},
     model::Model,
     parameters::{Choices, counted_bits},
     tree::{PlanNode, Term},
