@@ -103,7 +103,7 @@ impl Change {
                 (adder.normalised_fraction_bits, adder.normalised_below) = (u32::try_from(bits).ok(), adder.below);
                 widen(adder, *by);
             }
-            Self::Set(settings) => settings.iter().for_each(|(parameter, to)| parameter.set(adder, *to)),
+            Self::Set(settings) => settings.iter().for_each(|(parameter, to)| (parameter.set)(adder, *to)),
             Self::Format(format) => {
                 if let Some(changed) = in_format(adder, *format) {
                     *adder = changed;
@@ -242,7 +242,7 @@ fn together(
     };
     match parameter.key {
         // Where a grid leaves no more bits than that, the direction shows at the end of the range alone.
-        "output_fraction_bits" if parameter.get(adder) != Setting::Absent => {
+        "output_fraction_bits" if (parameter.get)(adder) != Setting::Absent => {
             for rounding in Rounding::values() {
                 both(Setting::Absent, "rounding", Setting::of(rounding));
             }

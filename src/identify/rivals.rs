@@ -130,7 +130,7 @@ fn neighbours(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypothesis, ra
         let mut changes = Vec::new();
         let near = |turn: fn(Turn) -> bool| {
             let of = |parameter: &'static Parameter<Adder>| {
-                parameter.near(adder).into_iter().map(move |to| Change::Set(vec![(parameter, to)]))
+                (parameter.near)(adder).into_iter().map(move |to| Change::Set(vec![(parameter, to)]))
             };
             Parameter::by_turn(&PARAMETERS, turn).into_iter().filter(|parameter| parameter.applies(adder)).flat_map(of)
         };
@@ -158,11 +158,11 @@ fn of_grid(adder: &Adder, changes: &mut Vec<Change>) {
     for at in 0..adder.grid.len() {
         let mut with = |parameter: &Parameter<GridRule>, to: Setting| {
             let mut grid = adder.grid.clone();
-            parameter.set(&mut grid[at], to);
+            (parameter.set)(&mut grid[at], to);
             changes.push(Change::Grid(grid));
         };
         for parameter in Parameter::by_turn(&RULE, |turn| matches!(turn, Turn::Grid(_))) {
-            for to in parameter.near(&adder.grid[at]) {
+            for to in (parameter.near)(&adder.grid[at]) {
                 with(parameter, to);
             }
         }

@@ -51,7 +51,7 @@ fn steps(now: &Hypothesis) -> Vec<Hypothesis> {
         }
         for parameter in &PARAMETERS {
             let mut changed = adder.clone();
-            parameter.set(&mut changed, parameter.default());
+            (parameter.set)(&mut changed, parameter.default());
             with(changed);
         }
     }

@@ -45,12 +45,12 @@ pub fn neighbours(model: &Model, id: &OperationId) -> Result<(Model, Vec<Neighbo
     for number in used {
         for parameter in &PARAMETERS {
             for (to, what) in parameter.proved_neighbours(&base.adders[number]) {
-                change(what, &|model| parameter.set(&mut model.adders[number], to));
+                change(what, &|model| (parameter.set)(&mut model.adders[number], to));
             }
         }
         for parameter in &RULE {
             for (to, what) in parameter.proved_neighbours(&base.adders[number].grid[0]) {
-                change(what, &|model| parameter.set(&mut model.adders[number].grid[0], to));
+                change(what, &|model| (parameter.set)(&mut model.adders[number].grid[0], to));
             }
         }
     }

@@ -1,9 +1,8 @@
 //! The parameters of adders: one table, and what is made from it.
 
 mod choices;
-mod nan;
-mod output;
 mod parameter;
+mod result;
 mod table;
 mod whole;
 

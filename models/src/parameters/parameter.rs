@@ -3,7 +3,7 @@
 use mxprobe_api::Error;
 
 use super::choices::{Choice, Choices};
-use crate::document::{Place, Table, quoted};
+use crate::document::{Table, quoted};
 
 /// A value of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,8 +114,10 @@ pub struct Parameter<T: 'static> {
     pub(super) refused: Option<&'static str>,
     /// Whether a file must have it.
     pub(super) required: fn(&T) -> bool,
-    pub(super) get: fn(&T) -> Setting,
-    pub(super) set: fn(&mut T, Setting),
+    /// Its value.
+    pub get: fn(&T) -> Setting,
+    /// Gives it a value; what only means something beside the value before goes with it.
+    pub set: fn(&mut T, Setting),
     /// In `explain`.
     pub(super) words: fn(&T) -> Option<String>,
     /// In the summary of `identify`.
@@ -126,7 +128,8 @@ pub struct Parameter<T: 'static> {
     pub turn: Turn,
     /// Which values a search tries.
     pub tried: Tried,
-    pub(super) near: fn(&T) -> Vec<Setting>,
+    /// Values near its own: the next ones of a number, other choices.
+    pub near: fn(&T) -> Vec<Setting>,
     /// What a model with a value near is called: `carry bits`, of `7 carry bits`.
     pub(super) label: &'static str,
     pub(super) proved: fn(Setting) -> bool,
@@ -163,17 +166,6 @@ impl<T> Parameter<T> {
         }
     }
 
-    /// Its value.
-    #[must_use]
-    pub fn get(&self, of: &T) -> Setting {
-        (self.get)(of)
-    }
-
-    /// Gives it a value; what only means something beside the value before goes with it.
-    pub fn set(&self, of: &mut T, to: Setting) {
-        (self.set)(of, to);
-    }
-
     /// Whether it means anything beside the other values.
     #[must_use]
     pub fn applies(&self, of: &T) -> bool {
@@ -200,7 +192,7 @@ impl<T> Parameter<T> {
     /// Whether it has a value that is less simple than its default.
     #[must_use]
     pub fn complicates(&self, of: &T) -> bool {
-        (self.counts)(of) && self.get(of) != self.default()
+        (self.counts)(of) && (self.get)(of) != self.default()
     }
 
     /// Every choice that it has; true and false.
@@ -213,38 +205,26 @@ impl<T> Parameter<T> {
         }
     }
 
-    /// Values near its own: the next ones of a number, other choices.
-    #[must_use]
-    pub fn near(&self, of: &T) -> Vec<Setting> {
-        (self.near)(of)
-    }
-
-    /// Those of them that make a model which a proof tells from this one, with what differs in words.
+    /// Those near its own that make a model which a proof tells from this one, with what differs in words.
     #[must_use]
     pub fn proved_neighbours(&self, of: &T) -> Vec<(Setting, String)> {
         if !self.applies(of) {
             return Vec::new();
         }
-        let now = self.get(of);
-        let proved = self.near(of).into_iter().filter(|to| *to != now && (self.proved)(*to));
-        proved.map(|to| (to, self.labelled(to))).collect()
-    }
-
-    fn labelled(&self, to: Setting) -> String {
-        let label = self.label;
-        match (to, &self.takes) {
+        let (now, label) = ((self.get)(of), self.label);
+        let proved = (self.near)(of).into_iter().filter(|to| *to != now && (self.proved)(*to));
+        let what = |to| match (to, &self.takes) {
             (Setting::Whole(number), _) => format!("{number} {label}"),
-            (Setting::Choice(at), Takes::Choice(nth)) => {
-                format!("{label} {}", nth(at).map_or("", |choice| choice.name))
-            }
+            (Setting::Choice(at), Takes::Choice(nth)) => format!("{label} {}", nth(at).map_or("", |found| found.name)),
             _ => label.to_owned(),
-        }
+        };
+        proved.map(|to| (to, what(to))).collect()
     }
 
     pub(super) fn read(&self, table: &Table<'_>, into: &mut T) -> Result<(), Error> {
         if !(self.applies)(into) {
             return match self.refused.filter(|_| table.has(self.key)) {
-                Some(refused) => Err(self.place(table).error(refused)),
+                Some(refused) => Err(table.place_of(self.key).error(refused)),
                 None => Ok(()),
             };
         }
@@ -265,20 +245,13 @@ impl<T> Parameter<T> {
             }
         };
         match found {
-            Some(to) => self.set(into, to),
-            None if (self.required)(into) => return Err(self.missing(table)),
+            Some(to) => (self.set)(into, to),
+            None if (self.required)(into) => {
+                return Err(table.place().error(format!("`{}` is missing: {}", self.key, self.meaning)));
+            }
             None => {}
         }
         Ok(())
-    }
-
-    fn place(&self, table: &Table<'_>) -> Place {
-        table.place_of(self.key)
-    }
-
-    pub(super) fn missing(&self, table: &Table<'_>) -> Error {
-        let colon = if self.meaning.is_empty() { "" } else { ": " };
-        table.place().error(format!("`{}` is missing{colon}{}", self.key, self.meaning))
     }
 
     /// Its value as TOML, if a file must say it or it is not the default.
@@ -286,7 +259,7 @@ impl<T> Parameter<T> {
         if !(self.applies)(of) {
             return None;
         }
-        let now = self.get(of);
+        let now = (self.get)(of);
         match self.takes {
             Takes::Other(_, _, write) => Some(write(of)),
             _ if now == self.default() && !(self.required)(of) => None,

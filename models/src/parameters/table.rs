@@ -6,13 +6,12 @@ use mxprobe_api::{Format, Overflow, Rounding, Subnormals};
 
 use super::{
     choices::Choices,
-    nan,
-    output::{read_output, write_output},
     parameter::{
         Parameter, Setting,
         Setting::{Absent, Flag, Whole},
         Takes, Tried, Turn, nth,
     },
+    result::{nan_words, read_nan, read_output, write_nan, write_output},
 };
 use crate::adder::{Adder, Below, Class, Exponent, GridRule, IgnoredValues, Output, Scale, ZeroSign};
 
@@ -404,7 +403,7 @@ pub static PARAMETERS: [Parameter<Adder>; 18] = [
                   `operand` and `value`: bits, or `quiet` (default), the NaN itself with its quiet bit set and its \
                   payload at the top; `invalid`: bits, required, for Inf·0 and Inf − Inf",
         applies: |adder| adder.float_format().is_some(),
-        words: |adder| Some(nan::words(&adder.nan, adder.float_format()?)),
-        ..Parameter::new("nan", Takes::Other("bits or a table", nan::read, nan::written))
+        words: |adder| Some(nan_words(&adder.nan, adder.float_format()?)),
+        ..Parameter::new("nan", Takes::Other("bits or a table", read_nan, write_nan))
     },
 ];

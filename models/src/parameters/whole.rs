@@ -91,7 +91,8 @@ fn write_grid(rules: &[GridRule]) -> String {
     }
     let mut text = String::from("grid = [\n");
     for rule in rules {
-        let every = RULE.iter().map(|each| pair(each, &each.text(each.get(rule)))).filter(|pair| !pair.ends_with(' '));
+        let every =
+            RULE.iter().map(|each| pair(each, &each.text((each.get)(rule)))).filter(|pair| !pair.ends_with(' '));
         let _ = writeln!(text, "    {{ {} }},", every.collect::<Vec<_>>().join(", "));
     }
     text + "]\n"

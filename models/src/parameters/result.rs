@@ -1,16 +1,41 @@
-//! Which NaN comes out: read, written and in words.
+//! The format of a result and which NaN comes out: read, written and in words.
 
-use mxprobe_api::{Decoded, Error, Format};
+use mxprobe_api::{Decoded, Error, Format, Overflow, Rounding, Subnormals};
 
 use crate::{
-    adder::{Adder, NanCause, NanRules},
+    adder::{Adder, NanCause, NanRules, Output},
     document::{Table, quoted},
 };
+
+/// Reads the format; what else there is to say of the result is read after it.
+pub(super) fn read_output(adder: &mut Adder, table: &Table<'_>) -> Result<(), Error> {
+    let name = table.required_text("output")?;
+    adder.output = Output::Wide;
+    if name != "wide" {
+        let format = Format::named(name).map_err(|error| table.place_of("output").error(error))?;
+        adder.output = if format.is_integer() {
+            Output::Integer { format, saturates: false }
+        } else {
+            Output::Float {
+                format,
+                fraction_bits: format.fraction_bits(),
+                rounding: Rounding::NearestEven,
+                overflow: Overflow::Ieee,
+                subnormals: Subnormals::Keep,
+            }
+        };
+    }
+    Ok(())
+}
+
+pub(super) fn write_output(adder: &Adder) -> String {
+    quoted(adder.output_format().map_or("wide", Format::name))
+}
 
 const CAUSES: [(&str, NanCause); 3] =
     [("operand", NanCause::Operand), ("value", NanCause::Value), ("invalid", NanCause::Invalid)];
 
-pub(super) fn read(adder: &mut Adder, table: &Table<'_>) -> Result<(), Error> {
+pub(super) fn read_nan(adder: &mut Adder, table: &Table<'_>) -> Result<(), Error> {
     let Some(format) = adder.float_format() else { return Ok(()) };
     let bits = |table: &Table<'_>, key: &'static str, text: &str| {
         let bits = format.parse_hex(text).map_err(|error| table.place_of(key).error(error))?;
@@ -50,7 +75,7 @@ fn is_one(rules: &NanRules) -> bool {
     rules.operand == Some(rules.invalid) && rules.value == Some(rules.invalid)
 }
 
-pub(super) fn written(adder: &Adder) -> String {
+pub(super) fn write_nan(adder: &Adder) -> String {
     let (Some(format), rules) = (adder.float_format(), &adder.nan) else { return String::new() };
     let hex = |bits: u64| quoted(&format.hex(bits));
     if is_one(rules) {
@@ -69,7 +94,7 @@ pub(super) fn written(adder: &Adder) -> String {
     format!("{{ {} }}", fields.join(", "))
 }
 
-pub(super) fn words(rules: &NanRules, format: Format) -> String {
+pub(super) fn nan_words(rules: &NanRules, format: Format) -> String {
     if is_one(rules) {
         return format!("every NaN result is {}", format.hex(rules.invalid));
     }
