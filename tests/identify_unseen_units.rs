@@ -133,6 +133,11 @@ fn recovered(name: &str) {
 }
 
 #[test]
+fn groups_that_round_half_up_to_ten_bits_at_alignment_are_recovered() {
+    recovered("ten-bits-half-up-in-groups");
+}
+
+#[test]
 fn a_grid_of_eight_bits_without_a_floor_loses_the_smallest_c_beside_products_of_zero() {
     recovered("no-floor-8");
 }

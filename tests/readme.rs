@@ -9,9 +9,6 @@ use std::{
 
 use serde_json::Value;
 
-const BEGIN: &str = "<!-- findings: begin -->\n";
-const END: &str = "<!-- findings: end -->\n";
-
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
@@ -66,18 +63,30 @@ fn findings() -> String {
     table
 }
 
+/// What stands between the marks of this name in a document must be this; blessing writes it there.
+fn assert_between_marks(path: &str, name: &str, wanted: &str) {
+    let [begin, end] = ["begin", "end"].map(|mark| format!("<!-- {name}: {mark} -->\n"));
+    let document = read(path);
+    let (before, rest) = document.split_once(&begin).expect(&begin);
+    let (shown, after) = rest.split_once(&end).expect(&end);
+    if std::env::var_os("MXPROBE_BLESS").is_some() {
+        fs::write(root().join(path), format!("{before}{begin}{wanted}{end}{after}")).unwrap();
+    } else {
+        assert!(shown == wanted, "{path} is not current; MXPROBE_BLESS=1 rewrites it:\n{wanted}");
+    }
+}
+
 #[test]
 fn the_table_of_findings_is_what_the_reports_in_results_say() {
-    let readme = read("README.md");
-    let (before, rest) = readme.split_once(BEGIN).expect(BEGIN);
-    let (shown, after) = rest.split_once(END).expect(END);
     let findings = findings();
     assert!(findings.lines().count() > files("results", "json").len() + 1, "{findings}");
-    if std::env::var_os("MXPROBE_BLESS").is_some() {
-        fs::write(root().join("README.md"), format!("{before}{BEGIN}{findings}{END}{after}")).unwrap();
-    } else {
-        assert!(shown == findings, "README.md is not current; MXPROBE_BLESS=1 rewrites it:\n{findings}");
-    }
+    assert_between_marks("README.md", "findings", &findings);
+}
+
+#[test]
+fn the_tables_of_an_adders_parameters_are_what_the_reader_reads() {
+    let tables = format!("\n{}\n", mxprobe_models::documentation());
+    assert_between_marks("docs/model-format.md", "parameters", &tables);
 }
 
 /// The document of all probes: a head of its own, and what `explain` says below its own.

@@ -1,6 +1,6 @@
 //! TOML with the line of every value, and tables that say which field is wrong.
 
-use std::{cell::RefCell, collections::BTreeMap};
+use std::{cell::RefCell, collections::BTreeMap, fmt::Write as _};
 
 use mxprobe_api::Error;
 use toml::{
@@ -237,6 +237,14 @@ impl<'a> Table<'a> {
         }
     }
 
+    /// A text that is one of these names.
+    pub(crate) fn choice<T: Copy>(&self, key: &'static str, choices: &[(&str, T)]) -> Result<Option<T>, Error> {
+        let Some(text) = self.text(key)? else { return Ok(None) };
+        let found = choices.iter().find(|(name, _)| *name == text).map(|(_, value)| *value);
+        let names = || choices.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+        found.map(Some).ok_or_else(|| self.place_of(key).error(format!("`{text}` is none of {}", names())))
+    }
+
     pub(crate) fn texts(&self, key: &'static str) -> Result<Vec<(&'a str, Place)>, Error> {
         match self.get(key) {
             None => Ok(Vec::new()),
@@ -349,4 +357,27 @@ impl<'a> Table<'a> {
             }
         }
     }
+}
+
+/// A text as a basic string of TOML.
+pub(crate) fn quoted(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' => quoted += "\\\"",
+            '\\' => quoted += "\\\\",
+            '\n' => quoted += "\\n",
+            '\t' => quoted += "\\t",
+            c if c.is_control() => {
+                let _ = write!(quoted, "\\u{:04x}", u32::from(c));
+            }
+            c => quoted.push(c),
+        }
+    }
+    quoted + "\""
+}
+
+/// Texts as an array of TOML.
+pub(crate) fn list(texts: &[String]) -> String {
+    format!("[{}]", texts.iter().map(|text| quoted(text)).collect::<Vec<_>>().join(", "))
 }

@@ -2,12 +2,8 @@
 
 use std::fmt::Write as _;
 
-use mxprobe_api::{Overflow, Rounding, Subnormals};
-
 use crate::{
-    model::{
-        Adder, Basis, Below, Class, Exponent, GridRule, Model, NanCause, Output, Provenance, Scale, Unit, ZeroSign,
-    },
+    model::{Model, Unit},
     tree::{Argument, Plan, Products, Term, Tree},
 };
 
@@ -40,7 +36,7 @@ impl Model {
         for adder in &self.adders {
             text += &format!("\n  {}\n", adder.name);
             for (field, words) in adder.facts() {
-                text += &format!("    - {words} {}\n", cited(&adder.provenance, field));
+                text += &format!("    - {words} {}\n", adder.provenance.cited(field));
             }
         }
         if !self.variants.is_empty() {
@@ -62,7 +58,7 @@ impl Model {
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         let _ = writeln!(text, "  {}{more}", ids.join(", "));
         let names: Vec<&str> = self.adders.iter().map(|adder| adder.name.as_str()).collect();
-        let tree = cited(&unit.provenance, "tree");
+        let tree = unit.provenance.cited("tree");
         let longest = unit.operations.iter().map(|id| id.shape.k).max().unwrap_or(0);
         if let Some(plan) = unit.plan(longest as usize) {
             let _ = writeln!(text, "    - of {}, {} {tree}", counted(longest as usize, "product"), shape(&plan));
@@ -76,24 +72,13 @@ impl Model {
             .collect();
         if !flushed.is_empty() {
             let to = if flush.to_positive { "+0" } else { "a zero of their sign" };
-            let cited = cited(&unit.provenance, "flush");
+            let cited = unit.provenance.cited("flush");
             let _ = writeln!(text, "    - subnormals of {} are read as {to} {cited}", listed(&flushed, "and"));
         }
         if let Some(note) = &unit.note {
-            let _ = writeln!(text, "    - note: {note} {}", cited(&unit.provenance, "note"));
+            let _ = writeln!(text, "    - note: {note} {}", unit.provenance.cited("note"));
         }
     }
-}
-
-/// `[measured: key]`.
-fn cited(provenance: &Provenance, field: &str) -> String {
-    let origin = provenance.of(field);
-    let basis = match origin.basis {
-        Basis::Specified => "specified",
-        Basis::Measured => "measured",
-        Basis::Assumed => "assumed",
-    };
-    format!("[{basis}: {}]", origin.source)
 }
 
 fn listed(words: &[&str], last: &str) -> String {
@@ -200,165 +185,6 @@ fn products_phrase(products: &Products, in_group: bool) -> String {
 
 fn numbers(numbers: &[usize]) -> String {
     numbers.iter().map(usize::to_string).collect::<Vec<_>>().join(", ")
-}
-
-impl Adder {
-    /// What it does, with the field of the file that says so.
-    fn facts(&self) -> Vec<(&'static str, String)> {
-        let mut facts = Vec::new();
-        if self.grid.is_empty() {
-            facts.push(("output", "no bit is lost at alignment: the sum is exact".to_owned()));
-        }
-        let field = if self.grid.len() > 1 || self.grid.iter().any(|rule| rule.terms != Class::All) {
-            "grid"
-        } else {
-            "fraction_bits"
-        };
-        for rule in &self.grid {
-            facts.push((field, rule.words()));
-            if let Some(floor) = rule.exponent_floor {
-                let field = if field == "grid" { field } else { "exponent_floor" };
-                facts.push((field, format!("that exponent counts as no less than {floor}, as if zero had it")));
-            }
-        }
-        if !self.grid.is_empty() {
-            facts.push(("below", format!("lower bits are {}", below(self.below))));
-        }
-        if self.value_cut_bits > 0 {
-            let bits = self.value_cut_bits;
-            facts.push(("value_cut_bits", format!("c and rounded results lose {bits} bits more than products")));
-        }
-        if let Some(rule) = self.ignored_values {
-            let unless = rule
-                .unless_grid_at_most
-                .map(|limit| format!(", unless the grid is at 2^{limit} or lower"))
-                .unwrap_or_default();
-            let words = match rule.below_bits {
-                0 => format!("a c of which no bit is left counts as 0{unless}"),
-                bits => {
-                    format!("a c whose leading bit is more than {bits} below its lowest bit kept counts as 0{unless}")
-                }
-            };
-            facts.push(("ignore_values_below", words));
-        }
-        if self.scale == Scale::Sum {
-            let words = "block scales multiply the sum, whose exponent is that of the scales alone";
-            facts.push(("scale", words.to_owned()));
-        }
-        if self.product_overflow {
-            let words = "a product of magnitude 2^128 or more is an infinity";
-            facts.push(("product_overflow", words.to_owned()));
-        }
-        if let Some(bits) = self.carry_bits {
-            facts.push(("carry_bits", format!("the sum wraps beyond {bits} carry bits")));
-        }
-        if let Some(bits) = self.normalised_fraction_bits {
-            let words =
-                format!("once normalised, bits below {bits} fraction bits are {}", below(self.normalised_below));
-            facts.push(("normalised_fraction_bits", words));
-        }
-        self.output_facts(&mut facts);
-        facts
-    }
-
-    fn output_facts(&self, facts: &mut Vec<(&'static str, String)>) {
-        match self.output {
-            Output::Wide => facts.push(("output", "the sum is handed on unrounded".to_owned())),
-            Output::Integer { format, saturates } => {
-                let beyond = if saturates { "are clamped to it" } else { "wrap" };
-                facts.push(("overflow", format!("the result is {format}; sums beyond its range {beyond}")));
-            }
-            Output::Float { format, fraction_bits, rounding, overflow, subnormals } => {
-                let cut = if fraction_bits < format.fraction_bits() {
-                    format!(" of {fraction_bits} fraction bits")
-                } else {
-                    String::new()
-                };
-                let direction = direction(rounding);
-                facts.push(("rounding", format!("normalised and rounded once, {direction}, to {format}{cut}")));
-                let beyond = match overflow {
-                    Overflow::Ieee => "what IEEE 754 says for its rounding",
-                    Overflow::Infinity => "infinity",
-                    Overflow::Nan => "NaN",
-                    Overflow::Saturate => "the largest finite value",
-                };
-                facts.push(("overflow", format!("results beyond its range become {beyond}")));
-                let tiny = match subnormals {
-                    Subnormals::Keep => "subnormal results are kept",
-                    Subnormals::FlushBeforeRounding => {
-                        "results that are subnormal before rounding become zeros of their sign"
-                    }
-                    Subnormals::FlushAfterRounding => {
-                        "results that are subnormal after rounding become zeros of their sign"
-                    }
-                    Subnormals::FlushToPositiveZero => "results that are subnormal after rounding become +0",
-                };
-                facts.push(("subnormals", tiny.to_owned()));
-                let zero = match self.zero {
-                    ZeroSign::Ieee => "a zero result has the sign IEEE 754 gives it",
-                    ZeroSign::Positive => "a zero result is always +0",
-                };
-                facts.push(("zero", zero.to_owned()));
-                let nan = &self.nan;
-                let of = |bits: Option<u64>| bits.map_or("itself, quieted".to_owned(), |bits| format.hex(bits));
-                let words: Vec<String> = nan
-                    .order
-                    .iter()
-                    .map(|cause| match cause {
-                        NanCause::Operand => format!("a NaN in a or b gives {}", of(nan.operand)),
-                        NanCause::Value => format!("a NaN in c gives {}", of(nan.value)),
-                        NanCause::Invalid => format!("Inf*0 and Inf-Inf give {}", format.hex(nan.invalid)),
-                    })
-                    .collect();
-                let words = if nan.operand == Some(nan.invalid) && nan.value == Some(nan.invalid) {
-                    format!("every NaN result is {}", format.hex(nan.invalid))
-                } else {
-                    format!("{}, the first that applies", words.join("; "))
-                };
-                facts.push(("nan", words));
-            }
-        }
-    }
-}
-
-impl GridRule {
-    fn words(&self) -> String {
-        let terms = match self.terms {
-            Class::All => "any term",
-            Class::Products => "the products",
-            Class::Values => "c and rounded results",
-            Class::Sums => "the unrounded sums",
-        };
-        let exponent = match self.exponent {
-            Exponent::Operands => "exponent (a product's is the sum of its operands', not normalised)",
-            Exponent::Leading => "leading bit",
-        };
-        format!("{} are kept below the largest {exponent} of {terms}", counted_bits(self.fraction_bits))
-    }
-}
-
-pub(crate) fn counted_bits(bits: i32) -> String {
-    if bits == 1 { "1 bit".into() } else { format!("{bits} bits") }
-}
-
-pub(crate) fn below(below: Below) -> &'static str {
-    match below {
-        Below::Truncate => "truncated: dropped from the magnitude, with no sticky bit",
-        Below::Floor => "floored, toward minus infinity",
-        Below::OnesComplement => "truncated, and a term of the other sign than c is added as its one's complement",
-        Below::Nearest => "rounded to nearest, ties to even",
-        Below::Sticky => "or-ed into the lowest bit kept",
-    }
-}
-
-pub(crate) fn direction(rounding: Rounding) -> &'static str {
-    match rounding {
-        Rounding::NearestEven => "to nearest, ties to even",
-        Rounding::TowardZero => "toward zero",
-        Rounding::Down => "down",
-        Rounding::Up => "up",
-        Rounding::ToOdd => "to odd",
-    }
 }
 
 #[cfg(test)]

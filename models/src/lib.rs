@@ -5,7 +5,7 @@
 //! agree with it bit for bit.
 #![deny(unsafe_code)]
 
-mod compose;
+mod adder;
 mod document;
 mod exact;
 mod explain;
@@ -13,17 +13,20 @@ mod fast;
 mod gemm;
 mod library;
 mod model;
+mod parameters;
+mod provenance;
+mod read;
 mod trace;
 mod tree;
+mod write;
 
-pub use compose::plan_of;
-pub use exact::{Dot, evaluate};
+pub use adder::{Adder, Below, Class, Exponent, GridRule, IgnoredValues, NanCause, NanRules, Output, Scale, ZeroSign};
+pub use exact::{Dot, Exact, Observer, Step, Value, evaluate};
 pub use fast::{Evaluator, Path, Sample, Vectorised, vectorised};
 pub use gemm::multiply;
 pub use library::{load, shipped};
-pub use model::{
-    Adder, Basis, Below, Class, Exponent, Flush, GridRule, IgnoredValues, Model, NanCause, NanRules, Origin, Output,
-    Provenance, SCHEMA, Scale, Unit, Variant, ZeroSign,
-};
-pub use trace::{Exact, Observer, Step, Trace, Value};
+pub use model::{Flush, Model, SCHEMA, Unit, Variant, plan_of};
+pub use parameters::{Choice, Choices, PARAMETERS, Parameter, RULE, Setting, Tried, Turn, documentation};
+pub use provenance::{Basis, Origin, Provenance};
+pub use trace::Trace;
 pub use tree::{Plan, PlanNode, Term};

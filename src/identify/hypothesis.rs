@@ -4,8 +4,7 @@ use std::rc::Rc;
 
 use mxprobe_api::{Error, Format, OperationId, Overflow, Rounding, Subnormals};
 use mxprobe_models::{
-    Adder, Basis, Below, Class, Evaluator, Exponent, Flush, GridRule, NanCause, NanRules, Origin, Output, Path,
-    Provenance, Scale, ZeroSign,
+    Adder, Below, Choices, Class, Evaluator, Exponent, Flush, GridRule, NanRules, Output, Path, Scale,
 };
 
 use super::{
@@ -80,74 +79,10 @@ impl Hypothesis {
 
     /// How many values differ from the simplest: of two models that agree the simpler is taken.
     pub(super) fn complexity(&self) -> usize {
-        let of_adder = |adder: &Adder| {
-            let rules: usize = adder.grid.iter().map(|rule| 2 + usize::from(rule.exponent_floor.is_some())).sum();
-            let flags = [
-                adder.value_cut_bits > 0,
-                adder.ignored_values.is_some(),
-                adder.ignored_values.is_some_and(|ignored| ignored.unless_grid_at_most.is_some()),
-                adder.carry_bits.is_some(),
-                adder.normalised_fraction_bits.is_some(),
-                adder.normalised_exponent_floor.is_some(),
-                adder.product_overflow,
-                adder.zero == ZeroSign::Positive,
-                adder.below != Below::Truncate && !adder.grid.is_empty(),
-                adder.normalised_below != Below::Truncate,
-            ];
-            let output = match adder.output {
-                Output::Float { format, fraction_bits, overflow, subnormals, .. } => {
-                    usize::from(fraction_bits != format.fraction_bits())
-                        + usize::from(overflow != Overflow::Ieee)
-                        + usize::from(subnormals != Subnormals::Keep)
-                }
-                _ => 0,
-            };
-            rules + flags.iter().filter(|flag| **flag).count() + output
-        };
         let flush = [self.flush.a, self.flush.b, self.flush.c, self.flush.to_positive];
-        self.adders.iter().map(of_adder).sum::<usize>() + flush.iter().filter(|flag| **flag).count()
+        self.adders.iter().map(Adder::complexity).sum::<usize>() + flush.iter().filter(|flag| **flag).count()
     }
 }
-
-/// An adder of this output that loses nothing before it rounds.
-pub(super) fn exact(name: &str, output: Output, nan: NanRules) -> Adder {
-    Adder {
-        name: name.to_owned(),
-        grid: Vec::new(),
-        below: Below::Truncate,
-        value_cut_bits: 0,
-        ignored_values: None,
-        carry_bits: None,
-        normalised_fraction_bits: None,
-        normalised_exponent_floor: None,
-        normalised_below: Below::Truncate,
-        scale: Scale::Products,
-        product_overflow: false,
-        output,
-        zero: ZeroSign::Ieee,
-        nan,
-        provenance: Provenance {
-            origin: Origin { basis: Basis::Measured, source: String::new() },
-            exceptions: std::collections::BTreeMap::new(),
-        },
-    }
-}
-
-/// The rules for NaN of an unrounded sum, which gives none.
-pub(super) fn no_nan() -> NanRules {
-    NanRules {
-        order: vec![NanCause::Operand, NanCause::Value, NanCause::Invalid],
-        operand: None,
-        value: None,
-        invalid: 0,
-    }
-}
-
-pub(super) const ROUNDINGS: [Rounding; 5] =
-    [Rounding::NearestEven, Rounding::TowardZero, Rounding::Down, Rounding::Up, Rounding::ToOdd];
-
-pub(super) const BELOWS: [Below; 5] =
-    [Below::Truncate, Below::Floor, Below::Nearest, Below::Sticky, Below::OnesComplement];
 
 /// The formats that results on the way may have.
 pub(super) const ON_THE_WAY: [Format; 5] = [Format::F32, Format::F16, Format::BF16, Format::TF32, Format::F64];
@@ -157,16 +92,13 @@ pub(super) const ON_THE_WAY: [Format; 5] = [Format::F32, Format::F16, Format::BF
 pub(super) fn in_format(adder: &Adder, to: Format) -> Option<Adder> {
     if adder.output == Output::Wide {
         let bits = adder.normalised_fraction_bits.unwrap_or(to.fraction_bits()).min(to.fraction_bits());
-        let rounding = match adder.normalised_below {
-            _ if adder.normalised_fraction_bits.is_none() => Rounding::NearestEven,
-            Below::Nearest => Rounding::NearestEven,
-            Below::Floor => Rounding::Down,
-            Below::Sticky => Rounding::ToOdd,
-            Below::Truncate | Below::OnesComplement => Rounding::TowardZero,
+        let rounding = match adder.normalised_fraction_bits {
+            Some(_) => adder.normalised_below.as_rounding(),
+            None => Rounding::NearestEven,
         };
         return Some(Adder {
             output: float(to, bits, rounding),
-            nan: NanRules { invalid: to.nan()?, ..no_nan() },
+            nan: NanRules { invalid: to.nan()?, ..NanRules::default() },
             normalised_fraction_bits: None,
             normalised_exponent_floor: None,
             normalised_below: Below::Truncate,
@@ -200,12 +132,12 @@ pub(super) fn plain_grids(base: &Adder) -> Vec<Adder> {
         zero: base.zero,
         scale: base.scale,
         product_overflow: base.product_overflow,
-        ..exact(&base.name, base.output, base.nan.clone())
+        ..Adder::exact(&base.name, base.output, base.nan.clone())
     };
     let mut found = Vec::new();
     for bits in (16..=44).rev() {
         for exponent in [Exponent::Operands, Exponent::Leading] {
-            for below in BELOWS {
+            for below in Below::values() {
                 for value_cut_bits in 0..=12 {
                     found.push(Adder { grid: grid(exponent, bits), below, value_cut_bits, ..base.clone() });
                 }
@@ -234,7 +166,7 @@ pub(super) fn cores(role: Role, base: &Adder, id: &OperationId, fraction_bits: u
         let most = id.d.fraction_bits().cast_signed() + 34;
         for bits in (4..=most.max(44)).rev() {
             for exponent in [Exponent::Operands, Exponent::Leading] {
-                grids.extend(BELOWS.map(|below| (grid(exponent, bits), below)));
+                grids.extend(Below::values().map(|below| (grid(exponent, bits), below)));
             }
         }
     }
@@ -258,7 +190,7 @@ fn with_grids(
         }
     }
     match role {
-        Role::Root => outputs.extend(ROUNDINGS.map(|rounding| float(id.d, fraction_bits, rounding))),
+        Role::Root => outputs.extend(Rounding::values().map(|rounding| float(id.d, fraction_bits, rounding))),
         Role::Group => outputs.push(Output::Wide),
         Role::Inner | Role::Product => {
             if role == Role::Inner {
@@ -266,7 +198,7 @@ fn with_grids(
             }
             for format in on_the_way {
                 let bits = if format == id.d { fraction_bits } else { format.fraction_bits() };
-                outputs.extend(ROUNDINGS.map(|rounding| float(format, bits, rounding)));
+                outputs.extend(Rounding::values().map(|rounding| float(format, bits, rounding)));
             }
         }
     }

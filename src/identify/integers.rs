@@ -3,11 +3,11 @@
 use std::rc::Rc;
 
 use mxprobe_api::Format;
-use mxprobe_models::{Adder, Flush, Output};
+use mxprobe_models::{Adder, Flush, NanRules, Output};
 
 use super::{
     experiments::Experiments,
-    hypothesis::{Hypothesis, exact, no_nan},
+    hypothesis::Hypothesis,
     scored::{Scored, explained},
     skeleton::{Role, Skeleton},
 };
@@ -35,7 +35,7 @@ pub(super) fn fit(experiments: &mut Experiments<'_, '_>, skeleton: &Rc<Skeleton>
             .names
             .iter()
             .zip(at.iter().zip(&choices))
-            .map(|(name, (at, choices))| exact(name, choices[*at], no_nan()))
+            .map(|(name, (at, choices))| Adder::exact(name, choices[*at], NanRules::default()))
             .collect();
         let hypothesis = Hypothesis { skeleton: Rc::clone(skeleton), adders, flush: Flush::default() };
         let least = best.as_ref().map_or(0, |best| best.explained + 1);

@@ -2,15 +2,16 @@
 
 use std::rc::Rc;
 
-use mxprobe_api::{Format, Overflow, Rounding, Subnormals};
+use mxprobe_api::{Format, Rounding};
 use mxprobe_models::{
-    Adder, Below, Class, Exponent, Flush, GridRule, IgnoredValues, NanCause, NanRules, Output, Scale, ZeroSign,
+    Adder, Below, Choices, Class, Exponent, Flush, GridRule, NanCause, NanRules, Output, PARAMETERS, Parameter,
+    Setting, Tried, Turn,
 };
 
 use super::{
     experiments::Experiments,
     expression::Order,
-    hypothesis::{BELOWS, Hypothesis, ON_THE_WAY, ROUNDINGS, in_format},
+    hypothesis::{Hypothesis, ON_THE_WAY, in_format},
     nan,
     skeleton::Role,
 };
@@ -51,18 +52,10 @@ pub(super) enum Change {
     Widen(i32),
     /// As many more for everything but values, and what is more is lost once the sum is normalised.
     CutLater(i32),
-    Below(Below),
-    ValueCut(u32),
-    Ignored(Option<IgnoredValues>),
-    Carry(Option<u32>),
-    Normalised(Option<u32>, Below),
-    NormalisedFloor(Option<i32>),
-    Scale(Scale),
-    ProductOverflow(bool),
-    Output(Output),
+    /// Parameters to these values.
+    Set(Vec<(&'static Parameter<Adder>, Setting)>),
     /// A result on the way in this format.
     Format(Format),
-    Zero(ZeroSign),
     Nan(NanRules),
     /// Takes everything but the name and the output from another adder.
     As(usize),
@@ -110,23 +103,12 @@ impl Change {
                 (adder.normalised_fraction_bits, adder.normalised_below) = (u32::try_from(bits).ok(), adder.below);
                 widen(adder, *by);
             }
-            Self::Below(below) => adder.below = *below,
-            Self::ValueCut(bits) => adder.value_cut_bits = *bits,
-            Self::Ignored(rule) => adder.ignored_values = *rule,
-            Self::Carry(bits) => adder.carry_bits = *bits,
-            Self::Normalised(bits, below) => {
-                (adder.normalised_fraction_bits, adder.normalised_below) = (*bits, *below);
-            }
-            Self::NormalisedFloor(floor) => adder.normalised_exponent_floor = *floor,
-            Self::Scale(scale) => adder.scale = *scale,
-            Self::ProductOverflow(overflows) => adder.product_overflow = *overflows,
-            Self::Output(output) => adder.output = *output,
+            Self::Set(settings) => settings.iter().for_each(|(parameter, to)| (parameter.set)(adder, *to)),
             Self::Format(format) => {
                 if let Some(changed) = in_format(adder, *format) {
                     *adder = changed;
                 }
             }
-            Self::Zero(zero) => adder.zero = *zero,
             Self::Nan(rules) => adder.nan = rules.clone(),
             Self::As(_) => {}
         }
@@ -185,12 +167,18 @@ pub(super) fn all(experiments: &Experiments<'_, '_>, hypothesis: &Hypothesis) ->
 pub(super) fn of_adder(experiments: &Experiments<'_, '_>, hypothesis: &Hypothesis, at: usize) -> Vec<Move> {
     let adder = &hypothesis.adders[at];
     let mut changes = Vec::new();
-    of_output(adder, &mut changes);
+    of_turn(experiments, adder, |turn| matches!(turn, Turn::Result(_)), &mut changes);
     of_nan(experiments, adder, &mut changes);
+    of_turn(experiments, adder, |turn| turn == Turn::Below, &mut changes);
     of_grid(experiments, adder, &mut changes);
-    of_normalisation(experiments, adder, &mut changes);
+    if !adder.grid.is_empty() {
+        changes.extend((-12..=16).filter(|by| *by != 0).map(Change::Widen));
+        changes.extend((1..=4).map(Change::CutLater));
+        of_turn(experiments, adder, |turn| matches!(turn, Turn::Grid(_)), &mut changes);
+    }
+    of_turn(experiments, adder, |turn| matches!(turn, Turn::Normalised(_)), &mut changes);
     if experiments.subject.id().block_scale().is_some() {
-        changes.extend([Scale::Products, Scale::Sum].map(Change::Scale));
+        of_turn(experiments, adder, |turn| turn == Turn::Scales, &mut changes);
     }
     if matches!(hypothesis.skeleton.roles[at], Role::Inner | Role::Product) {
         changes.extend(ON_THE_WAY.map(Change::Format));
@@ -217,39 +205,66 @@ pub(super) fn flushes(now: Flush) -> Vec<Flush> {
     found
 }
 
-pub(super) const OVERFLOWS: [Overflow; 4] = [Overflow::Ieee, Overflow::Infinity, Overflow::Nan, Overflow::Saturate];
+/// Every value of the parameters whose turn it is, and what is changed together with each.
+fn of_turn(experiments: &Experiments<'_, '_>, adder: &Adder, turn: impl Fn(Turn) -> bool, changes: &mut Vec<Change>) {
+    for parameter in Parameter::by_turn(&PARAMETERS, turn).into_iter().filter(|parameter| parameter.applies(adder)) {
+        let bits = |bits: std::ops::RangeInclusive<i32>| bits.map(Setting::Whole);
+        let settings: Vec<Setting> = match parameter.tried {
+            Tried::Every => parameter.choices(),
+            Tried::Bits(low, high) => std::iter::once(Setting::Absent).chain(bits(low..=high)).collect(),
+            Tried::FormatBits => bits(1..=format_bits(adder)).rev().collect(),
+            Tried::Exponents => floors(experiments).into_iter().map(floor).collect(),
+            Tried::Absent => vec![Setting::Absent],
+        };
+        changes.extend(settings.into_iter().map(|to| Change::Set(vec![(parameter, to)])));
+        together(experiments, adder, parameter, changes);
+    }
+}
 
-pub(super) const SUBNORMALS: [Subnormals; 4] = [
-    Subnormals::Keep,
-    Subnormals::FlushAfterRounding,
-    Subnormals::FlushBeforeRounding,
-    Subnormals::FlushToPositiveZero,
-];
+fn format_bits(adder: &Adder) -> i32 {
+    adder.float_format().map_or(0, Format::fraction_bits).cast_signed()
+}
 
-fn of_output(adder: &Adder, changes: &mut Vec<Change>) {
-    changes.extend([ZeroSign::Ieee, ZeroSign::Positive].map(Change::Zero));
-    changes.extend([true, false].map(Change::ProductOverflow));
-    let Output::Float { format, fraction_bits, rounding, overflow, subnormals } = adder.output else { return };
-    let output = |fraction_bits: u32, rounding: Rounding, overflow: Overflow, subnormals: Subnormals| {
-        Change::Output(Output::Float { format, fraction_bits, rounding, overflow, subnormals })
+fn floor(at: Option<i32>) -> Setting {
+    at.map_or(Setting::Absent, Setting::Whole)
+}
+
+/// Changes of a parameter together with another that shows where it has the right value alone.
+fn together(
+    experiments: &Experiments<'_, '_>,
+    adder: &Adder,
+    parameter: &'static Parameter<Adder>,
+    changes: &mut Vec<Change>,
+) {
+    let mut both = |to: Setting, other: &str, of_other: Setting| {
+        let other = PARAMETERS.iter().find(|parameter| parameter.key == other).expect("it is in the table");
+        changes.push(Change::Set(vec![(parameter, to), (other, of_other)]));
     };
-    for other in ROUNDINGS {
-        changes.push(output(fraction_bits, other, overflow, subnormals));
-    }
-    for other in OVERFLOWS {
-        changes.push(output(fraction_bits, rounding, other, subnormals));
-    }
-    for other in SUBNORMALS {
-        changes.push(output(fraction_bits, rounding, overflow, other));
-    }
-    for bits in (1..=format.fraction_bits()).rev() {
-        changes.push(output(bits, rounding, overflow, subnormals));
-    }
-    // Where a grid leaves no more bits than that, the direction shows at the end of the range alone.
-    if fraction_bits < format.fraction_bits() {
-        for other in ROUNDINGS {
-            changes.push(output(format.fraction_bits(), other, overflow, subnormals));
+    match parameter.key {
+        // Where a grid leaves no more bits than that, the direction shows at the end of the range alone.
+        "output_fraction_bits" if (parameter.get)(adder) != Setting::Absent => {
+            for rounding in Rounding::values() {
+                both(Setting::Absent, "rounding", Setting::of(rounding));
+            }
         }
+        "ignore_values_below" => {
+            let least = experiments.subject.id().d.as_float().map(mxprobe_api::FloatEncoding::min_exponent);
+            for bits in -3..=4 {
+                for limit in [None, least] {
+                    both(Setting::Whole(bits), "ignore_values_unless_grid_at_most", floor(limit));
+                }
+            }
+        }
+        "normalised_fraction_bits" => {
+            let now = adder.normalised_below;
+            for bits in 8..=44 {
+                both(Setting::Whole(bits), "normalised_below", Setting::of(now));
+                for below in [Below::Floor, Below::Truncate].into_iter().filter(|below| *below != now) {
+                    both(Setting::Whole(bits), "normalised_below", Setting::of(below));
+                }
+            }
+        }
+        _ => {}
     }
 }
 
@@ -297,12 +312,8 @@ fn floors(experiments: &Experiments<'_, '_>) -> Vec<Option<i32>> {
     std::iter::once(None).chain(found.into_iter().map(Some)).collect()
 }
 
-const CLASSES: [Class; 4] = [Class::All, Class::Products, Class::Values, Class::Sums];
-const EXPONENTS: [Exponent; 2] = [Exponent::Operands, Exponent::Leading];
-
 fn of_grid(experiments: &Experiments<'_, '_>, adder: &Adder, changes: &mut Vec<Change>) {
     let grid = &adder.grid;
-    changes.extend(BELOWS.map(Change::Below));
     let mut with = |at: usize, rule: GridRule| {
         let mut changed = grid.clone();
         changed[at] = rule;
@@ -312,8 +323,8 @@ fn of_grid(experiments: &Experiments<'_, '_>, adder: &Adder, changes: &mut Vec<C
         for bits in 1..=MOST_BITS {
             with(at, GridRule { fraction_bits: bits, ..*rule });
         }
-        for terms in CLASSES {
-            for exponent in EXPONENTS {
+        for terms in Class::values() {
+            for exponent in Exponent::values() {
                 with(at, GridRule { terms, exponent, ..*rule });
             }
         }
@@ -334,52 +345,13 @@ fn of_grid(experiments: &Experiments<'_, '_>, adder: &Adder, changes: &mut Vec<C
         changes.push(Change::Grid(fewer));
     }
     if grid.len() < 4 {
-        for terms in CLASSES {
-            for exponent in EXPONENTS {
+        for terms in Class::values() {
+            for exponent in Exponent::values() {
                 for fraction_bits in 4..=MOST_BITS_OF_MORE {
                     let more = GridRule { terms, exponent, fraction_bits, exponent_floor: None };
                     changes.push(Change::Grid(grid.iter().copied().chain([more]).collect()));
                 }
             }
         }
-    }
-    if grid.is_empty() {
-        return;
-    }
-    changes.extend((-12..=16).filter(|by| *by != 0).map(Change::Widen));
-    changes.extend((1..=4).map(Change::CutLater));
-    changes.extend((0..=16).map(Change::ValueCut));
-    changes.push(Change::Carry(None));
-    changes.extend((0..=8).map(|bits| Change::Carry(Some(bits))));
-    changes.push(Change::Ignored(None));
-    let id = experiments.subject.id();
-    let least = id.d.as_float().map(mxprobe_api::FloatEncoding::min_exponent);
-    for below_bits in -3..=4 {
-        for unless_grid_at_most in [None, least] {
-            changes.push(Change::Ignored(Some(IgnoredValues { below_bits, unless_grid_at_most })));
-        }
-    }
-    if let Some(rule) = adder.ignored_values {
-        for limit in floors(experiments) {
-            changes.push(Change::Ignored(Some(IgnoredValues { unless_grid_at_most: limit, ..rule })));
-        }
-    }
-}
-
-fn of_normalisation(experiments: &Experiments<'_, '_>, adder: &Adder, changes: &mut Vec<Change>) {
-    changes.push(Change::Normalised(None, Below::Truncate));
-    let now = adder.normalised_below;
-    for bits in 8..=44 {
-        changes.push(Change::Normalised(Some(bits), now));
-        if now != Below::Floor {
-            changes.push(Change::Normalised(Some(bits), Below::Floor));
-        }
-        if now != Below::Truncate {
-            changes.push(Change::Normalised(Some(bits), Below::Truncate));
-        }
-    }
-    if let Some(bits) = adder.normalised_fraction_bits {
-        changes.extend(BELOWS.map(|below| Change::Normalised(Some(bits), below)));
-        changes.extend(floors(experiments).into_iter().map(Change::NormalisedFloor));
     }
 }

@@ -7,13 +7,13 @@
 use std::rc::Rc;
 
 use mxprobe_api::{Format, Rounding};
-use mxprobe_models::{Adder, Flush, Output};
+use mxprobe_models::{Adder, Choices, Flush, NanRules, Output};
 
 use super::{
     climb::{Domain, climb},
     experiments::Experiments,
     expression::Expression,
-    hypothesis::{Hypothesis, ON_THE_WAY, ROUNDINGS, exact, exact_cores, float, in_format, no_nan},
+    hypothesis::{Hypothesis, ON_THE_WAY, exact_cores, float, in_format},
     moderate::{is_long, is_moderate},
     nan,
     scored::{Scored, explained, spread},
@@ -77,10 +77,10 @@ pub(super) fn by_nodes(experiments: &mut Experiments<'_, '_>, tree: &Expression,
         return told;
     }
     let id = experiments.subject.id();
-    let wide = exact("neutral", Output::Wide, no_nan());
+    let wide = Adder::exact("neutral", Output::Wide, NanRules::default());
     let format = if id.d.bits() < 32 { Format::F32 } else { id.d };
     let output = float(format, format.fraction_bits(), Rounding::NearestEven);
-    let rounding = exact("neutral", output, nan::seen(experiments, format));
+    let rounding = Adder::exact("neutral", output, nan::seen(experiments, format));
     let busy: Vec<u128> = experiments.dots.iter().map(|dot| tree.busy(dot)).collect();
     let touched: Vec<u128> =
         experiments.dots.iter().map(|dot| tree.touched(dot, &|leaf| is_long(id, dot, leaf))).collect();
@@ -343,7 +343,7 @@ impl Fit<'_, '_, '_> {
                 let adder = in_format(&from, format).unwrap_or_else(|| from.clone());
                 let Output::Float { overflow, subnormals, .. } = adder.output else { continue };
                 for fraction_bits in (1..=format.fraction_bits()).rev() {
-                    for rounding in ROUNDINGS {
+                    for rounding in Rounding::values() {
                         let output = Output::Float { format, fraction_bits, rounding, overflow, subnormals };
                         self.adders[own] = Adder { output, ..adder.clone() };
                         let hypothesis = self.hypothesis();
@@ -430,7 +430,7 @@ impl Fit<'_, '_, '_> {
         let id = self.experiments.subject.id();
         let adder = if role == Role::Root {
             let output = float(id.d, self.bits, Rounding::NearestEven);
-            exact("sum", output, nan::seen(self.experiments, id.d))
+            Adder::exact("sum", output, nan::seen(self.experiments, id.d))
         } else {
             self.neutral.as_ref().unwrap_or(&self.plain).clone()
         };

@@ -3,11 +3,11 @@
 use std::collections::HashSet;
 
 use mxprobe_api::{FloatEncoding, Format, Overflow, Rounding, Subnormals};
-use mxprobe_models::{Adder, Below, Class, Exponent, Flush, Output, Sample, ZeroSign};
+use mxprobe_models::{Adder, Flush, GridRule, Output, PARAMETERS, Parameter, RULE, Sample, Setting, Turn};
 
 use super::{
     experiments::{Experiments, fewer, sample_of},
-    hypothesis::{BELOWS, Hypothesis, ROUNDINGS},
+    hypothesis::Hypothesis,
     moves::{Change, Move},
     scored::explained,
     skeleton::Role,
@@ -128,8 +128,19 @@ fn neighbours(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypothesis, ra
     moves.extend(some(alone, random).into_iter().map(Move::Together));
     for (at, adder) in hypothesis.adders.iter().enumerate() {
         let mut changes = Vec::new();
-        of_output(adder, &mut changes);
-        of_grid(adder, &mut changes);
+        let near = |turn: fn(Turn) -> bool| {
+            let of = |parameter: &'static Parameter<Adder>| {
+                (parameter.near)(adder).into_iter().map(move |to| Change::Set(vec![(parameter, to)]))
+            };
+            Parameter::by_turn(&PARAMETERS, turn).into_iter().filter(|parameter| parameter.applies(adder)).flat_map(of)
+        };
+        changes.extend(near(|turn| matches!(turn, Turn::Result(_))));
+        if !adder.grid.is_empty() {
+            changes.extend(near(|turn| turn == Turn::Below));
+            of_grid(adder, &mut changes);
+            changes.extend(near(|turn| matches!(turn, Turn::Normalised(_))));
+            changes.extend(near(|turn| matches!(turn, Turn::Grid(_))));
+        }
         moves.extend(changes.into_iter().map(|change| Move::Adder(at, change)));
     }
     let of_moves = moves.iter().filter_map(|change| {
@@ -143,61 +154,21 @@ fn neighbours(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypothesis, ra
     of_moves.chain(floors(experiments, hypothesis)).collect()
 }
 
-fn of_output(adder: &Adder, changes: &mut Vec<Change>) {
-    changes.extend([ZeroSign::Ieee, ZeroSign::Positive].map(Change::Zero));
-    changes.push(Change::ProductOverflow(!adder.product_overflow));
-    let Output::Float { format, fraction_bits, rounding, overflow, subnormals } = adder.output else { return };
-    for other in ROUNDINGS {
-        let rounding = other;
-        changes.push(Change::Output(Output::Float { format, fraction_bits, rounding, overflow, subnormals }));
-    }
-    for overflow in super::moves::OVERFLOWS {
-        changes.push(Change::Output(Output::Float { format, fraction_bits, rounding, overflow, subnormals }));
-    }
-    for subnormals in super::moves::SUBNORMALS {
-        changes.push(Change::Output(Output::Float { format, fraction_bits, rounding, overflow, subnormals }));
-    }
-    for fraction_bits in [fraction_bits.saturating_sub(1).max(1), (fraction_bits + 1).min(format.fraction_bits())] {
-        changes.push(Change::Output(Output::Float { format, fraction_bits, rounding, overflow, subnormals }));
-    }
-}
-
 fn of_grid(adder: &Adder, changes: &mut Vec<Change>) {
-    if adder.grid.is_empty() {
-        return;
-    }
-    changes.extend(BELOWS.map(Change::Below));
     for at in 0..adder.grid.len() {
-        let mut with = |change: &dyn Fn(&mut mxprobe_models::GridRule)| {
+        let mut with = |parameter: &Parameter<GridRule>, to: Setting| {
             let mut grid = adder.grid.clone();
-            change(&mut grid[at]);
+            (parameter.set)(&mut grid[at], to);
             changes.push(Change::Grid(grid));
         };
-        for by in [-1, 1] {
-            with(&|rule| rule.fraction_bits += by);
-        }
-        for terms in [Class::All, Class::Products, Class::Values, Class::Sums] {
-            with(&|rule| rule.terms = terms);
-        }
-        for exponent in [Exponent::Operands, Exponent::Leading] {
-            with(&|rule| rule.exponent = exponent);
+        for parameter in Parameter::by_turn(&RULE, |turn| matches!(turn, Turn::Grid(_))) {
+            for to in (parameter.near)(&adder.grid[at]) {
+                with(parameter, to);
+            }
         }
     }
     changes.extend([-1, 1].map(Change::Widen));
     changes.extend([1, 2].map(Change::CutLater));
-    changes.push(Change::Normalised(None, Below::Truncate));
-    if let Some(bits) = adder.normalised_fraction_bits {
-        changes.extend([bits - 1, bits + 1].map(|bits| Change::Normalised(Some(bits), adder.normalised_below)));
-        let others = [Below::Truncate, Below::Floor].into_iter().filter(|below| *below != adder.normalised_below);
-        changes.extend(others.map(|below| Change::Normalised(Some(bits), below)));
-    }
-    changes.extend([1, 2].map(|more| Change::ValueCut(adder.value_cut_bits + more)));
-    changes.push(Change::ValueCut(adder.value_cut_bits.saturating_sub(1)));
-    changes.push(Change::Carry(None));
-    match adder.carry_bits {
-        Some(bits) => changes.extend([bits + 1, bits.saturating_sub(1)].map(|bits| Change::Carry(Some(bits)))),
-        None => changes.extend((1..=6).map(|bits| Change::Carry(Some(bits)))),
-    }
 }
 
 /// Each rule with no floor, with the next lower one, and with the highest ones that nothing asked so far speaks against.

@@ -3,12 +3,12 @@
 use std::rc::Rc;
 
 use mxprobe_api::{Format, OperationId};
-use mxprobe_models::{Adder, Flush, Output, Scale};
+use mxprobe_models::{Adder, Flush, NanRules, Output, Scale};
 
 use super::{
     climb::{Domain, TRIED_WRONG, climb},
     experiments::Experiments,
-    hypothesis::{Hypothesis, cores, exact, exact_cores, float, no_nan},
+    hypothesis::{Hypothesis, cores, exact_cores, float},
     nan,
     scored::{Scored, explained, spread, unexplained, unexplained_of},
     skeleton::{Role, Skeleton},
@@ -184,7 +184,7 @@ pub(super) fn sweep_class(
 fn start(skeleton: &Rc<Skeleton>, id: &OperationId, experiments: &Experiments<'_, '_>, bits: u32) -> Hypothesis {
     let adders = skeleton.names.iter().zip(&skeleton.roles).map(|(name, role)| {
         let (output, rules) = match role {
-            Role::Group => (Output::Wide, no_nan()),
+            Role::Group => (Output::Wide, NanRules::default()),
             Role::Root => (float(id.d, bits, mxprobe_api::Rounding::NearestEven), nan::seen(experiments, id.d)),
             Role::Inner | Role::Product => {
                 let format = if id.d.bits() < 32 { mxprobe_api::Format::F32 } else { id.d };
@@ -194,7 +194,7 @@ fn start(skeleton: &Rc<Skeleton>, id: &OperationId, experiments: &Experiments<'_
                 )
             }
         };
-        exact(name, output, rules)
+        Adder::exact(name, output, rules)
     });
     Hypothesis { skeleton: Rc::clone(skeleton), adders: adders.collect(), flush: Flush::default() }
 }

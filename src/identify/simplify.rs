@@ -1,7 +1,6 @@
 //! The simplest model that still explains everything asked.
 
-use mxprobe_api::{Overflow, Subnormals};
-use mxprobe_models::{Adder, Below, Exponent, Flush, Output, ZeroSign};
+use mxprobe_models::{Adder, Below, Exponent, Flush, PARAMETERS};
 
 use super::{experiments::Experiments, hypothesis::Hypothesis, scored::explained};
 
@@ -25,16 +24,14 @@ pub(super) fn simplify(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypot
 
 fn steps(now: &Hypothesis) -> Vec<Hypothesis> {
     let mut found = Vec::new();
-    let Flush { a, b, c, to_positive } = now.flush;
     for flush in [
         Flush { a: false, ..now.flush },
         Flush { b: false, ..now.flush },
         Flush { c: false, ..now.flush },
-        Flush { to_positive: false, a, b, c },
+        Flush { to_positive: false, ..now.flush },
     ] {
         found.push(Hypothesis { flush, ..now.clone() });
     }
-    let _ = to_positive;
     for (at, adder) in now.adders.iter().enumerate() {
         let mut with = |changed: Adder| {
             let mut next = now.clone();
@@ -52,26 +49,10 @@ fn steps(now: &Hypothesis) -> Vec<Hypothesis> {
             grid[rule].exponent = Exponent::Operands;
             with(Adder { grid, ..adder.clone() });
         }
-        with(Adder { below: Below::Truncate, ..adder.clone() });
-        with(Adder { value_cut_bits: 0, ..adder.clone() });
-        with(Adder { ignored_values: None, ..adder.clone() });
-        with(Adder { carry_bits: None, ..adder.clone() });
-        with(Adder {
-            normalised_fraction_bits: None,
-            normalised_exponent_floor: None,
-            normalised_below: Below::Truncate,
-            ..adder.clone()
-        });
-        with(Adder { normalised_exponent_floor: None, ..adder.clone() });
-        with(Adder { normalised_below: Below::Truncate, ..adder.clone() });
-        with(Adder { product_overflow: false, ..adder.clone() });
-        with(Adder { zero: ZeroSign::Ieee, ..adder.clone() });
-        if let Output::Float { format, fraction_bits, rounding, overflow, subnormals } = adder.output {
-            let output = |overflow, subnormals| Output::Float { format, fraction_bits, rounding, overflow, subnormals };
-            let all = Output::Float { format, fraction_bits: format.fraction_bits(), rounding, overflow, subnormals };
-            with(Adder { output: all, ..adder.clone() });
-            with(Adder { output: output(Overflow::Ieee, subnormals), ..adder.clone() });
-            with(Adder { output: output(overflow, Subnormals::Keep), ..adder.clone() });
+        for parameter in &PARAMETERS {
+            let mut changed = adder.clone();
+            (parameter.set)(&mut changed, parameter.default());
+            with(changed);
         }
     }
     found

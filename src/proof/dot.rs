@@ -6,11 +6,11 @@ use mxprobe_api::OperationId;
 use mxprobe_models::{Adder, Class, Plan, Term as Place, Unit};
 
 use super::{
-    adder::{NotCovered, Scales, Term, add, scales_sum},
+    adder::{NotCovered, add, scales_sum},
     canonical::Bounds,
     integer::Integer,
     logic::Logic,
-    number::{Candidate, Number, flushed, product, read},
+    number::{Candidate, Number, Scales, Term, flushed, product, read},
     words::Word,
 };
 use crate::dots::Dot;

@@ -1,6 +1,7 @@
 //! Two models: a dot on which they differ, or a proof that there is none.
 
 mod adder;
+mod alignment;
 pub mod canonical;
 pub mod carry;
 pub mod circuit;
@@ -10,6 +11,7 @@ pub mod dot;
 mod integer;
 mod lift;
 pub mod logic;
+mod nan;
 pub mod neighbours;
 mod number;
 pub mod parts;

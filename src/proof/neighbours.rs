@@ -1,7 +1,7 @@
 //! The models one parameter away from a model, and what each parameter is.
 
-use mxprobe_api::{Error, OperationId, Rounding, Subnormals};
-use mxprobe_models::{Below, Exponent, Model, Output};
+use mxprobe_api::{Error, OperationId};
+use mxprobe_models::{Model, PARAMETERS, RULE};
 
 use super::carry::sufficient_carry_bits;
 
@@ -43,47 +43,16 @@ pub fn neighbours(model: &Model, id: &OperationId) -> Result<(Model, Vec<Neighbo
         found.push(Neighbour { what, model });
     };
     for number in used {
-        let adder = &base.adders[number];
-        let (carry_bits, rule) = (adder.carry_bits.unwrap_or(0), adder.grid[0]);
-        for bits in [carry_bits + 1, carry_bits.saturating_sub(1)] {
-            change(format!("{bits} carry bits"), &|model| model.adders[number].carry_bits = Some(bits));
-        }
-        for bits in [rule.fraction_bits + 1, rule.fraction_bits - 1] {
-            change(format!("{bits} fraction bits"), &|model| model.adders[number].grid[0].fraction_bits = bits);
-        }
-        let (words, exponent) = match rule.exponent {
-            Exponent::Operands => ("exponents of leading bits", Exponent::Leading),
-            Exponent::Leading => ("exponents of operands", Exponent::Operands),
-        };
-        change(words.into(), &|model| model.adders[number].grid[0].exponent = exponent);
-        let ways = [
-            (Below::Truncate, "truncated"),
-            (Below::Floor, "floored"),
-            (Below::Nearest, "rounded to nearest"),
-            (Below::Sticky, "sticky"),
-        ];
-        for (below, words) in ways.into_iter().filter(|(below, _)| *below != adder.below) {
-            change(format!("bits below the grid {words}"), &|model| model.adders[number].below = below);
-        }
-        let Output::Float { rounding: own, .. } = adder.output else { continue };
-        let ways = [
-            (Rounding::TowardZero, "toward zero"),
-            (Rounding::NearestEven, "to nearest"),
-            (Rounding::Down, "down"),
-            (Rounding::Up, "up"),
-        ];
-        for (way, words) in ways.into_iter().filter(|(way, _)| *way != own) {
-            change(format!("results rounded {words}"), &|model| {
-                if let Output::Float { rounding, .. } = &mut model.adders[number].output {
-                    *rounding = way;
-                }
-            });
-        }
-        change("subnormal results flushed".into(), &|model| {
-            if let Output::Float { subnormals, .. } = &mut model.adders[number].output {
-                *subnormals = Subnormals::FlushBeforeRounding;
+        for parameter in &PARAMETERS {
+            for (to, what) in parameter.proved_neighbours(&base.adders[number]) {
+                change(what, &|model| (parameter.set)(&mut model.adders[number], to));
             }
-        });
+        }
+        for parameter in &RULE {
+            for (to, what) in parameter.proved_neighbours(&base.adders[number].grid[0]) {
+                change(what, &|model| (parameter.set)(&mut model.adders[number].grid[0], to));
+            }
+        }
     }
     let unit = base.units.iter().position(|unit| unit.operations.contains(id)).ok_or_else(missing)?;
     change("subnormals of a and b flushed".into(), &|model| {

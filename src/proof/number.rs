@@ -1,6 +1,7 @@
 //! Numbers on their way through a tree, as bits of any logic.
 
 use mxprobe_api::{Encoding, FloatEncoding, Format, Specials};
+use mxprobe_models::Class;
 
 use super::{
     canonical::Bounds,
@@ -53,6 +54,22 @@ pub(super) struct Candidate<B> {
     pub format: Format,
     pub bits: Word<B>,
 }
+
+/// A term of an addition.
+pub(super) struct Term<B> {
+    /// Where it stands among the terms as the model has them. The terms themselves are handed over sorted, so that sums of
+    /// the same terms are the same circuit; the order shows in NaN alone, and in whose sign a one's complement takes.
+    pub place: usize,
+    pub class: Class,
+    pub number: Number<B>,
+    /// Operands that may be NaN, where it is a product.
+    pub operands: Vec<Candidate<B>>,
+    /// It is NaN though no operand is.
+    pub invalid: B,
+}
+
+/// The scales of a block, of A and of B.
+pub(super) type Scales<B> = (Number<B>, Number<B>);
 
 impl<B: Copy + std::fmt::Debug> Finite<B> {
     /// +0.

@@ -4,7 +4,7 @@ use mxprobe_api::{Encoding, FloatEncoding, Format, Overflow, Rounding, Specials,
 use mxprobe_models::Below;
 
 use super::{
-    adder::below,
+    alignment::below,
     integer::Integer,
     logic::Logic,
     number::{Finite, length},

@@ -2,7 +2,7 @@
 
 use mxprobe::report::{Finding, OperationReport, Outcome};
 use mxprobe_api::{Format, OperationId, Rounding, Subnormals};
-use mxprobe_models::{Adder, Below, Class, Model, NanRules, Output, Plan, Term};
+use mxprobe_models::{Adder, Choices, Class, Model, NanRules, Output, Plan, Term};
 
 /// The products that join c step by step, read off the plan.
 fn blocks(plan: &Plan) -> Vec<Vec<usize>> {
@@ -170,16 +170,7 @@ pub(crate) fn differences(model: &Model, id: &OperationId, report: &OperationRep
                         Some(seen) if seen <= i64::from(bits) => {}
                         _ => check.is("alignment.fraction_bits", bits),
                     }
-                    check.is(
-                        "alignment.below",
-                        match adder.below {
-                            Below::Truncate => "truncate",
-                            Below::Floor => "floor",
-                            Below::OnesComplement => "ones-complement",
-                            Below::Nearest => "nearest",
-                            Below::Sticky => "sticky",
-                        },
-                    );
+                    check.is("alignment.below", adder.below.choice().name);
                 }
                 // Of two terms, a sum that is floored and one that is exact and rounded down are the same.
                 (None, Some(value)) if value.is_number() && !matches!(rounding, Rounding::Down | Rounding::Up) => {

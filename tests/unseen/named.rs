@@ -181,6 +181,12 @@ pub(crate) fn named() -> Vec<Made> {
             "fold(c, all/4, s(all, acc))",
             &[("s", &of(&cut(40, "floor", "toward-zero"), "exponent_floor = 16\ncarry_bits = 4"))],
         ),
+        Made::new(
+            "ten-bits-half-up-in-groups",
+            &bf16_of(8),
+            "fold(c, all/4, s(t(all), acc))",
+            &[("s", &cut(24, "truncate", "toward-zero")), ("t", &wide("fraction_bits = 10\nbelow = \"nearest-away\""))],
+        ),
         // Results on the way.
         Made::new(
             "f16-inside-fp8",

@@ -10,7 +10,8 @@ use super::{
     tree::store_floats,
 };
 use crate::{
-    model::{Adder, Below, Class, Exponent, Output, Scale, Unit, ZeroSign},
+    adder::{Adder, Below, Class, Exponent, Output, Scale, ZeroSign},
+    model::Unit,
     tree::{Plan, Term},
 };
 

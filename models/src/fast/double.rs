@@ -8,7 +8,8 @@ use super::{
     simd::{self, Packed},
 };
 use crate::{
-    model::{Adder, Below, Flush, Output, Scale, Unit, ZeroSign},
+    adder::{Adder, Below, Output, Scale, ZeroSign},
+    model::{Flush, Unit},
     tree::{Plan, Term},
 };
 

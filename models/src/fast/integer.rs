@@ -9,7 +9,8 @@ use super::{
     simd::{self, Packed},
 };
 use crate::{
-    model::{Adder, Below, Output, Scale, Unit},
+    adder::{Adder, Below, Output, Scale},
+    model::Unit,
     tree::{Plan, Term},
 };
 

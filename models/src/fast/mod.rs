@@ -19,8 +19,9 @@ mod unpack;
 use mxprobe_api::{Elements, Error, GemmOperands, OperationId, TileBatch};
 
 use crate::{
+    adder::Adder,
     exact::{self, Dot},
-    model::{Adder, Flush, Model, Unit},
+    model::{Flush, Model, Unit},
     tree::Plan,
 };
 pub use sample::Sample;

@@ -8,8 +8,10 @@ use super::{
     unpack::{Reader, Unpacked},
 };
 use crate::{
+    adder::Adder,
     exact::Dot,
-    model::{Adder, Basis, Flush, Origin, Provenance, Unit, check_plan},
+    model::{Flush, Unit, check_plan},
+    provenance::{Basis, Origin, Provenance},
     tree::{Plan, Tree},
 };
 

@@ -11,7 +11,8 @@ use super::{
     unpack::{NEGATIVE, Reader, SPECIAL, Unpacked, ZERO},
 };
 use crate::{
-    model::{Adder, Below, Class, Exponent, Output, Scale, Unit, ZeroSign},
+    adder::{Adder, Below, Class, Exponent, Output, Scale, ZeroSign},
+    model::Unit,
     tree::{Plan, Term},
 };
 
@@ -125,7 +126,8 @@ impl SumsPlan {
         let mut heads: Vec<i64> = Vec::new();
         for node in &plan.nodes {
             let adder = &adders[node.adder];
-            if adder.carry_bits.is_some() || matches!(adder.below, Below::Nearest | Below::Sticky) {
+            let covered = matches!(adder.below, Below::Truncate | Below::Floor | Below::OnesComplement);
+            if adder.carry_bits.is_some() || !covered {
                 return None;
             }
             let mut terms = Vec::new();

@@ -9,7 +9,8 @@ use super::{
     simd::{self, Packed},
 };
 use crate::{
-    model::{Adder, Below, Output, Scale, Unit, ZeroSign},
+    adder::{Adder, Below, Output, Scale, ZeroSign},
+    model::Unit,
     tree::{Plan, Term},
 };
 

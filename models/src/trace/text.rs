@@ -4,11 +4,12 @@ use std::fmt::Write as _;
 
 use mxprobe_api::{Format, OperationId};
 
-use super::{Exact, Step, Trace, Value};
+use super::Trace;
 use crate::{
-    exact::Dot,
-    explain::{below, counted_bits, direction},
-    model::{Adder, Model, Output},
+    adder::{Adder, Output},
+    exact::{Dot, Exact, Step, Value},
+    model::Model,
+    parameters::{Choices, counted_bits},
     tree::{PlanNode, Term},
 };
 
@@ -90,7 +91,7 @@ impl Scene<'_> {
                 }
                 Step::Grid { unit, exponent: Some(exponent) } => {
                     let bits = counted_bits(exponent - unit);
-                    let below = below(self.adder.below);
+                    let below = self.adder.below.choice().words;
                     let _ = writeln!(
                         after,
                         "  grid 2^{unit}: {bits} below the largest exponent, {exponent}; the rest is {below}"
@@ -129,7 +130,9 @@ impl Scene<'_> {
                 }
                 Step::Rounded { format, bits } => {
                     let how = match self.adder.output {
-                        Output::Float { rounding, .. } if !special => format!("rounded {} to ", direction(rounding)),
+                        Output::Float { rounding, .. } if !special => {
+                            format!("rounded {} to ", rounding.choice().words)
+                        }
                         _ => String::new(),
                     };
                     let _ = writeln!(after, "  {how}{format}: {} = {}", format.hex(*bits), shown(*format, *bits));

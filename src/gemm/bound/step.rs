@@ -261,7 +261,7 @@ fn units_of(adder: &Adder, term: &Known) -> (f64, f64) {
 
 /// Units that rounding so takes at the most.
 fn units_lost(below: Below) -> f64 {
-    if below == Below::Nearest { 0.5 } else { 1.0 }
+    if below.as_rounding() == Rounding::NearestEven { 0.5 } else { 1.0 }
 }
 
 fn floors(adder: &Adder) -> impl Iterator<Item = i32> + '_ {

@@ -361,7 +361,7 @@ fn normalisation(adder: &mut Adder, sum: &Sum) {
                     Below::Sticky => more >= 2,
                     // Down twice is down once; what is flushed is told by the sum itself.
                     Below::Floor => rounding == Rounding::Down && more >= 0 && subnormals == Subnormals::Keep,
-                    Below::Nearest => false,
+                    Below::Nearest | Below::NearestAway => false,
                 }
         }
         Output::Wide | Output::Integer { .. } => false,

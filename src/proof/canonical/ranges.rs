@@ -442,7 +442,7 @@ impl Form<'_> {
 fn quieted(from: Format, bits: u64, to: Format, otherwise: u64) -> u64 {
     let word = |bits: u64, width: u32| -> Vec<bool> { (0..width).map(|place| bits >> place & 1 == 1).collect() };
     let candidate = super::super::number::Candidate { nan: true, format: from, bits: word(bits, from.bits()) };
-    super::super::adder::quieted(&mut super::super::logic::Values, &candidate, to)
+    super::super::nan::quieted(&mut super::super::logic::Values, &candidate, to)
         .map_or(otherwise, |word| word.iter().enumerate().fold(0, |sum, (place, bit)| sum | u64::from(*bit) << place))
 }
 

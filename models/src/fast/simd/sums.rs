@@ -8,11 +8,11 @@
 
 use super::{Job, Lanes};
 use crate::{
+    adder::Below,
     fast::{
         sums::{ABSENT, Context, SumNode, SumOutput, SumTerm},
         tree::Flush,
     },
-    model::Below,
 };
 
 const N: usize = 8;

@@ -2,12 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use mxprobe_api::{Error, Operation, OperationId, OperationSet};
+use mxprobe_api::{Error, Operation, OperationSet};
 
-use super::{Adder, Basis, Flush, Model, Origin, Output, Provenance, SCHEMA, Scale, Unit, Variant};
 use crate::{
+    adder::Adder,
     document::{Document, Item, Place, Table},
-    tree::{Plan, Tree},
+    model::{Flush, Model, SCHEMA, Unit, Variant, check_plan},
+    parameters::read_adder,
+    provenance::{Basis, Origin, Provenance},
+    tree::Tree,
 };
 
 impl Model {
@@ -93,7 +96,7 @@ impl Model {
         let adders = root
             .named_tables("adder")?
             .into_iter()
-            .map(|(name, table)| Adder::read(name, &table, &sources))
+            .map(|(name, table)| read_adder(name, &table, &sources))
             .collect::<Result<Vec<_>, _>>()?;
         let mut operations = OperationSet::new();
         let mut units = Vec::new();
@@ -227,76 +230,4 @@ fn expand(text: &str) -> Result<Vec<String>, String> {
     let (choices, tail) = rest.split_once('}').ok_or_else(|| format!("`{{` without `}}` in `{text}`"))?;
     let tails = expand(tail)?;
     Ok(choices.split(',').flat_map(|choice| tails.iter().map(move |tail| format!("{head}{choice}{tail}"))).collect())
-}
-
-/// What a plan needs of an operation's formats.
-pub(crate) fn check_plan(id: &OperationId, plan: &Plan, adders: &[Adder]) -> Result<(), String> {
-    let last = plan.nodes.last().map(|node| &adders[node.adder]);
-    let output = match last.map(|adder| adder.output) {
-        Some(Output::Float { format, .. } | Output::Integer { format, .. }) => format,
-        _ => return Err("the tree's last adder gives no format".into()),
-    };
-    if output != id.d {
-        return Err(format!("the tree gives {output}, and d is {}", id.d));
-    }
-    let integers = [id.a, id.b, id.c, id.d].iter().filter(|format| format.is_integer()).count();
-    if !matches!(integers, 0 | 4) {
-        return Err("integer and floating formats are mixed".into());
-    }
-    for node in &plan.nodes {
-        let adder = &adders[node.adder];
-        let Some(products) = node.terms.iter().map(as_product).collect::<Option<Vec<_>>>() else {
-            if adder.scale == Scale::Sum {
-                return Err(format!("adder {} scales its sum and has terms other than products", adder.name));
-            }
-            continue;
-        };
-        if adder.scale == Scale::Sum {
-            let block = id
-                .block_scale()
-                .ok_or_else(|| format!("adder {} scales its sum; the operation has no block scale", adder.name))?
-                .block;
-            if products.iter().any(|k| k / block != products[0] / block) {
-                return Err(format!("adder {} sums products of several scale blocks", adder.name));
-            }
-        }
-    }
-    Ok(())
-}
-
-fn as_product(term: &crate::tree::Term) -> Option<usize> {
-    match term {
-        crate::tree::Term::Product(k) => Some(*k),
-        _ => None,
-    }
-}
-
-impl Provenance {
-    pub(super) fn read(table: &Table<'_>, sources: &BTreeMap<String, String>) -> Result<Self, Error> {
-        let origin = |table: &Table<'_>| -> Result<Origin, Error> {
-            let basis = match table.required_text("basis")? {
-                "specified" => Basis::Specified,
-                "measured" => Basis::Measured,
-                "assumed" => Basis::Assumed,
-                other => {
-                    let place = table.place_of("basis");
-                    return Err(place.error(format!("`{other}` is none of specified, measured, assumed")));
-                }
-            };
-            let source = table.required_text("source")?;
-            if !sources.contains_key(source) {
-                return Err(table.place_of("source").error(format!("`{source}` is not among the file's sources")));
-            }
-            Ok(Origin { basis, source: source.to_owned() })
-        };
-        let mut exceptions = BTreeMap::new();
-        for (field, exception) in table.named_tables("provenance")? {
-            if !table.has(field) {
-                return Err(exception.place().error("there is no such field beside it"));
-            }
-            exceptions.insert(field.to_owned(), origin(&exception)?);
-            exception.finish()?;
-        }
-        Ok(Self { origin: origin(table)?, exceptions })
-    }
 }

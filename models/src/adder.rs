@@ -1,124 +1,10 @@
-//! What a model is: adders, the trees that join them, and where each value comes from.
-
-mod read;
-mod read_adder;
+//! Adders: everything that one fused addition may do with its terms.
 
 use std::collections::BTreeMap;
 
-use mxprobe_api::{Error, Format, OperationId, OperationSet, Overflow, Rounding, Subnormals};
-use serde::Serialize;
+use mxprobe_api::{Format, Overflow, Rounding, Subnormals};
 
-use crate::tree::{Plan, Tree};
-pub(crate) use read::check_plan;
-pub(crate) use read_adder::BELOW;
-
-/// The version of the file format this crate reads; `schema` in a file.
-pub const SCHEMA: &str = "mxprobe-model/1";
-
-/// An executable description of a device: its operations and the arithmetic behind them.
-#[derive(Clone, Debug)]
-pub struct Model {
-    /// The name that selects it: `h100`.
-    pub name: String,
-    /// Which of the file's variants this is, if any.
-    pub variant: Option<String>,
-    /// The device for people.
-    pub title: String,
-    /// The maker.
-    pub vendor: String,
-    /// What programs key on: `sm_90a`.
-    pub fingerprint: String,
-    /// Part numbers and other names.
-    pub aliases: Vec<String>,
-    /// Where values come from: key and text.
-    pub sources: BTreeMap<String, String>,
-    /// The variants that the file offers, by name.
-    pub variants: BTreeMap<String, Variant>,
-    /// The adders that the units use.
-    pub adders: Vec<Adder>,
-    /// The units.
-    pub units: Vec<Unit>,
-    /// Every operation of every unit.
-    pub operations: OperationSet,
-}
-
-/// Another reading of the same unit, where sources disagree.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Variant {
-    /// What it changes, in words.
-    pub about: String,
-    /// A key of the model's sources.
-    pub source: String,
-}
-
-/// The arithmetic of some operations: one tree.
-#[derive(Clone, Debug)]
-pub struct Unit {
-    /// What variants call it.
-    pub name: Option<String>,
-    /// The operations that compute so.
-    pub operations: Vec<OperationId>,
-    /// The tree as it stands in the file.
-    pub tree: String,
-    pub(crate) parsed: Tree,
-    /// Subnormal A, B or C read as zero.
-    pub flush: Flush,
-    /// What the file says beside the values.
-    pub note: Option<String>,
-    /// Where the values come from.
-    pub provenance: Provenance,
-}
-
-/// Which operands' subnormals are read as zero (DAZ), and as which zero.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Flush {
-    /// Those of A.
-    pub a: bool,
-    /// Those of B.
-    pub b: bool,
-    /// Those of C.
-    pub c: bool,
-    /// To +0 whatever the sign.
-    pub to_positive: bool,
-}
-
-/// How a value came to be known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Basis {
-    /// A vendor's document says so.
-    Specified,
-    /// Somebody measured it on silicon.
-    Measured,
-    /// Neither; the best guess.
-    Assumed,
-}
-
-/// Where a value comes from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Origin {
-    /// How it is known.
-    pub basis: Basis,
-    /// A key of the model's sources.
-    pub source: String,
-}
-
-/// Where the values of an adder or a unit come from: one origin, and exceptions by field.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Provenance {
-    /// Of every field that is not among the exceptions.
-    pub origin: Origin,
-    /// Fields with another origin.
-    pub exceptions: BTreeMap<String, Origin>,
-}
-
-impl Provenance {
-    /// Where the value of a field comes from.
-    #[must_use]
-    pub fn of(&self, field: &str) -> &Origin {
-        self.exceptions.get(field).unwrap_or(&self.origin)
-    }
-}
+use crate::provenance::{Basis, Origin, Provenance};
 
 /// One kind of fused addition: any number of terms, aligned on one grid, added exactly, rounded once.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -205,6 +91,21 @@ pub enum Below {
     Nearest,
     /// Dropped from the magnitude, whose lowest kept bit is set if any lost bit was.
     Sticky,
+    /// Rounded to nearest, ties away from zero: round half up of sign and magnitude.
+    NearestAway,
+}
+
+impl Below {
+    /// The rounding of a result that does the same to the bits it drops, but for ties.
+    #[must_use]
+    pub fn as_rounding(self) -> Rounding {
+        match self {
+            Self::Truncate | Self::OnesComplement => Rounding::TowardZero,
+            Self::Floor => Rounding::Down,
+            Self::Nearest | Self::NearestAway => Rounding::NearestEven,
+            Self::Sticky => Rounding::ToOdd,
+        }
+    }
 }
 
 /// When a value is left out.
@@ -286,50 +187,6 @@ pub enum NanCause {
     Invalid,
 }
 
-impl Model {
-    /// The unit of an operation.
-    #[must_use]
-    pub fn unit(&self, id: &OperationId) -> Option<&Unit> {
-        self.units.iter().find(|unit| unit.operations.contains(id))
-    }
-
-    /// Gives a unit another tree, as it would stand in the file.
-    ///
-    /// # Errors
-    /// If the tree does not parse, names an adder the model lacks, or does not fit one of the unit's operations; the
-    /// unit is then as it was.
-    ///
-    /// # Panics
-    /// If `unit` is not below the number of units.
-    pub fn set_tree(&mut self, unit: usize, tree: &str) -> Result<(), Error> {
-        let names: Vec<&str> = self.adders.iter().map(|adder| adder.name.as_str()).collect();
-        let wrong = |error: String| Error::invalid(format!("{}: `{tree}`: {error}", self.name));
-        let parsed = Tree::parse(tree, &names).map_err(wrong)?;
-        for id in &self.units[unit].operations {
-            let plan = parsed.plan(id.shape.sizes().2).map_err(wrong)?;
-            check_plan(id, &plan, &self.adders).map_err(|error| wrong(format!("{id}: {error}")))?;
-        }
-        let unit = &mut self.units[unit];
-        (unit.tree, unit.parsed) = (tree.to_owned(), parsed);
-        Ok(())
-    }
-
-    /// The unit of an operation, and its plan for the operation's k.
-    #[must_use]
-    pub fn plan(&self, id: &OperationId) -> Option<(&Unit, Plan)> {
-        let unit = self.unit(id)?;
-        Some((unit, unit.plan(id.shape.sizes().2)?))
-    }
-}
-
-impl Unit {
-    /// The fused additions of one dot of `k` products, or `None` if the tree adds nothing then.
-    #[must_use]
-    pub fn plan(&self, k: usize) -> Option<Plan> {
-        self.parsed.plan(k).ok()
-    }
-}
-
 impl Adder {
     /// Whether its result is rounded to that format or to none.
     #[must_use]
@@ -338,5 +195,44 @@ impl Adder {
             Output::Wide => None,
             Output::Float { format, .. } | Output::Integer { format, .. } => Some(format),
         }
+    }
+
+    /// The floating format that it gives, if it gives one.
+    #[must_use]
+    pub fn float_format(&self) -> Option<Format> {
+        if let Output::Float { format, .. } = self.output { Some(format) } else { None }
+    }
+
+    /// An adder of this output that loses nothing before it rounds.
+    #[must_use]
+    pub fn exact(name: &str, output: Output, nan: NanRules) -> Self {
+        Self {
+            name: name.to_owned(),
+            grid: Vec::new(),
+            below: Below::Truncate,
+            value_cut_bits: 0,
+            ignored_values: None,
+            carry_bits: None,
+            normalised_fraction_bits: None,
+            normalised_exponent_floor: None,
+            normalised_below: Below::Truncate,
+            scale: Scale::Products,
+            product_overflow: false,
+            output,
+            zero: ZeroSign::Ieee,
+            nan,
+            provenance: Provenance {
+                origin: Origin { basis: Basis::Measured, source: String::new() },
+                exceptions: BTreeMap::new(),
+            },
+        }
+    }
+}
+
+/// Those of an unrounded sum, which gives no NaN: operands decide before values, and these before invalid operations.
+impl Default for NanRules {
+    fn default() -> Self {
+        let order = vec![NanCause::Operand, NanCause::Value, NanCause::Invalid];
+        Self { order, operand: None, value: None, invalid: 0 }
     }
 }

@@ -1,0 +1,224 @@
+//! Numbers on their way through a tree, and why one is NaN.
+
+use dashu_int::{UBig, ops::BitTest};
+use mxprobe_api::{Decoded, Format};
+
+use super::step::{self, Exact};
+use crate::{
+    adder::{Adder, Exponent, NanCause},
+    model::Flush,
+};
+
+/// A number on its way through the tree.
+#[derive(Clone, Debug)]
+pub(super) enum Number {
+    /// In a format: an operand, c or a rounded result.
+    Bits { format: Format, bits: u64, value: Value },
+    /// An unrounded sum.
+    Wide(Value),
+    /// An unrounded sum that is NaN, and why.
+    WideNan(NanCauses),
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Value {
+    Nan,
+    Infinity { negative: bool },
+    Finite(Finite),
+}
+
+impl Value {
+    pub(super) fn traced(&self) -> step::Value {
+        match self {
+            Self::Nan => step::Value::Nan,
+            Self::Infinity { negative } => step::Value::Infinity { negative: *negative },
+            Self::Finite(finite) => step::Value::Finite(finite.traced()),
+        }
+    }
+
+    pub(super) fn exponent(&self) -> Option<i32> {
+        match self {
+            Self::Finite(finite) => finite.exponent,
+            Self::Nan | Self::Infinity { .. } => None,
+        }
+    }
+}
+
+/// `±magnitude · 2^lsb`. The exponent is the one it is aligned by; a true zero has none.
+#[derive(Clone, Debug)]
+pub(super) struct Finite {
+    pub(super) negative: bool,
+    pub(super) magnitude: UBig,
+    pub(super) lsb: i32,
+    pub(super) exponent: Option<i32>,
+}
+
+impl Number {
+    pub(super) fn value(&self) -> &Value {
+        match self {
+            Self::Bits { value, .. } | Self::Wide(value) => value,
+            Self::WideNan(_) => &Value::Nan,
+        }
+    }
+
+    /// A subnormal value of a floating format.
+    pub(super) fn is_subnormal(&self) -> bool {
+        let Self::Bits { format, value: Value::Finite(finite), .. } = self else { return false };
+        let length = UBig::ONE << format.fraction_bits() as usize;
+        !format.is_integer() && finite.exponent.is_some() && finite.magnitude < length
+    }
+}
+
+impl Finite {
+    pub(super) fn zero(negative: bool) -> Self {
+        Self { negative, magnitude: UBig::ZERO, lsb: 0, exponent: None }
+    }
+
+    pub(super) fn traced(&self) -> Exact {
+        Exact::new(self.negative, self.magnitude.clone(), self.lsb)
+    }
+
+    pub(super) fn leading(&self) -> Option<i32> {
+        let length = i32::try_from(self.magnitude.bit_len()).expect("far below 2^31 bits");
+        (length > 0).then(|| self.lsb + length - 1)
+    }
+
+    pub(super) fn exponent_by(&self, rule: Exponent) -> Option<i32> {
+        match rule {
+            Exponent::Operands => self.exponent,
+            Exponent::Leading => self.leading(),
+        }
+    }
+}
+
+pub(super) fn read(format: Format, bits: u64) -> Number {
+    let value = match format.decode(bits) {
+        Decoded::Nan { .. } => Value::Nan,
+        Decoded::Infinity { negative } => Value::Infinity { negative },
+        Decoded::Zero { negative } => Value::Finite(Finite::zero(negative)),
+        Decoded::Finite { negative, significand, exponent } => Value::Finite(Finite {
+            negative,
+            magnitude: UBig::from(significand),
+            lsb: exponent - format.fraction_bits().cast_signed(),
+            exponent: Some(exponent),
+        }),
+    };
+    Number::Bits { format, bits, value }
+}
+
+pub(super) fn flushed(number: Number, flush: bool, rule: Flush) -> Number {
+    if !flush || !number.is_subnormal() {
+        return number;
+    }
+    match number {
+        Number::Bits { format, value: Value::Finite(finite), .. } => {
+            let zero = Finite::zero(finite.negative && !rule.to_positive);
+            let bits = if zero.negative { 1 << (format.bits() - 1) } else { 0 };
+            Number::Bits { format, bits, value: Value::Finite(zero) }
+        }
+        other => other,
+    }
+}
+
+pub(super) struct Operands {
+    pub(super) a: Number,
+    pub(super) b: Number,
+    pub(super) scales: Option<(Number, Number)>,
+}
+
+/// The product of operands, or NaN with whether an operand was one.
+pub(super) fn multiply(operands: &Operands) -> Value {
+    let mut factors = vec![operands.a.value(), operands.b.value()];
+    if let Some((a, b)) = &operands.scales {
+        factors.extend([a.value(), b.value()]);
+    }
+    let mut negative = false;
+    let (mut infinite, mut zero) = (false, false);
+    let mut product = Finite { negative: false, magnitude: UBig::ONE, lsb: 0, exponent: Some(0) };
+    for factor in factors {
+        match factor {
+            Value::Nan => return Value::Nan,
+            Value::Infinity { negative: sign } => {
+                negative ^= sign;
+                infinite = true;
+            }
+            Value::Finite(finite) => {
+                negative ^= finite.negative;
+                zero |= finite.exponent.is_none();
+                product.magnitude *= &finite.magnitude;
+                product.lsb += finite.lsb;
+                product.exponent = product.exponent.zip(finite.exponent).map(|(x, y)| x + y);
+            }
+        }
+    }
+    match (infinite, zero) {
+        (true, true) => Value::Nan,
+        (true, false) => Value::Infinity { negative },
+        (false, true) => Value::Finite(Finite::zero(negative)),
+        (false, false) => Value::Finite(Finite { negative, ..product }),
+    }
+}
+
+/// Why a result is NaN: the first number of each cause. An unrounded sum hands them on, for the adder that rounds to choose.
+#[derive(Clone, Debug, Default)]
+pub(super) struct NanCauses {
+    pub(super) operand: Option<Box<Number>>,
+    pub(super) value: Option<Box<Number>>,
+    pub(super) invalid: bool,
+}
+
+impl NanCauses {
+    /// Whether an operand is NaN.
+    pub(super) fn note_operands(&mut self, operands: &Operands) -> bool {
+        let scales = operands.scales.iter().flat_map(|(a, b)| [a, b]);
+        let mut numbers = [&operands.a, &operands.b].into_iter().chain(scales);
+        let nan = numbers.find(|number| matches!(number.value(), Value::Nan));
+        if let Some(nan) = nan {
+            self.operand.get_or_insert_with(|| Box::new(nan.clone()));
+        }
+        nan.is_some()
+    }
+
+    pub(super) fn note_value(&mut self, number: &Number) {
+        match number {
+            Number::WideNan(earlier) => {
+                self.operand = self.operand.take().or_else(|| earlier.operand.clone());
+                self.value = self.value.take().or_else(|| earlier.value.clone());
+                self.invalid |= earlier.invalid;
+            }
+            Number::Bits { value: Value::Nan, .. } => {
+                self.value.get_or_insert_with(|| Box::new(number.clone()));
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn any(&self) -> bool {
+        self.operand.is_some() || self.value.is_some() || self.invalid
+    }
+
+    pub(super) fn bits(&self, adder: &Adder, format: Format) -> u64 {
+        let rules = &adder.nan;
+        let of = |number: &Number, fixed: Option<u64>| fixed.unwrap_or_else(|| quieted(number, format, rules.invalid));
+        let first = rules.order.iter().find_map(|cause| match cause {
+            NanCause::Operand => self.operand.as_ref().map(|number| of(number, rules.operand)),
+            NanCause::Value => self.value.as_ref().map(|number| of(number, rules.value)),
+            NanCause::Invalid => self.invalid.then_some(rules.invalid),
+        });
+        first.unwrap_or(rules.invalid)
+    }
+}
+
+/// A NaN in another format: sign and payload kept, payload at the top of the fraction, quiet bit set; `otherwise` where
+/// either format has no payload.
+fn quieted(number: &Number, to: Format, otherwise: u64) -> u64 {
+    let Number::Bits { format, bits, .. } = number else { return otherwise };
+    let (Decoded::Nan { negative, payload }, Some(encoding)) = (format.decode(*bits), to.as_float()) else {
+        return otherwise;
+    };
+    let ieee = |format: Format| format.infinity(false).is_some();
+    let Some(quiet) = to.nan().filter(|_| ieee(to) && ieee(*format)) else { return otherwise };
+    let (from, into) = (format.fraction_bits(), encoding.fraction_bits);
+    let payload = if into >= from { payload << (into - from) } else { payload >> (from - into) };
+    quiet | (payload << encoding.unread_bits) | u64::from(negative) << (to.bits() - 1)
+}

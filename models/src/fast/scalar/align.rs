@@ -1,0 +1,157 @@
+//! Terms on a grid, in words of fixed width; `None` where they may not fit.
+
+use super::word::{Aligned, NONE, Word, leading};
+use crate::adder::{Adder, Below, Class, Exponent};
+
+/// The unit and the exponent of the highest grid rule.
+pub(super) fn grid<W: Word>(adder: &Adder, terms: &[Aligned<W>]) -> Option<(i32, i32)> {
+    let mut grid: Option<(i32, i32)> = None;
+    for rule in &adder.grid {
+        let mut exponent = rule.exponent_floor.unwrap_or(NONE);
+        for term in terms {
+            if rule.terms == Class::All || rule.terms == term.class {
+                let this = match rule.exponent {
+                    Exponent::Operands => term.exponent,
+                    Exponent::Leading => leading(term).unwrap_or(NONE),
+                };
+                exponent = exponent.max(this);
+            }
+        }
+        if exponent != NONE {
+            let unit = exponent - rule.fraction_bits;
+            grid = Some(grid.map_or((unit, exponent), |best| (best.0.max(unit), best.1.max(exponent))));
+        }
+    }
+    grid
+}
+
+/// Where the bits of a sum without grid lie.
+pub(super) enum Range {
+    /// All of them above this bit fit the word.
+    Fits(i32),
+    /// They do not; the word has room for those above this bit.
+    Exceeds(i32),
+}
+
+#[inline]
+pub(super) fn whole_range<W: Word>(terms: &[Aligned<W>], limit: u32) -> Range {
+    let (mut lowest, mut highest) = (i32::MAX, NONE);
+    for term in terms {
+        if let Some(leading) = leading(term) {
+            lowest = lowest.min(term.lsb);
+            highest = highest.max(leading);
+        }
+    }
+    if lowest == i32::MAX {
+        return Range::Fits(0);
+    }
+    let room = highest - limit.cast_signed() + 1;
+    if lowest >= room { Range::Fits(lowest) } else { Range::Exceeds(room) }
+}
+
+/// The sum in whole units, its lowest bit set if anything below was lost; `None` where that cannot be said.
+///
+/// `x + odd(y)` is `odd(x + y)` where x is even: the odd neighbour of y, moved by an even number, is the odd neighbour
+/// of the sum. So one term may be cut, if the others are whole numbers of two units.
+#[inline]
+pub(super) fn odd_sum<W: Word>(terms: &[Aligned<W>], unit: i32, limit: u32) -> Option<W> {
+    let mut total = W::ZERO;
+    let mut cut = false;
+    for term in terms {
+        if term.magnitude == W::ZERO {
+            continue;
+        }
+        let shift = term.lsb - unit;
+        let magnitude = if shift > 0 {
+            if term.magnitude.length() + shift.cast_unsigned() > limit {
+                return None;
+            }
+            term.magnitude << shift.cast_unsigned()
+        } else {
+            if cut {
+                return None;
+            }
+            cut = true;
+            let shift = (-shift).cast_unsigned();
+            let kept = term.magnitude >> shift.min(W::BITS - 1);
+            let lost = if shift >= W::BITS - 1 { true } else { kept << shift != term.magnitude };
+            if lost { kept | W::ONE } else { kept }
+        };
+        total = total + if term.negative { -magnitude } else { magnitude };
+    }
+    Some(total)
+}
+
+#[inline]
+pub(super) fn align_all<W: Word>(rules: &Adder, terms: &[Aligned<W>], unit: i32, limit: u32) -> Option<W> {
+    // The adder's value is the last term that is one.
+    let reference = rules.below == Below::OnesComplement
+        && terms.iter().rev().find(|term| term.class == Class::Values).is_some_and(|term| term.negative);
+    let counts_signs = rules.below == Below::OnesComplement && terms.iter().any(|term| term.magnitude != W::ZERO);
+    let mut total = W::ZERO;
+    for term in terms {
+        let cut = if term.class == Class::Values { rules.value_cut_bits } else { 0 };
+        if term.class == Class::Values
+            && let Some(ignored) = rules.ignored_values
+            && ignored.unless_grid_at_most.is_none_or(|at_most| unit > at_most)
+            && leading(term).is_some_and(|at| at < unit + cut.cast_signed() - ignored.below_bits)
+        {
+            continue;
+        }
+        let mut aligned = align(term, unit + cut.cast_signed(), rules.below, limit.saturating_sub(cut))?;
+        aligned = aligned << cut.min(W::BITS - 1);
+        if counts_signs && term.negative != reference {
+            aligned = if reference { aligned + W::ONE } else { aligned - W::ONE };
+        }
+        total = total + aligned;
+    }
+    Some(total)
+}
+
+/// A term as a whole number of `2^unit`, if that has at most `limit` bits.
+#[inline]
+pub(super) fn align<W: Word>(term: &Aligned<W>, unit: i32, below: Below, limit: u32) -> Option<W> {
+    if term.magnitude == W::ZERO {
+        return Some(W::ZERO);
+    }
+    let shift = term.lsb - unit;
+    if shift >= 0 {
+        if term.magnitude.length() + shift.cast_unsigned() > limit {
+            return None;
+        }
+        let magnitude = term.magnitude << shift.cast_unsigned();
+        return Some(if term.negative { -magnitude } else { magnitude });
+    }
+    let shift = (-shift).cast_unsigned();
+    let kept = term.magnitude >> shift.min(W::BITS - 1);
+    if kept.length() > limit {
+        return None;
+    }
+    let signed = if term.negative { -kept } else { kept };
+    match below {
+        Below::Truncate | Below::OnesComplement => return Some(signed),
+        _ => {}
+    }
+    let lost = if shift >= W::BITS - 1 { term.magnitude } else { term.magnitude - (kept << shift) };
+    if lost == W::ZERO {
+        return Some(signed);
+    }
+    Some(match below {
+        Below::Truncate | Below::OnesComplement => signed,
+        Below::Floor => signed - if term.negative { W::ONE } else { W::ZERO },
+        Below::Nearest | Below::NearestAway => {
+            // Beyond the word, half a unit is more than any term.
+            let up = shift < W::BITS - 1 && {
+                let half = W::ONE << (shift - 1);
+                let tied_up = below == Below::NearestAway || kept & W::ONE == W::ONE;
+                lost > half || (lost == half && tied_up)
+            };
+            let kept = if up { kept + W::ONE } else { kept };
+            if term.negative { -kept } else { kept }
+        }
+        Below::Sticky => {
+            let kept = kept | W::ONE;
+            if term.negative { -kept } else { kept }
+        }
+    })
+}

@@ -1,0 +1,217 @@
+//! A sum in the format of its adder, read back for the next.
+
+use mxprobe_api::{FloatEncoding, Format, Overflow, Rounding, Subnormals};
+
+use super::word::{Aligned, NONE, Number, Word};
+use crate::{
+    adder::{Adder, Below, Class, Exponent, NanCause, Output, ZeroSign},
+    exact::cut_encoding,
+    fast::unpack::{NEGATIVE, Reader, Unpacked, ZERO},
+};
+
+/// Why a result is NaN: the first number of each cause, in its format.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Causes {
+    pub(super) operand: Option<(Format, Unpacked)>,
+    pub(super) value: Option<(Format, Unpacked)>,
+    pub(super) invalid: bool,
+}
+
+/// An adder, made ready.
+#[derive(Clone, Debug)]
+pub(super) struct Adding {
+    pub(super) rules: Adder,
+    /// Fraction bits and floor of the one rule, where that looks at all terms' own exponents.
+    pub(super) one_grid: Option<(i32, i32)>,
+    /// Nothing but alignment to one grid and truncation.
+    pub(super) plain: bool,
+    pub(super) float: Option<Rounder>,
+    /// The format its result is read back in.
+    pub(super) format: Format,
+    pub(super) encoding: Option<FloatEncoding>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rounder {
+    pub(super) encoding: FloatEncoding,
+    pub(super) rounding: Rounding,
+    pub(super) overflow: Overflow,
+    pub(super) subnormals: Subnormals,
+    pub(super) min_exponent: i32,
+    pub(super) largest: u64,
+    pub(super) sign_at: u32,
+    pub(super) magnitude_mask: u64,
+}
+
+impl Adding {
+    pub(super) fn new(rules: &Adder) -> Self {
+        let float = match rules.output {
+            Output::Float { format, fraction_bits, rounding, overflow, subnormals } => {
+                let encoding = cut_encoding(format, fraction_bits);
+                let largest =
+                    encoding.encode(false, 1, 5000, Rounding::TowardZero, Overflow::Saturate, Subnormals::Keep).bits;
+                Some(Rounder {
+                    encoding,
+                    rounding,
+                    overflow,
+                    subnormals,
+                    min_exponent: encoding.min_exponent(),
+                    largest: largest >> encoding.unread_bits,
+                    sign_at: format.bits() - 1,
+                    magnitude_mask: format.mask() >> 1,
+                })
+            }
+            _ => None,
+        };
+        let format = rules.output_format().filter(|format| !format.is_integer()).unwrap_or(Format::F32);
+        let one_grid = match &rules.grid[..] {
+            [rule] if rule.terms == Class::All && rule.exponent == Exponent::Operands => {
+                Some((rule.fraction_bits, rule.exponent_floor.unwrap_or(NONE)))
+            }
+            _ => None,
+        };
+        let plain = rules.below == Below::Truncate && rules.value_cut_bits == 0 && rules.ignored_values.is_none();
+        let format = rules.output_format().unwrap_or(format);
+        Self { plain, one_grid, float, format, encoding: format.as_float(), rules: rules.clone() }
+    }
+
+    #[inline]
+    pub(super) fn output<W: Word>(
+        &self,
+        terms: &[Aligned<W>],
+        negative: bool,
+        magnitude: W,
+        lsb: i32,
+        exponent: i32,
+    ) -> Option<Number<W>> {
+        let sign = |negative: bool| if negative { NEGATIVE } else { 0 };
+        Some(match (self.rules.output, &self.float) {
+            (Output::Float { .. }, Some(rounder)) => {
+                let negative = if magnitude == W::ZERO { self.zero_is_negative(terms) } else { negative };
+                let mut bits = rounder.encode(negative, magnitude, lsb);
+                if self.rules.zero == ZeroSign::Positive && bits & rounder.magnitude_mask == 0 {
+                    bits = 0;
+                }
+                self.read(bits)
+            }
+            (Output::Integer { format, saturates }, _) => {
+                // Integers have no bits below 1, unless a grid made some.
+                if lsb != 0 {
+                    return None;
+                }
+                self.read(integer(format, saturates, negative, magnitude))
+            }
+            _ => {
+                let zero = if magnitude == W::ZERO { ZERO } else { 0 };
+                // The exact evaluator's sum of no magnitude is not negative.
+                Number { kind: sign(negative) | zero, wide: true, magnitude, lsb, exponent, bits: 0 }
+            }
+        })
+    }
+
+    /// A result in the adder's format, read back.
+    #[inline]
+    pub(super) fn read<W: Word>(&self, bits: u64) -> Number<W> {
+        let read = Reader::new(self.format, false, false).read(bits);
+        let fraction_bits = self.encoding.map_or(0, |encoding| encoding.fraction_bits).cast_signed();
+        Number {
+            kind: read.kind,
+            wide: false,
+            magnitude: W::from_u64(read.significand),
+            lsb: read.exponent - fraction_bits,
+            exponent: if read.kind & ZERO != 0 { NONE } else { read.exponent },
+            bits,
+        }
+    }
+
+    pub(super) fn zero_is_negative<W: Word>(&self, terms: &[Aligned<W>]) -> bool {
+        if self.rules.zero == ZeroSign::Positive {
+            return false;
+        }
+        let zeros_of = |negative: bool| terms.iter().all(|term| term.magnitude == W::ZERO && term.negative == negative);
+        if zeros_of(true) {
+            true
+        } else if zeros_of(false) {
+            false
+        } else {
+            self.float.is_some_and(|rounder| rounder.rounding == Rounding::Down)
+        }
+    }
+
+    pub(super) fn nan_bits(&self, causes: &Causes) -> u64 {
+        let rules = &self.rules.nan;
+        let of = |(from, nan): (Format, Unpacked), fixed: Option<u64>| {
+            fixed.unwrap_or_else(|| self.quieted(from, nan.kind, nan.significand))
+        };
+        let first = rules.order.iter().find_map(|cause| match cause {
+            NanCause::Operand => causes.operand.map(|nan| of(nan, rules.operand)),
+            NanCause::Value => causes.value.map(|nan| of(nan, rules.value)),
+            NanCause::Invalid => causes.invalid.then_some(rules.invalid),
+        });
+        first.unwrap_or(rules.invalid)
+    }
+
+    /// A NaN in the adder's output format: sign and payload kept, payload at the top of the fraction, quiet bit set.
+    pub(super) fn quieted(&self, from: Format, kind: u32, payload: u64) -> u64 {
+        let (to, otherwise) = (self.format, self.rules.nan.invalid);
+        let ieee = |format: Format| format.infinity(false).is_some();
+        let Some(encoding) = to.as_float().filter(|_| ieee(to) && ieee(from)) else { return otherwise };
+        let Some(quiet) = to.nan() else { return otherwise };
+        let (from, into) = (from.fraction_bits(), encoding.fraction_bits);
+        let payload = if into >= from { payload << (into - from) } else { payload >> (from - into) };
+        quiet | (payload << encoding.unread_bits) | u64::from(kind & NEGATIVE != 0) << (to.bits() - 1)
+    }
+}
+
+impl Rounder {
+    #[inline]
+    fn encode<W: Word>(&self, negative: bool, magnitude: W, lsb: i32) -> u64 {
+        let encoding = &self.encoding;
+        let length = magnitude.length();
+        let leading = lsb + length.cast_signed() - 1;
+        if length > 0 && leading >= self.min_exponent && leading + encoding.bias < 1 << encoding.exponent_bits {
+            let fraction_bits = encoding.fraction_bits;
+            let significand = if length - 1 <= fraction_bits {
+                magnitude.low_u64() << (fraction_bits - (length - 1))
+            } else {
+                let drop = length - 1 - fraction_bits;
+                let kept = (magnitude >> drop).low_u64();
+                let lost = magnitude - ((magnitude >> drop) << drop);
+                let up = match self.rounding {
+                    Rounding::TowardZero => false,
+                    Rounding::NearestEven => {
+                        let half = W::ONE << (drop - 1);
+                        lost > half || (lost == half && kept & 1 == 1)
+                    }
+                    Rounding::Down => negative && lost != W::ZERO,
+                    Rounding::Up => !negative && lost != W::ZERO,
+                    Rounding::ToOdd => lost != W::ZERO && kept & 1 == 0,
+                };
+                kept + u64::from(up)
+            };
+            // A carry out of the significand raises the exponent by one.
+            let biased = u64::from((leading + encoding.bias - 1).cast_unsigned());
+            let field = (biased << fraction_bits) + significand;
+            if field <= self.largest && leading + encoding.bias >= 1 {
+                let sign = u64::from(negative && encoding.is_signed()) << self.sign_at;
+                return field << encoding.unread_bits | sign;
+            }
+        }
+        self.encode_any(negative, magnitude.to_u128(), lsb)
+    }
+
+    #[inline(never)]
+    fn encode_any(&self, negative: bool, magnitude: u128, lsb: i32) -> u64 {
+        self.encoding.encode(negative, magnitude, lsb, self.rounding, self.overflow, self.subnormals).bits
+    }
+}
+
+fn integer<W: Word>(format: Format, saturates: bool, negative: bool, magnitude: W) -> u64 {
+    let magnitude = magnitude.to_u128();
+    if saturates {
+        format.encode(negative, magnitude, 0, Rounding::TowardZero, Overflow::Saturate, Subnormals::Keep).bits
+    } else {
+        let wide = if negative { magnitude.wrapping_neg() } else { magnitude };
+        u64::try_from(wide & u128::from(format.mask())).unwrap_or(0)
+    }
+}

@@ -1,0 +1,96 @@
+//! Words that sums are held in, and terms and results in them.
+
+use crate::adder::Class;
+
+/// No exponent: that of a zero.
+pub(super) const NONE: i32 = i32::MIN;
+
+/// A signed word that sums are held in.
+pub(super) trait Word:
+    Copy
+    + Ord
+    + std::ops::Add<Output = Self>
+    + std::ops::Sub<Output = Self>
+    + std::ops::Neg<Output = Self>
+    + std::ops::Shl<u32, Output = Self>
+    + std::ops::Shr<u32, Output = Self>
+    + std::ops::BitAnd<Output = Self>
+    + std::ops::BitOr<Output = Self>
+{
+    const BITS: u32;
+    const ZERO: Self;
+    const ONE: Self;
+    fn from_u64(value: u64) -> Self;
+    fn times(self, factor: u64) -> Self;
+    fn length(self) -> u32;
+    fn to_u128(self) -> u128;
+    fn low_u64(self) -> u64;
+}
+
+macro_rules! word {
+    ($name:ty) => {
+        impl Word for $name {
+            const BITS: u32 = <$name>::BITS;
+            const ZERO: Self = 0;
+            const ONE: Self = 1;
+
+            #[inline(always)]
+            #[allow(clippy::cast_possible_wrap, clippy::cast_lossless)]
+            fn from_u64(value: u64) -> Self {
+                value as Self
+            }
+
+            #[inline(always)]
+            fn times(self, factor: u64) -> Self {
+                self * Self::from_u64(factor)
+            }
+
+            /// How many bits a magnitude has.
+            #[inline(always)]
+            fn length(self) -> u32 {
+                Self::BITS - self.leading_zeros()
+            }
+
+            #[inline(always)]
+            #[allow(clippy::cast_sign_loss, clippy::cast_lossless)]
+            fn to_u128(self) -> u128 {
+                self as u128
+            }
+
+            #[inline(always)]
+            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+            fn low_u64(self) -> u64 {
+                self as u64
+            }
+        }
+    };
+}
+
+word!(i64);
+word!(i128);
+
+#[derive(Clone, Copy)]
+pub(super) struct Aligned<W> {
+    pub(super) class: Class,
+    pub(super) negative: bool,
+    pub(super) magnitude: W,
+    pub(super) lsb: i32,
+    pub(super) exponent: i32,
+}
+
+/// The result of a node.
+#[derive(Clone, Copy)]
+pub(super) struct Number<W> {
+    pub(super) kind: u32,
+    pub(super) wide: bool,
+    pub(super) magnitude: W,
+    pub(super) lsb: i32,
+    pub(super) exponent: i32,
+    pub(super) bits: u64,
+}
+
+#[inline(always)]
+pub(super) fn leading<W: Word>(term: &Aligned<W>) -> Option<i32> {
+    let length = term.magnitude.length().cast_signed();
+    (length > 0).then(|| term.lsb + length - 1)
+}

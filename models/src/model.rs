@@ -1,0 +1,189 @@
+//! What a model is: adders, the trees that join them, and where each value comes from.
+
+use std::collections::BTreeMap;
+
+use mxprobe_api::{Error, OperationId, OperationSet};
+
+use crate::{
+    adder::{Adder, Output, Scale},
+    provenance::{Origin, Provenance},
+    tree::{Plan, Term, Tree},
+};
+
+/// The version of the file format this crate reads; `schema` in a file.
+pub const SCHEMA: &str = "mxprobe-model/1";
+
+/// An executable description of a device: its operations and the arithmetic behind them.
+#[derive(Clone, Debug)]
+pub struct Model {
+    /// The name that selects it: `h100`.
+    pub name: String,
+    /// Which of the file's variants this is, if any.
+    pub variant: Option<String>,
+    /// The device for people.
+    pub title: String,
+    /// The maker.
+    pub vendor: String,
+    /// What programs key on: `sm_90a`.
+    pub fingerprint: String,
+    /// Part numbers and other names.
+    pub aliases: Vec<String>,
+    /// Where values come from: key and text.
+    pub sources: BTreeMap<String, String>,
+    /// The variants that the file offers, by name.
+    pub variants: BTreeMap<String, Variant>,
+    /// The adders that the units use.
+    pub adders: Vec<Adder>,
+    /// The units.
+    pub units: Vec<Unit>,
+    /// Every operation of every unit.
+    pub operations: OperationSet,
+}
+
+/// Another reading of the same unit, where sources disagree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Variant {
+    /// What it changes, in words.
+    pub about: String,
+    /// A key of the model's sources.
+    pub source: String,
+}
+
+/// The arithmetic of some operations: one tree.
+#[derive(Clone, Debug)]
+pub struct Unit {
+    /// What variants call it.
+    pub name: Option<String>,
+    /// The operations that compute so.
+    pub operations: Vec<OperationId>,
+    /// The tree as it stands in the file.
+    pub tree: String,
+    pub(crate) parsed: Tree,
+    /// Subnormal A, B or C read as zero.
+    pub flush: Flush,
+    /// What the file says beside the values.
+    pub note: Option<String>,
+    /// Where the values come from.
+    pub provenance: Provenance,
+}
+
+/// Which operands' subnormals are read as zero (DAZ), and as which zero.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Flush {
+    /// Those of A.
+    pub a: bool,
+    /// Those of B.
+    pub b: bool,
+    /// Those of C.
+    pub c: bool,
+    /// To +0 whatever the sign.
+    pub to_positive: bool,
+}
+
+impl Model {
+    /// The unit of an operation.
+    #[must_use]
+    pub fn unit(&self, id: &OperationId) -> Option<&Unit> {
+        self.units.iter().find(|unit| unit.operations.contains(id))
+    }
+
+    /// Gives a unit another tree, as it would stand in the file.
+    ///
+    /// # Errors
+    /// If the tree does not parse, names an adder the model lacks, or does not fit one of the unit's operations; the
+    /// unit is then as it was.
+    ///
+    /// # Panics
+    /// If `unit` is not below the number of units.
+    pub fn set_tree(&mut self, unit: usize, tree: &str) -> Result<(), Error> {
+        let names: Vec<&str> = self.adders.iter().map(|adder| adder.name.as_str()).collect();
+        let wrong = |error: String| Error::invalid(format!("{}: `{tree}`: {error}", self.name));
+        let parsed = Tree::parse(tree, &names).map_err(wrong)?;
+        for id in &self.units[unit].operations {
+            let plan = parsed.plan(id.shape.sizes().2).map_err(wrong)?;
+            check_plan(id, &plan, &self.adders).map_err(|error| wrong(format!("{id}: {error}")))?;
+        }
+        let unit = &mut self.units[unit];
+        (unit.tree, unit.parsed) = (tree.to_owned(), parsed);
+        Ok(())
+    }
+
+    /// The unit of an operation, and its plan for the operation's k.
+    #[must_use]
+    pub fn plan(&self, id: &OperationId) -> Option<(&Unit, Plan)> {
+        let unit = self.unit(id)?;
+        Some((unit, unit.plan(id.shape.sizes().2)?))
+    }
+}
+
+impl Unit {
+    /// A unit of some operations, whose tree is written as in a model file over adders of these names.
+    ///
+    /// # Errors
+    /// If the tree does not parse.
+    pub fn new(
+        tree: &str,
+        adders: &[&str],
+        operations: Vec<OperationId>,
+        flush: Flush,
+        origin: Origin,
+    ) -> Result<Self, Error> {
+        let parsed = Tree::parse(tree, adders).map_err(|error| Error::invalid(format!("`{tree}`: {error}")))?;
+        let provenance = Provenance { origin, exceptions: BTreeMap::new() };
+        Ok(Self { name: None, operations, tree: tree.to_owned(), parsed, flush, note: None, provenance })
+    }
+
+    /// The fused additions of one dot of `k` products, or `None` if the tree adds nothing then.
+    #[must_use]
+    pub fn plan(&self, k: usize) -> Option<Plan> {
+        self.parsed.plan(k).ok()
+    }
+}
+
+/// The plan of a tree, written as in a model file, for dots of `k` products; nodes number `adders` by their place.
+///
+/// # Errors
+/// What is wrong with the tree.
+pub fn plan_of(tree: &str, adders: &[&str], k: usize) -> Result<Plan, Error> {
+    let wrong = |error: String| Error::invalid(format!("`{tree}`: {error}"));
+    Tree::parse(tree, adders).map_err(wrong)?.plan(k).map_err(wrong)
+}
+
+/// What a plan needs of an operation's formats.
+pub(crate) fn check_plan(id: &OperationId, plan: &Plan, adders: &[Adder]) -> Result<(), String> {
+    let last = plan.nodes.last().map(|node| &adders[node.adder]);
+    let output = match last.map(|adder| adder.output) {
+        Some(Output::Float { format, .. } | Output::Integer { format, .. }) => format,
+        _ => return Err("the tree's last adder gives no format".into()),
+    };
+    if output != id.d {
+        return Err(format!("the tree gives {output}, and d is {}", id.d));
+    }
+    let integers = [id.a, id.b, id.c, id.d].iter().filter(|format| format.is_integer()).count();
+    if !matches!(integers, 0 | 4) {
+        return Err("integer and floating formats are mixed".into());
+    }
+    for node in &plan.nodes {
+        let adder = &adders[node.adder];
+        let Some(products) = node.terms.iter().map(as_product).collect::<Option<Vec<_>>>() else {
+            if adder.scale == Scale::Sum {
+                return Err(format!("adder {} scales its sum and has terms other than products", adder.name));
+            }
+            continue;
+        };
+        if adder.scale == Scale::Sum {
+            let block = id
+                .block_scale()
+                .ok_or_else(|| format!("adder {} scales its sum; the operation has no block scale", adder.name))?
+                .block;
+            if products.iter().any(|k| k / block != products[0] / block) {
+                return Err(format!("adder {} sums products of several scale blocks", adder.name));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn as_product(term: &Term) -> Option<usize> {
+    if let Term::Product(k) = term { Some(*k) } else { None }
+}

@@ -1,0 +1,97 @@
+//! Where a value comes from: its basis and its source.
+
+use std::{collections::BTreeMap, fmt::Write as _};
+
+use mxprobe_api::Error;
+use serde::Serialize;
+
+use crate::document::{Table, quoted};
+
+/// How a value came to be known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Basis {
+    /// A vendor's document says so.
+    Specified,
+    /// Somebody measured it on silicon.
+    Measured,
+    /// Neither; the best guess.
+    Assumed,
+}
+
+impl Basis {
+    const ALL: [(&'static str, Self); 3] =
+        [("specified", Self::Specified), ("measured", Self::Measured), ("assumed", Self::Assumed)];
+
+    /// As files write it.
+    pub(crate) fn name(self) -> &'static str {
+        Self::ALL.iter().find(|(_, basis)| *basis == self).map_or("", |(name, _)| name)
+    }
+}
+
+/// Where a value comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// How it is known.
+    pub basis: Basis,
+    /// A key of the model's sources.
+    pub source: String,
+}
+
+/// Where the values of an adder or a unit come from: one origin, and exceptions by field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Provenance {
+    /// Of every field that is not among the exceptions.
+    pub origin: Origin,
+    /// Fields with another origin.
+    pub exceptions: BTreeMap<String, Origin>,
+}
+
+impl Provenance {
+    /// Where the value of a field comes from.
+    #[must_use]
+    pub fn of(&self, field: &str) -> &Origin {
+        self.exceptions.get(field).unwrap_or(&self.origin)
+    }
+
+    /// `[measured: key]`.
+    pub(crate) fn cited(&self, field: &str) -> String {
+        let origin = self.of(field);
+        format!("[{}: {}]", origin.basis.name(), origin.source)
+    }
+
+    /// Reads `basis`, `source` and the exceptions beside the values of a table.
+    pub(crate) fn read(table: &Table<'_>, sources: &BTreeMap<String, String>) -> Result<Self, Error> {
+        let origin = |table: &Table<'_>| -> Result<Origin, Error> {
+            let basis = table.choice("basis", &Basis::ALL)?;
+            let basis = basis.ok_or_else(|| table.place().error("`basis` is missing"))?;
+            let source = table.required_text("source")?;
+            if !sources.contains_key(source) {
+                return Err(table.place_of("source").error(format!("`{source}` is not among the file's sources")));
+            }
+            Ok(Origin { basis, source: source.to_owned() })
+        };
+        let mut exceptions = BTreeMap::new();
+        for (field, exception) in table.named_tables("provenance")? {
+            if !table.has(field) {
+                return Err(exception.place().error("there is no such field beside it"));
+            }
+            exceptions.insert(field.to_owned(), origin(&exception)?);
+            exception.finish()?;
+        }
+        Ok(Self { origin: origin(table)?, exceptions })
+    }
+
+    /// The same as TOML; `table` is where the exceptions go.
+    pub(crate) fn written(&self, table: &str) -> String {
+        let mut text = format!("basis = \"{}\"\nsource = {}\n", self.origin.basis.name(), quoted(&self.origin.source));
+        if !self.exceptions.is_empty() {
+            let _ = writeln!(text, "[{table}]");
+            for (field, origin) in &self.exceptions {
+                let (basis, source) = (origin.basis.name(), quoted(&origin.source));
+                let _ = writeln!(text, "{field} = {{ basis = \"{basis}\", source = {source} }}");
+            }
+        }
+        text
+    }
+}
