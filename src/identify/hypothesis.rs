@@ -215,7 +215,7 @@ fn with_grids(
             }
             // What only handed on its sum gave no NaN of its own.
             (Output::Wide, Output::Float { format, .. }) => {
-                Adder { nan: NanRules { invalid: format.nan().unwrap_or(0), ..no_nan() }, ..base.clone() }
+                Adder { nan: NanRules { invalid: format.nan().unwrap_or(0), ..NanRules::default() }, ..base.clone() }
             }
             _ => base.clone(),
         };
@@ -235,7 +235,7 @@ mod tests {
     #[test]
     fn a_result_that_takes_the_place_of_a_sum_as_it_is_has_a_nan_of_its_format() {
         let id = OperationId::new("dot", (4, 4, 8), Format::F32, Format::F16, Format::F16, Format::F32);
-        let found = cores(Role::Inner, &exact("sum", Output::Wide, no_nan()), &id, 23, &ON_THE_WAY);
+        let found = cores(Role::Inner, &Adder::exact("sum", Output::Wide, NanRules::default()), &id, 23, &ON_THE_WAY);
         let mut counted = 0;
         for adder in found {
             let Output::Float { format, .. } = adder.output else { continue };
