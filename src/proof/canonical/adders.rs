@@ -8,9 +8,10 @@ use mxprobe_models::{Adder, Below, Class, Exponent, GridRule, NanCause, NanRules
 
 use super::{
     super::carry::sufficient_carry_bits,
-    Form,
+    facts::{Facts, NanBits, Sum},
+    form::Form,
     observed::Observed,
-    ranges::{Facts, NanBits, Sum, in_one_block, may_be_negative_zero, units},
+    ranges::{in_one_block, may_be_negative_zero, units},
 };
 
 /// The causes in the order that files have by default.

@@ -7,56 +7,22 @@
 //! the exact evaluator runs it, and the tests hold it against the model it came from.
 
 mod adders;
+mod facts;
+mod form;
 mod observed;
 mod order;
 mod ranges;
 mod trees;
 
-pub use ranges::Bounds;
+pub use form::{Bounds, Canonical};
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use mxprobe_api::OperationId;
-use mxprobe_models::{Adder, Basis, Origin, Plan, PlanNode, Provenance, Term, Unit};
+use mxprobe_models::{Adder, Basis, Origin, Output, Plan, PlanNode, Provenance, Unit};
 
-/// A model's arithmetic of one operation, in canonical form.
-#[derive(Clone, Debug)]
-pub struct Canonical {
-    /// The adders that the plan names.
-    pub adders: Vec<Adder>,
-    /// The unit, with the operands' subnormals that are flushed.
-    pub unit: Unit,
-    /// The additions.
-    pub plan: Plan,
-    /// What is known of the result of each addition, where something is.
-    pub bounds: Vec<Option<Bounds>>,
-    /// What was rewritten, in words, each kind once.
-    pub steps: BTreeSet<&'static str>,
-}
-
-impl Canonical {
-    /// A model's arithmetic as it stands.
-    #[must_use]
-    pub fn as_it_stands(adders: Vec<Adder>, unit: &Unit, plan: Plan) -> Self {
-        let bounds = vec![None; plan.nodes.len()];
-        Self { adders, unit: unit.clone(), plan, bounds, steps: BTreeSet::new() }
-    }
-}
-
-/// Additions while they are rewritten; each has an adder of its own, and the last one gives d.
-#[derive(Clone, Debug)]
-struct Form<'a> {
-    id: &'a OperationId,
-    unit: Unit,
-    nodes: Vec<Node>,
-    steps: BTreeSet<&'static str>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Node {
-    adder: Adder,
-    terms: Vec<Term>,
-}
+use facts::Facts;
+use form::{Form, Node};
 
 /// Every rewriting makes a form smaller; one that did not come to its end after so many rounds stays as it is.
 const ROUNDS: usize = 10_000;
@@ -85,53 +51,19 @@ fn bare(adder: &Adder) -> Adder {
 }
 
 impl Form<'_> {
-    /// Leaves out additions that nothing reads.
-    fn prune(&mut self) {
-        let mut read = vec![false; self.nodes.len()];
-        if let Some(last) = read.last_mut() {
-            *last = true;
-        }
-        for node in (0..self.nodes.len()).rev() {
-            if read[node] {
-                for term in &self.nodes[node].terms {
-                    if let Term::Node(below) = term {
-                        read[*below] = true;
-                    }
-                }
-            }
-        }
-        if read.iter().all(|read| *read) {
-            return;
-        }
-        let kept: Vec<usize> = (0..self.nodes.len()).filter(|node| read[*node]).collect();
-        self.keep(&kept);
-    }
-
-    /// Keeps these nodes, in this order.
-    fn keep(&mut self, kept: &[usize]) {
-        let mut place = vec![0; self.nodes.len()];
-        for (at, node) in kept.iter().enumerate() {
-            place[*node] = at;
-        }
-        let nodes = kept.iter().map(|node| self.nodes[*node].clone());
-        let mut nodes: Vec<Node> = nodes.collect();
-        for term in nodes.iter_mut().flat_map(|node| &mut node.terms) {
-            if let Term::Node(below) = term {
-                *below = place[*below];
-            }
-        }
-        self.nodes = nodes;
-    }
-
-    /// How many terms read each node.
-    fn uses(&self) -> Vec<usize> {
-        let mut uses = vec![0; self.nodes.len()];
-        for term in self.nodes.iter().flat_map(|node| &node.terms) {
-            if let Term::Node(below) = term {
-                uses[*below] += 1;
-            }
-        }
-        uses
+    /// What is known of the result of each addition; of unrounded ones and of integers, nothing.
+    fn bounds(&self) -> Vec<Option<Bounds>> {
+        let known = |(node, facts): (&Node, Facts)| match node.adder.output {
+            Output::Float { .. } => Some(Bounds {
+                low: facts.low,
+                top: facts.top,
+                negative_zero: facts.negative_zero,
+                infinite: facts.infinite,
+                nan: facts.nan.any(),
+            }),
+            Output::Wide | Output::Integer { .. } => None,
+        };
+        self.nodes.iter().zip(self.facts()).map(known).collect()
     }
 
     fn finish(self) -> Canonical {

@@ -3,7 +3,7 @@
 use mxprobe_api::Rounding;
 use mxprobe_models::{Below, Class, Exponent, NanCause, Output, Term, ZeroSign};
 
-use super::{Form, ranges::Facts};
+use super::{facts::Facts, form::Form};
 
 /// What of a result can make a difference to d, beside its value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use mxprobe_models::{Below, Class, Term};
 
-use super::Form;
+use super::{facts::Facts, form::Form};
 
 /// What a subtree is told by: its first product, how much it holds, and everything in it.
 type Key = (usize, usize, usize, u64);
@@ -26,7 +26,7 @@ impl Form<'_> {
             let terms = self.terms(node, &facts);
             let adder = &self.nodes[node].adder;
             let (operand, value, _) = self.nan_shown(node, observed);
-            let count = |is: &dyn Fn(&super::ranges::Facts) -> bool| terms.iter().filter(|term| is(term)).count();
+            let count = |is: &dyn Fn(&Facts) -> bool| terms.iter().filter(|term| is(term)).count();
             let operands = operand && count(&|term| term.nan.operand) > 1;
             let values = value && count(&|term| term.nan.value) > 1;
             let complements = adder.below == Below::OnesComplement && count(&|term| term.class == Class::Values) > 1;

@@ -6,10 +6,10 @@ use mxprobe_api::{Format, Rounding};
 use mxprobe_models::{Adder, Below, Class, Exponent, NanCause, Output, Scale, Term, ZeroSign};
 
 use super::{
-    Form, Node,
     adders::{is_exact, loses_nothing},
+    facts::{Facts, NanBits},
+    form::{Form, Node},
     observed::Observed,
-    ranges::{Facts, NanBits},
 };
 
 /// Joined additions have no more terms than this.

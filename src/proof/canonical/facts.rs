@@ -1,0 +1,198 @@
+//! What is known of a term over all dots.
+
+use mxprobe_api::{Encoding, Format, Specials};
+use mxprobe_models::{Class, NanCause};
+
+/// Bounds of a term, or of a result, over all dots.
+#[derive(Clone, Debug)]
+pub(super) struct Facts {
+    /// Its class in the additions that take it.
+    pub class: Class,
+    /// It is +0 always.
+    pub zero: bool,
+    /// A finite value is a whole number of 2^low.
+    pub low: i32,
+    /// A finite value is below 2^top in magnitude.
+    pub top: i32,
+    /// The least and the greatest exponent by operands, if it has one.
+    pub exponents: (i32, i32),
+    /// Its exponent by operands is never more than this above its own lowest bit.
+    pub significand_bits: i32,
+    /// A value that is not zero has the exponent of its leading bit, by operands too.
+    pub normalised: bool,
+    /// The least and the greatest value of an integer.
+    pub whole: Option<(i128, i128)>,
+    /// It may be −0.
+    pub negative_zero: bool,
+    /// It may be an infinity.
+    pub infinite: bool,
+    /// It may be NaN, by an operand, by a value, by an invalid operation.
+    pub nan: Causes,
+    /// The bits of every NaN that it may be, where it is a value.
+    pub nan_bits: NanBits,
+    /// A product of this scale block, and `low`, `top` and the greatest exponent as if its scales were in [1, 2).
+    pub block: Option<(usize, (i32, i32, i32))>,
+}
+
+/// Why something may be NaN.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Causes {
+    pub operand: bool,
+    pub value: bool,
+    pub invalid: bool,
+}
+
+impl Causes {
+    pub(super) fn any(self) -> bool {
+        self.operand || self.value || self.invalid
+    }
+
+    pub(super) fn has(self, cause: NanCause) -> bool {
+        match cause {
+            NanCause::Operand => self.operand,
+            NanCause::Value => self.value,
+            NanCause::Invalid => self.invalid,
+        }
+    }
+
+    pub(super) fn and(self, other: Self) -> Self {
+        Self {
+            operand: self.operand || other.operand,
+            value: self.value || other.value,
+            invalid: self.invalid || other.invalid,
+        }
+    }
+}
+
+/// The bits of the NaN that a value may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NanBits {
+    /// It is never NaN.
+    Never,
+    /// Always these, of this format.
+    Known(Format, u64),
+    /// Any.
+    Any,
+}
+
+impl NanBits {
+    pub(super) fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Never, bits) | (bits, Self::Never) => bits,
+            (one, other) if one == other => one,
+            _ => Self::Any,
+        }
+    }
+}
+
+/// What a sum can be before it is rounded.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sum {
+    pub low: i32,
+    pub top: i32,
+    /// The highest and the lowest bit set of a sum are never more than this apart.
+    pub length: i32,
+    /// The least and the greatest value of an integer sum.
+    pub whole: Option<(i128, i128)>,
+}
+
+impl Facts {
+    /// The highest and the lowest bit set are never more than this apart.
+    pub(super) fn length(&self) -> i32 {
+        let within = self.top - self.low - 1;
+        match self.class {
+            Class::Values => self.significand_bits.min(within),
+            // A product's significand is below 4, so that its leading bit may be one above the exponent.
+            Class::Products => (self.significand_bits + 1).min(within),
+            Class::All | Class::Sums => within,
+        }
+    }
+
+    /// The constant +0.
+    pub(super) fn zero() -> Self {
+        Self {
+            class: Class::Values,
+            zero: true,
+            low: 0,
+            top: 0,
+            exponents: (0, 0),
+            significand_bits: 0,
+            normalised: true,
+            whole: Some((0, 0)),
+            negative_zero: false,
+            infinite: false,
+            nan: Causes::default(),
+            nan_bits: NanBits::Never,
+            block: None,
+        }
+    }
+
+    /// A value of a format, as a value of a model.
+    pub(super) fn of(format: Format, flushed: bool) -> Self {
+        match format.encoding() {
+            Encoding::Float(float) => {
+                let (least, most) = (float.min_exponent(), float.max_exponent());
+                let fraction_bits = float.fraction_bits.cast_signed();
+                let nan = float.specials != Specials::None;
+                Self {
+                    class: Class::Values,
+                    zero: false,
+                    low: least - fraction_bits,
+                    top: most + 1,
+                    exponents: (least, most),
+                    significand_bits: fraction_bits,
+                    normalised: flushed || fraction_bits == 0,
+                    whole: None,
+                    negative_zero: format.negative_zero().is_some(),
+                    infinite: float.specials == Specials::Ieee,
+                    nan: Causes { value: nan, ..Causes::default() },
+                    nan_bits: if nan { NanBits::Any } else { NanBits::Never },
+                    block: None,
+                }
+            }
+            Encoding::Integer { bits, signed } => {
+                let bits = bits.cast_signed();
+                let whole = if signed { (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) } else { (0, (1 << bits) - 1) };
+                Self { whole: Some(whole), top: bits, normalised: false, zero: false, ..Self::zero() }
+            }
+        }
+    }
+
+    /// The product of factors, as a term.
+    pub(super) fn product(factors: &[Self], overflows: bool) -> Self {
+        let mut product = Self {
+            class: Class::Products,
+            zero: false,
+            low: 0,
+            top: 0,
+            exponents: (0, 0),
+            significand_bits: 0,
+            // The product of two significands in [1, 2) reaches 4.
+            normalised: factors.iter().filter(|factor| factor.significand_bits > 0).count() <= 1
+                && factors.iter().all(|factor| factor.normalised),
+            whole: Some((1, 1)),
+            negative_zero: true,
+            infinite: factors.iter().any(|factor| factor.infinite),
+            nan: Causes::default(),
+            nan_bits: NanBits::Never,
+            block: None,
+        };
+        for factor in factors {
+            product.low += factor.low;
+            product.top += factor.top;
+            product.exponents.0 += factor.exponents.0;
+            product.exponents.1 += factor.exponents.1;
+            product.significand_bits += factor.significand_bits;
+            product.whole = product.whole.zip(factor.whole).map(|(one, other)| {
+                let ends = [one.0 * other.0, one.0 * other.1, one.1 * other.0, one.1 * other.1];
+                let (least, most) = (ends.iter().min(), ends.iter().max());
+                (least.copied().unwrap_or(0), most.copied().unwrap_or(0))
+            });
+        }
+        product.nan.operand = factors.iter().any(|factor| factor.nan.any());
+        product.nan.invalid = product.infinite;
+        // A product of 2^128 or more is an infinity there.
+        product.infinite |= overflows && product.top > 128;
+        product
+    }
+}
