@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use mxprobe_api::Error;
+use mxprobe_api::{Error, FloatEncoding, Format};
 use mxprobe_models::{Basis, Origin, Output};
 
 use super::{
@@ -15,9 +15,9 @@ use super::{
     search, simplify,
 };
 use crate::{
-    dots::{Dot, Edges, Sparse, draw, seed_of, simplest},
+    dots::{Dot, Edges, Random, Sparse, draw, seed_of, simplest},
     nan_bits::NanBits,
-    probes::Leaf,
+    probes::{Leaf, Number, Subject},
 };
 
 /// Attacks with drawn dots that have to find nothing in a row, and attacks with rivals' dots after them at the most.
@@ -47,6 +47,38 @@ fn groups(hypothesis: &Hypothesis) -> Vec<Vec<usize>> {
     let direct =
         |node: &Vec<Vec<Leaf>>| node.iter().filter(|part| part.len() == 1).flatten().filter_map(product).collect();
     hypothesis.skeleton.nodes().iter().map(direct).collect()
+}
+
+/// Exponents of the larger of two terms that are far apart, at the most.
+const EXPONENTS: i32 = 400;
+
+/// The smallest product, and c, beside one larger term at every exponent: the smallest of all counts where a large one is cut
+/// at a fixed number of bits, and no drawn dot is likely to hold both.
+fn far_apart(subject: &Subject<'_>, seed: u64) -> Vec<Dot> {
+    let mut random = Random(seed_of(seed, 7));
+    let mut any = || Leaf::Product(random.below(subject.k()));
+    let id = subject.id();
+    let of = |format: Format| {
+        let range =
+            |float: FloatEncoding| (float.min_exponent() - float.fraction_bits.cast_signed(), float.max_exponent());
+        format.as_float().map_or((0, 0), range)
+    };
+    let of = |leaf: Leaf| match leaf {
+        Leaf::C => of(id.c),
+        Leaf::Product(_) => (of(id.a).0 + of(id.b).0, of(id.a).1 + of(id.b).1),
+    };
+    let mut dots = Vec::new();
+    for (large, small) in [(Leaf::C, any()), (any(), any()), (any(), Leaf::C)] {
+        let (low, (from, to)) = (of(small).0, of(large));
+        let step = ((to - from) / EXPONENTS + 1).unsigned_abs() as usize;
+        for exponent in (from..=to).step_by(step).filter(|_| large != small) {
+            for (of_large, of_small) in [(1, 1), (1, -1), (-1, 1), (-1, -1)] {
+                let leaves = [(large, Number::new(of_large, exponent)), (small, Number::new(of_small, low))];
+                dots.extend(subject.dot(&leaves));
+            }
+        }
+    }
+    dots
 }
 
 impl Search<'_, '_> {
@@ -157,7 +189,9 @@ impl Search<'_, '_> {
         if id.is_integer() {
             return draw(id, seed, count);
         }
-        let mut dots = draw(id, seed, count / 3);
+        let mut dots = far_apart(self.subject(), seed);
+        dots.truncate(count / 3);
+        dots.extend(draw(id, seed, count / 3));
         dots.extend(Sparse::new(id, seed).take(count / 3));
         dots.extend(Edges::new(id, seed).with_groups(groups(hypothesis)).take(count - dots.len()));
         dots

@@ -72,7 +72,11 @@ impl Hypothesis {
             format!("{}-{}", names[shared].trim_end_matches(|c: char| c.is_ascii_digit() || c == '-'), adders.len());
         adders.push(Adder { name: name.clone(), ..adders[shared].clone() });
         names.push(name);
-        roles.push(if addition == 0 { Role::Root } else { roles[shared] });
+        roles.push(match (addition, roles[shared]) {
+            (0, _) => Role::Root,
+            (_, Role::Root) => Role::Inner,
+            (_, role) => role,
+        });
         let plan = expression.plan();
         Self { skeleton: Rc::new(Skeleton { expression, plan, names, roles }), adders, flush: self.flush }
     }

@@ -187,7 +187,7 @@ impl Given {
                 return Ended::Partly;
             }
         }
-        fit.at_the_ends();
+        fit.at_the_ends(&self.unary);
         told.progress = told.progress.max((self.count, 0));
         told.hypothesis = Some(fit.hypothesis());
         Ended::Whole
@@ -399,8 +399,42 @@ impl Fit<'_, '_, '_> {
         self.adders[class] = best;
     }
 
+    /// An addition that was told by moderate values alone may differ from those whose adder it shares where terms are far
+    /// apart: one of the others, or one of its own, if that explains more.
+    fn apart_at_the_ends(&mut self, node: usize, role: Role) {
+        let Some(class) = self.of[node] else { return };
+        let which = self.about[node].clone();
+        let is_shared = self.of.iter().filter(|of| **of == Some(class)).count() > 1;
+        if !is_shared || which.len() < TELLING || self.experiments.is_late() {
+            return;
+        }
+        let right = self.right(node, class, &which);
+        if right == which.len() {
+            return;
+        }
+        for other in (0..self.adders.len()).rev().filter(|other| *other != class) {
+            if self.right(node, other, &which) == which.len() {
+                self.of[node] = Some(other);
+                return;
+            }
+        }
+        let flush = self.flush;
+        self.add(node, role);
+        let own = self.adders.len() - 1;
+        // Half of what was left has to be gone.
+        if 2 * self.made(own, &which) < right + which.len() {
+            self.adders.pop();
+            self.roles.pop();
+            self.of[node] = Some(class);
+            self.flush = flush;
+        }
+    }
+
     /// Every adder on the dots about its additions at the ends of the range too.
-    fn at_the_ends(&mut self) {
+    fn at_the_ends(&mut self, unary: &[usize]) {
+        for node in 1..self.of.len() {
+            self.apart_at_the_ends(node, if unary.contains(&node) { Role::Product } else { Role::Inner });
+        }
         for class in 1..self.adders.len() {
             self.shared_at_the_ends(class);
         }

@@ -8,7 +8,7 @@ use mxprobe_models::{Adder, Flush, NanRules, Output, Scale};
 use super::{
     climb::{Domain, TRIED_WRONG, climb},
     experiments::Experiments,
-    hypothesis::{Hypothesis, cores, exact_cores, float},
+    hypothesis::{Hypothesis, ON_THE_WAY, cores, exact_cores, float},
     nan,
     scored::{Scored, explained, spread, unexplained, unexplained_of},
     skeleton::{Role, Skeleton},
@@ -239,6 +239,41 @@ pub(super) fn refine(
 const PARTED: usize = 4;
 const PARTED_TRIED: usize = 6;
 
+/// The adder of one addition made anew, of everything that it may be, from dots about that addition: what rounds and what
+/// hands on its sum lie more than one change apart.
+fn made_anew(
+    experiments: &mut Experiments<'_, '_>,
+    hypothesis: &Hypothesis,
+    (node, own): (usize, usize),
+    wrong: &[usize],
+    domain: &Domain,
+) -> Option<Scored> {
+    if node == 0 || experiments.is_late() {
+        return None;
+    }
+    let untied = hypothesis.skeleton.expression.untied();
+    let about = |at: &usize| untied.busy(&experiments.dots[*at]) >> node.min(127) & 1 == 1;
+    let wrong: Vec<usize> = wrong.iter().copied().filter(about).collect();
+    let right: Vec<usize> =
+        domain.dots.iter().copied().filter(|at| wrong.binary_search(at).is_err() && about(at)).collect();
+    if wrong.len() < TELLING {
+        return None;
+    }
+    // As many of those that tell as of the others.
+    let some = |count: usize| {
+        let mut some = [spread(&wrong, count / 2), spread(&right, count / 2)].concat();
+        some.sort_unstable();
+        some
+    };
+    let (first, second) = (some(FIRST), some(SECOND));
+    let start = Scored { hypothesis: hypothesis.clone(), explained: 0 };
+    let bits = fraction_bits(experiments);
+    let beam = sweep_class(experiments, vec![start], own, bits, &ON_THE_WAY, &first, &second);
+    let best = beam.into_iter().next().filter(|best| best.explained * 2 > second.len())?;
+    let domain = Domain { dots: domain.dots.clone(), adder: Some(own), reading: false };
+    Some(climb(experiments, best, 0, &domain))
+}
+
 /// Gives single additions an adder of their own, where the one that they share explains all but a few dots about them.
 fn parted(experiments: &mut Experiments<'_, '_>, mut now: Scored, domain: &Domain) -> Scored {
     for _ in 0..PARTED {
@@ -272,6 +307,11 @@ fn parted(experiments: &mut Experiments<'_, '_>, mut now: Scored, domain: &Domai
                 if found.explained > best.as_ref().map_or(now.explained, |best| best.explained) {
                     best = Some(found);
                 }
+            }
+            if let Some(anew) = made_anew(experiments, &hypothesis, (node, own), &wrong, domain)
+                && anew.explained > best.as_ref().map_or(now.explained, |best| best.explained)
+            {
+                best = Some(anew);
             }
             if best.as_ref().is_some_and(|best| best.explained == domain.dots.len()) {
                 break;
