@@ -12,6 +12,7 @@ use std::{
 };
 
 use crate::{
+    attributes,
     driver::{Driver, say},
     settings::Settings,
     status::Status,
@@ -186,7 +187,7 @@ entries! {
         device(ordinal, |_| uuid.put(*b"mxprobe  double "))
     }
     fn cuDeviceGetAttribute(value: Out<c_int>, attribute: c_int, ordinal: c_int) {
-        device(ordinal, |driver| value.put(driver.attribute(attribute)))
+        device(ordinal, |driver| value.put(attributes::attribute(driver.settings(), attribute)))
     }
     fn cuDeviceTotalMem_v2(bytes: Out<usize>, ordinal: c_int) {
         device(ordinal, |driver| bytes.put(driver.memory.capacity()))

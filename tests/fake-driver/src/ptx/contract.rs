@@ -1,7 +1,10 @@
 //! Contraction: a product and a sum without a direction become one fused multiply-add, as ptxas makes them by default
 //! (*measured*: ptxas 12.8 and 13.5, `backends/cuda/scalars.tsv`).
 
-use super::kernel::{Alu, Instruction, Source, Step};
+use super::{
+    kernel::{Alu, Instruction, Step},
+    value::Source,
+};
 
 /// Fuses each sum of a product that nothing else reads; the first operand's, where both are products. `free` says which
 /// steps may take part.

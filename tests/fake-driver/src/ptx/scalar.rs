@@ -1,0 +1,212 @@
+//! Arithmetic on the registers of one thread.
+
+use mxprobe_api::Rounding;
+
+use super::{
+    Fault,
+    decoder::Decoder,
+    kernel::{Alu, Comparison, Conversion, Instruction, Rounded},
+    value::{Kind, Source, Type},
+};
+
+impl Decoder<'_> {
+    /// An instruction whose result and operands have these types.
+    fn compute_from(&self, alu: Alu, result: Type, types: &[Type]) -> Result<Instruction, Fault> {
+        let operands = self.operands(types.len() + 1)?;
+        let into = self.register(self.word(&operands[0])?, result, false)?;
+        let mut from = [Source::Constant(0); 3];
+        for ((source, operand), kind) in from.iter_mut().zip(&operands[1..]).zip(types) {
+            *source = self.source(self.word(operand)?, *kind)?;
+        }
+        Ok(Instruction::Compute { alu, kind: self.kind()?, into, from })
+    }
+
+    /// An instruction with one type.
+    pub(super) fn compute(&self, alu: Alu, count: usize) -> Result<Instruction, Fault> {
+        let kind = self.kind()?;
+        self.compute_from(alu, kind, &[kind; 3][..count])
+    }
+
+    pub(super) fn compute_only(&self, alu: Alu, count: usize) -> Result<Instruction, Fault> {
+        self.only(&[])?;
+        self.compute(alu, count)
+    }
+
+    fn check_type(&self, is_allowed: bool) -> Result<(), Fault> {
+        let name = &self.statement.opcode[0];
+        if is_allowed {
+            Ok(())
+        } else {
+            Err(self.fault(format!("Unexpected instruction types specified for '{name}'")))
+        }
+    }
+
+    pub(super) fn integer(&self, alu: Alu, count: usize) -> Result<Instruction, Fault> {
+        self.check_type(matches!(self.kind()?.kind, Kind::Signed | Kind::Unsigned))?;
+        self.compute_only(alu, count)
+    }
+
+    pub(super) fn logic(&self, alu: Alu, count: usize) -> Result<Instruction, Fault> {
+        self.check_type(matches!(self.kind()?.kind, Kind::Bits | Kind::Predicate))?;
+        self.compute_only(alu, count)
+    }
+
+    pub(super) fn count_bits(&self) -> Result<Instruction, Fault> {
+        let kind = self.kind()?;
+        self.check_type(kind.kind == Kind::Bits)?;
+        self.compute_from(Alu::Popcount, Type::U32, &[kind])
+    }
+
+    /// The amount has 32 bits whatever is shifted.
+    pub(super) fn shift(&self, alu: Alu) -> Result<Instruction, Fault> {
+        self.only(&[])?;
+        let kind = self.kind()?;
+        self.compute_from(alu, kind, &[kind, Type::U32])
+    }
+
+    pub(super) fn select(&self) -> Result<Instruction, Fault> {
+        self.only(&[])?;
+        let kind = self.kind()?;
+        self.compute_from(Alu::Select, kind, &[kind, kind, Type::PREDICATE])
+    }
+
+    pub(super) fn product(&self) -> Result<Instruction, Fault> {
+        self.only(&["lo", "hi", "wide"])?;
+        let kind = self.kind()?;
+        let adds = self.statement.opcode[0] == "mad";
+        let wide = self.statement.has("wide");
+        let alu = match (adds, wide, self.statement.has("hi"), self.statement.has("lo")) {
+            (false, true, false, false) => Alu::MultiplyWide,
+            (false, false, true, false) => Alu::MultiplyHigh,
+            (false, false, false, true) => Alu::MultiplyLow,
+            (true, true, false, false) => Alu::MultiplyAddWide,
+            (true, false, false, true) => Alu::MultiplyAddLow,
+            _ => return Err(self.unknown()),
+        };
+        let is_integer = matches!(kind.kind, Kind::Signed | Kind::Unsigned);
+        self.check_type(is_integer && kind.bits >= 16 && !(wide && kind.bits > 32))?;
+        let result = if wide { Type { bits: kind.bits * 2, ..kind } } else { kind };
+        self.compute_from(alu, result, &[kind, kind, result][..if adds { 3 } else { 2 }])
+    }
+
+    pub(super) fn float(&self) -> Result<Instruction, Fault> {
+        self.only(&["rn", "rz", "rm", "rp", "ftz"])?;
+        let kind = self.kind()?;
+        let words = &self.statement.opcode;
+        let given = words.iter().find_map(|word| rounding(word));
+        let directed = given.is_some_and(|one| one != Rounding::NearestEven);
+        if kind == Type::PREDICATE || (directed && kind.bits < 64 && kind != Type::F32) {
+            return Err(self.fault("this type is rounded to nearest only"));
+        }
+        let fused = words[0] == "fma";
+        if fused && given.is_none() {
+            return Err(self.fault("Rounding modifier required for instruction 'fma'"));
+        }
+        let flush = self.statement.has("ftz");
+        if flush && (kind.bits == 64 || matches!(kind.kind, Kind::Bfloat | Kind::BfloatPair)) {
+            return Err(self.fault("Illegal modifier '.ftz'"));
+        }
+        let rounded = Rounded { rounding: given.unwrap_or(Rounding::NearestEven), flush };
+        let alu = match words[0].as_str() {
+            "add" => Alu::FloatAdd(rounded),
+            "sub" => Alu::FloatSubtract(rounded),
+            "mul" => Alu::FloatMultiply(rounded),
+            _ => Alu::FusedMultiplyAdd(rounded),
+        };
+        self.compute(alu, if fused { 3 } else { 2 })
+    }
+
+    /// `div` and `sqrt` of f32 and f64: rounded in a direction, or approximated, which is of f32 alone.
+    pub(super) fn quotient(&self) -> Result<Instruction, Fault> {
+        self.only(&["rn", "rz", "rm", "rp", "ftz", "approx", "full"])?;
+        let (kind, divides) = (self.kind()?, self.statement.opcode[0] == "div");
+        let approximates = self.statement.has("approx") || (divides && self.statement.has("full"));
+        let flush = self.statement.has("ftz");
+        if kind.kind != Kind::Float || kind.bits == 16 || (kind != Type::F32 && (flush || approximates)) {
+            return Err(self.unknown());
+        }
+        let given = self.statement.opcode.iter().find_map(|word| rounding(word));
+        if given.is_some() == approximates {
+            let name = &self.statement.opcode[0];
+            return Err(self.fault(format!("Rounding modifier required for instruction '{name}'")));
+        }
+        let rounded = Rounded { rounding: given.unwrap_or(Rounding::NearestEven), flush };
+        match (divides, approximates) {
+            (true, false) => self.compute(Alu::FloatDivide(rounded), 2),
+            (true, true) => self.compute(Alu::ApproximateDivide(rounded), 2),
+            (false, false) => self.compute(Alu::SquareRoot(rounded), 1),
+            (false, true) => self.compute(Alu::ApproximateSquareRoot(rounded), 1),
+        }
+    }
+
+    pub(super) fn compare(&self) -> Result<Instruction, Fault> {
+        let kind = self.kind()?;
+        let words = &self.statement.opcode;
+        let is_float = matches!(kind.kind, Kind::Float | Kind::Bfloat);
+        if words.len() != 3 || !(kind.is_integer() || is_float) {
+            return Err(self.unknown());
+        }
+        let (word, unordered) = match words[1].strip_suffix('u') {
+            Some(word) if is_float && word.len() == 2 => (word, true),
+            _ => (words[1].as_str(), false),
+        };
+        let comparison = match word {
+            "eq" => Comparison::Equal,
+            "ne" => Comparison::NotEqual,
+            "lt" | "lo" => Comparison::Less,
+            "le" | "ls" => Comparison::LessOrEqual,
+            "gt" | "hi" => Comparison::Greater,
+            "ge" | "hs" => Comparison::GreaterOrEqual,
+            _ => return Err(self.unknown()),
+        };
+        if kind.kind == Kind::Bits && !matches!(comparison, Comparison::Equal | Comparison::NotEqual) {
+            return Err(self.fault("untyped operands have no order"));
+        }
+        let operands = self.operands(3)?;
+        let into = self.predicate(self.word(&operands[0])?)?;
+        let from = [self.source(self.word(&operands[1])?, kind)?, self.source(self.word(&operands[2])?, kind)?];
+        Ok(Instruction::Compare { comparison, unordered, kind, into, from })
+    }
+
+    pub(super) fn convert(&self) -> Result<Instruction, Fault> {
+        self.only(&["rn", "rz", "rm", "rp", "rni", "rzi", "rmi", "rpi", "ftz"])?;
+        let words = &self.statement.opcode;
+        let kinds: Vec<Type> = words[1..].iter().filter_map(|word| Type::parse(word)).collect();
+        let [to, from] = kinds[..] else { return Err(self.unknown()) };
+        let scalar = |kind: Type| kind.is_integer() || matches!(kind.kind, Kind::Float | Kind::Bfloat);
+        if !scalar(to) || !scalar(from) {
+            return Err(self.unknown());
+        }
+        let given = words.iter().find_map(|word| rounding(word));
+        let whole = words.iter().find_map(|word| word.strip_suffix('i').and_then(rounding));
+        let needed = match (to.is_integer(), from.is_integer()) {
+            (true, false) => whole.is_none(),
+            (false, false) if to.bits > from.bits || to == from => false,
+            (to, from) => !(to && from) && given.or(whole).is_none(),
+        };
+        if needed {
+            return Err(self.fault("Rounding modifier required for instruction 'cvt'"));
+        }
+        let operands = self.operands(2)?;
+        let into = self.register(self.word(&operands[0])?, to, true)?;
+        let source = self.source_of(self.word(&operands[1])?, from, true)?;
+        let conversion = Conversion {
+            to,
+            from,
+            rounding: given.or(whole).unwrap_or(Rounding::NearestEven),
+            flush: self.statement.has("ftz"),
+            to_whole: whole.is_some() && !to.is_integer(),
+        };
+        Ok(Instruction::Convert { conversion, into, from: source })
+    }
+}
+
+pub(super) fn rounding(word: &str) -> Option<Rounding> {
+    match word {
+        "rn" => Some(Rounding::NearestEven),
+        "rz" => Some(Rounding::TowardZero),
+        "rm" => Some(Rounding::Down),
+        "rp" => Some(Rounding::Up),
+        _ => None,
+    }
+}
