@@ -12,7 +12,6 @@ mod launch;
 mod memory;
 mod mma;
 mod plan;
-mod quotient;
 mod run;
 mod tensor;
 mod tensor_memory;

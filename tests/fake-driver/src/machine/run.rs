@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     memory::Memory,
-    ptx::{Alu, Instruction, Source, Step, TensorStep},
+    ptx::{Alu, Function, Instruction, Source, Step, TensorStep},
 };
 
 /// Lanes of one wave, if its blocks are small.
@@ -34,7 +34,7 @@ fn cycles(instruction: &Instruction) -> u64 {
     match instruction {
         Instruction::Multiply(_) | Instruction::GroupMultiply(_) => 256,
         Instruction::Tensor(step) if matches!(**step, TensorStep::Multiply(_)) => 256,
-        Instruction::Compute { alu: Alu::FusedMultiplyAdd(_), .. } => 32,
+        Instruction::Compute { alu: Alu::Float(Function::FusedMultiplyAdd, _), .. } => 32,
         _ => 1,
     }
 }

@@ -1,5 +1,7 @@
 //! What a kernel is once it is understood.
 
+use rustc_apfloat::Round;
+
 use super::{
     multiply::{GroupMultiply, MatrixAccess, Multiply, TensorStep},
     target::Target,
@@ -71,21 +73,27 @@ pub(crate) enum Alu {
     Popcount,
     /// The third operand chooses the first where it is true.
     Select,
-    FloatAdd(Rounded),
-    FloatSubtract(Rounded),
-    FloatMultiply(Rounded),
-    FusedMultiplyAdd(Rounded),
-    FloatDivide(Rounded),
-    SquareRoot(Rounded),
+    Float(Function, Rounded),
+}
+
+/// Arithmetic on floats.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Function {
+    Add,
+    Subtract,
+    Multiply,
+    FusedMultiplyAdd,
+    Divide,
+    SquareRoot,
     /// `div.approx` and `div.full`.
-    ApproximateDivide(Rounded),
-    ApproximateSquareRoot(Rounded),
+    ApproximateDivide,
+    ApproximateSquareRoot,
 }
 
 /// How a float operation ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rounded {
-    pub rounding: mxprobe_api::Rounding,
+    pub round: Round,
     /// `.ftz`: subnormal inputs and results are zero of their sign.
     pub flush: bool,
 }
@@ -104,8 +112,7 @@ pub(crate) enum Comparison {
 pub(crate) struct Conversion {
     pub to: Type,
     pub from: Type,
-    pub rounding: mxprobe_api::Rounding,
-    pub flush: bool,
+    pub how: Rounded,
     /// `.rni` and the like: to a whole number of the same format.
     pub to_whole: bool,
 }

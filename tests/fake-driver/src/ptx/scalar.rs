@@ -1,11 +1,11 @@
 //! Arithmetic on the registers of one thread.
 
-use mxprobe_api::Rounding;
+use rustc_apfloat::Round;
 
 use super::{
     Fault,
     decoder::Decoder,
-    kernel::{Alu, Comparison, Conversion, Instruction, Rounded},
+    kernel::{Alu, Comparison, Conversion, Function, Instruction, Rounded},
     value::{Kind, Source, Type},
 };
 
@@ -94,7 +94,7 @@ impl Decoder<'_> {
         let kind = self.kind()?;
         let words = &self.statement.opcode;
         let given = words.iter().find_map(|word| rounding(word));
-        let directed = given.is_some_and(|one| one != Rounding::NearestEven);
+        let directed = given.is_some_and(|one| one != Round::NearestTiesToEven);
         if kind == Type::PREDICATE || (directed && kind.bits < 64 && kind != Type::F32) {
             return Err(self.fault("this type is rounded to nearest only"));
         }
@@ -106,14 +106,14 @@ impl Decoder<'_> {
         if flush && (kind.bits == 64 || matches!(kind.kind, Kind::Bfloat | Kind::BfloatPair)) {
             return Err(self.fault("Illegal modifier '.ftz'"));
         }
-        let rounded = Rounded { rounding: given.unwrap_or(Rounding::NearestEven), flush };
-        let alu = match words[0].as_str() {
-            "add" => Alu::FloatAdd(rounded),
-            "sub" => Alu::FloatSubtract(rounded),
-            "mul" => Alu::FloatMultiply(rounded),
-            _ => Alu::FusedMultiplyAdd(rounded),
+        let function = match words[0].as_str() {
+            "add" => Function::Add,
+            "sub" => Function::Subtract,
+            "mul" => Function::Multiply,
+            _ => Function::FusedMultiplyAdd,
         };
-        self.compute(alu, if fused { 3 } else { 2 })
+        let how = Rounded { round: given.unwrap_or(Round::NearestTiesToEven), flush };
+        self.compute(Alu::Float(function, how), if fused { 3 } else { 2 })
     }
 
     /// `div` and `sqrt` of f32 and f64: rounded in a direction, or approximated, which is of f32 alone.
@@ -130,13 +130,14 @@ impl Decoder<'_> {
             let name = &self.statement.opcode[0];
             return Err(self.fault(format!("Rounding modifier required for instruction '{name}'")));
         }
-        let rounded = Rounded { rounding: given.unwrap_or(Rounding::NearestEven), flush };
-        match (divides, approximates) {
-            (true, false) => self.compute(Alu::FloatDivide(rounded), 2),
-            (true, true) => self.compute(Alu::ApproximateDivide(rounded), 2),
-            (false, false) => self.compute(Alu::SquareRoot(rounded), 1),
-            (false, true) => self.compute(Alu::ApproximateSquareRoot(rounded), 1),
-        }
+        let function = match (divides, approximates) {
+            (true, false) => Function::Divide,
+            (true, true) => Function::ApproximateDivide,
+            (false, false) => Function::SquareRoot,
+            (false, true) => Function::ApproximateSquareRoot,
+        };
+        let how = Rounded { round: given.unwrap_or(Round::NearestTiesToEven), flush };
+        self.compute(Alu::Float(function, how), if divides { 2 } else { 1 })
     }
 
     pub(super) fn compare(&self) -> Result<Instruction, Fault> {
@@ -190,23 +191,19 @@ impl Decoder<'_> {
         let operands = self.operands(2)?;
         let into = self.register(self.word(&operands[0])?, to, true)?;
         let source = self.source_of(self.word(&operands[1])?, from, true)?;
-        let conversion = Conversion {
-            to,
-            from,
-            rounding: given.or(whole).unwrap_or(Rounding::NearestEven),
-            flush: self.statement.has("ftz"),
-            to_whole: whole.is_some() && !to.is_integer(),
-        };
+        let round = given.or(whole).unwrap_or(Round::NearestTiesToEven);
+        let how = Rounded { round, flush: self.statement.has("ftz") };
+        let conversion = Conversion { to, from, how, to_whole: whole.is_some() && !to.is_integer() };
         Ok(Instruction::Convert { conversion, into, from: source })
     }
 }
 
-pub(super) fn rounding(word: &str) -> Option<Rounding> {
+pub(super) fn rounding(word: &str) -> Option<Round> {
     match word {
-        "rn" => Some(Rounding::NearestEven),
-        "rz" => Some(Rounding::TowardZero),
-        "rm" => Some(Rounding::Down),
-        "rp" => Some(Rounding::Up),
+        "rn" => Some(Round::NearestTiesToEven),
+        "rz" => Some(Round::TowardZero),
+        "rm" => Some(Round::TowardNegative),
+        "rp" => Some(Round::TowardPositive),
         _ => None,
     }
 }
