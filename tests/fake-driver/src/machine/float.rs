@@ -9,22 +9,15 @@ use rustc_apfloat::{
 
 use crate::ptx::{Conversion, Function, Kind, Rounded, Type};
 
-/// A function of values of a type, once or on both halves of a pair.
+/// A function of values of a type.
 #[inline]
 pub(super) fn compute(function: Function, kind: Type, values: [u64; 3], how: Rounded) -> u64 {
     match (kind.kind, kind.bits) {
-        (Kind::Pair, _) => halves::<Half>(function, values, how),
-        (Kind::BfloatPair, _) => halves::<BFloat>(function, values, how),
         (Kind::Bfloat, _) => of::<BFloat>(function, values, how),
         (_, 16) => of::<Half>(function, values, how),
         (_, 32) => of::<Single>(function, values, how),
         _ => of::<Double>(function, values, how),
     }
-}
-
-fn halves<F: Native>(function: Function, values: [u64; 3], how: Rounded) -> u64 {
-    let of_half = |shift: u32| of::<F>(function, values.map(|value| value >> shift & 0xffff), how) << shift;
-    of_half(0) | of_half(16)
 }
 
 fn of<F: Native>(function: Function, values: [u64; 3], how: Rounded) -> u64 {
@@ -40,26 +33,19 @@ fn in_software<F: Native>(function: Function, values: [u64; 3], how: Rounded) ->
         Function::Multiply => a.mul_r(b, how.round).value,
         Function::FusedMultiplyAdd => a.mul_add_r(b, c, how.round).value,
         Function::Divide | Function::ApproximateDivide => a.div_r(b, how.round).value,
-        Function::SquareRoot | Function::ApproximateSquareRoot => square_root(a, how.round),
+        Function::SquareRoot => square_root(a, how.round),
     };
     match function {
         // The product with the rounded reciprocal: off by at most 2 ulp, as the PTX ISA allows (8.7, 9.7.3.8).
         Function::ApproximateDivide => {
-            of::<F>(Function::Multiply, [values[0], reciprocal::<F>(values[1], how), 0], how)
-        }
-        // The reciprocal of the rounded reciprocal root, with both rounded toward zero.
-        Function::ApproximateSquareRoot => {
-            let how = Rounded { round: Round::TowardZero, ..how };
-            reciprocal::<F>(reciprocal::<F>(of::<F>(Function::SquareRoot, values, how), how), how)
+            let one = F::from_u128(1).value.to_bits() as u64;
+            let reciprocal = of::<F>(Function::Divide, [one, values[1], 0], how);
+            of::<F>(Function::Multiply, [values[0], reciprocal, 0], how)
         }
         // Sums that are tiny are exact, and no root is tiny.
         Function::Add | Function::Subtract | Function::SquareRoot => result(of_first(a, c), how.flush, || false),
         _ => result(of_first(a, c), how.flush, || is_tiny_doubled(of_first(a.scalbn(1), c.scalbn(1)))),
     }
-}
-
-fn reciprocal<F: Native>(bits: u64, how: Rounded) -> u64 {
-    of::<F>(Function::Divide, [F::from_u128(1).value.to_bits() as u64, bits, 0], how)
 }
 
 /// The root to nearest, and its neighbour where its square, which 113 bits hold, is on the other side of the value.
@@ -125,7 +111,7 @@ macro_rules! native {
                     Function::FusedMultiplyAdd => a.mul_add(b, c),
                     Function::Divide => a / b,
                     Function::SquareRoot => a.sqrt(),
-                    Function::ApproximateDivide | Function::ApproximateSquareRoot => return None,
+                    Function::ApproximateDivide => return None,
                 };
                 let is_least = flush && value.abs() == <$float>::MIN_POSITIVE;
                 (!is_least).then(|| if value.is_nan() { $nan } else { flushed(value).to_bits().into() })
@@ -139,7 +125,7 @@ native!(Double, f64, u64, 0xfff8_0000_0000_0000);
 
 /// `cvt` from or to floats. 113 bits hold every value of both sides.
 pub(super) fn convert(conversion: Conversion, bits: u64) -> u64 {
-    let Conversion { to, from, how: Rounded { round, flush }, to_whole } = conversion;
+    let Conversion { to, from, how: Rounded { round, flush } } = conversion;
     let bits = from.extend(bits);
     let value = match (from.kind, from.bits) {
         (Kind::Signed, _) => Quad::from_i128(bits.cast_signed().into()).value,
@@ -149,7 +135,6 @@ pub(super) fn convert(conversion: Conversion, bits: u64) -> u64 {
         (_, 32) => wide::<Single>(bits, flush),
         _ => wide::<Double>(bits, flush),
     };
-    let value = if to_whole { value.round_to_integral(round).value } else { value };
     match (to.kind, to.bits) {
         // Saturates; NaN gives 0 (PTX ISA 8.7, 9.7.9.21).
         (Kind::Signed, bits) => value.to_i128_r(bits as usize, round, &mut false).value as u64 & to.mask(),
@@ -306,14 +291,14 @@ mod tests {
                 let how = Rounded { round, flush };
                 let product = compute(Function::Multiply, Type::F32, [0x1500_0000, 0x2aff_ffff, 0], how);
                 let quotient = compute(Function::Divide, Type::F32, [0x01ff_ffff, 0x4100_0000, 0], how);
-                let conversion = Conversion { to: Type::F32, from: F64, how, to_whole: false };
+                let conversion = Conversion { to: Type::F32, from: F64, how };
                 [product, quotient, convert(conversion, 0x380f_ffff_e000_0000)]
             });
             assert_eq!((kept, flushed), ([0x0080_0000; 3], [0; 3]));
         }
         // Above by half a place more, it is normal.
         let how = Rounded { flush: true, ..NEAREST };
-        let conversion = Conversion { to: Type::F32, from: F64, how, to_whole: false };
+        let conversion = Conversion { to: Type::F32, from: F64, how };
         assert_eq!(convert(conversion, 0x380f_ffff_f000_0000), 0x0080_0000);
     }
 }

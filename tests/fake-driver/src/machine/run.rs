@@ -174,10 +174,10 @@ impl Wave<'_> {
                 });
                 Ok(())
             }
-            Instruction::Compare { comparison, unordered, kind, into, from } => {
+            Instruction::Compare { comparison, kind, into, from } => {
                 self.each(lanes, *into, |wave, lane| {
                     let [a, b] = from.map(|source| wave.value(source, lane));
-                    u64::from(arithmetic::compare(*comparison, *unordered, *kind, a, b))
+                    u64::from(arithmetic::compare(*comparison, *kind, a, b))
                 });
                 Ok(())
             }

@@ -129,8 +129,6 @@ impl<'a> Wave<'a> {
             Special::Threads(axis) => u64::from(self.launch.block[axis]),
             Special::Block(axis) => place(block, self.launch.grid, axis),
             Special::Blocks(axis) => u64::from(self.launch.grid[axis]),
-            Special::Lane => u64::from(lane % 32),
-            Special::Warp => thread as u64 / 32,
             Special::Clock => self.clock,
         }
     }

@@ -37,7 +37,7 @@ impl Decoder<'_> {
                 _ => Space::Global,
             };
         let count = if self.statement.has("v4") { 4 } else { 1 + usize::from(self.statement.has("v2")) };
-        if matches!(kind.kind, Kind::Predicate | Kind::Pair | Kind::BfloatPair) || count * kind.bytes() > 16 {
+        if kind.kind == Kind::Predicate || count * kind.bytes() > 16 {
             return Err(self.unknown());
         }
         Ok((space, kind, count))

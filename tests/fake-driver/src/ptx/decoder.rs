@@ -132,11 +132,8 @@ impl Decoder<'_> {
 }
 
 fn special(word: &str) -> Option<Special> {
-    match word {
-        "%laneid" => return Some(Special::Lane),
-        "%warpid" => return Some(Special::Warp),
-        "%clock64" | "%clock" => return Some(Special::Clock),
-        _ => {}
+    if word == "%clock64" {
+        return Some(Special::Clock);
     }
     let (name, axis) = word.strip_prefix('%')?.split_once('.')?;
     let axis = ["x", "y", "z"].iter().position(|one| *one == axis)?;
@@ -167,9 +164,6 @@ pub(super) fn constant(word: &str, kind: Type) -> Option<u64> {
         if float.is_some() || !kind.is_integer() {
             return float.or_else(|| decimal(word, kind));
         }
-    }
-    if word == "WARP_SZ" {
-        return Some(32);
     }
     number(word).map(|value| value.cast_unsigned() & kind.mask())
 }

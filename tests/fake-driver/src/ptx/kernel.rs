@@ -53,26 +53,17 @@ pub(crate) enum Alu {
     Add,
     Subtract,
     MultiplyLow,
-    MultiplyHigh,
     /// The whole product, twice as wide.
     MultiplyWide,
     MultiplyAddLow,
     MultiplyAddWide,
     Divide,
-    Remainder,
     Minimum,
-    Maximum,
     And,
     Or,
     Xor,
-    Not,
     ShiftLeft,
     ShiftRight,
-    Negate,
-    Absolute,
-    Popcount,
-    /// The third operand chooses the first where it is true.
-    Select,
     Float(Function, Rounded),
 }
 
@@ -87,7 +78,6 @@ pub(crate) enum Function {
     SquareRoot,
     /// `div.approx` and `div.full`.
     ApproximateDivide,
-    ApproximateSquareRoot,
 }
 
 /// How a float operation ends.
@@ -113,8 +103,6 @@ pub(crate) struct Conversion {
     pub to: Type,
     pub from: Type,
     pub how: Rounded,
-    /// `.rni` and the like: to a whole number of the same format.
-    pub to_whole: bool,
 }
 
 /// One step of copies under way.
@@ -151,7 +139,6 @@ pub(crate) enum Instruction {
     },
     Compare {
         comparison: Comparison,
-        unordered: bool,
         kind: Type,
         into: usize,
         from: [Source; 2],

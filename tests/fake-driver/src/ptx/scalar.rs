@@ -27,11 +27,6 @@ impl Decoder<'_> {
         self.compute_from(alu, kind, &[kind; 3][..count])
     }
 
-    pub(super) fn compute_only(&self, alu: Alu, count: usize) -> Result<Instruction, Fault> {
-        self.only(&[])?;
-        self.compute(alu, count)
-    }
-
     fn check_type(&self, is_allowed: bool) -> Result<(), Fault> {
         let name = &self.statement.opcode[0];
         if is_allowed {
@@ -41,20 +36,16 @@ impl Decoder<'_> {
         }
     }
 
-    pub(super) fn integer(&self, alu: Alu, count: usize) -> Result<Instruction, Fault> {
+    pub(super) fn integer(&self, alu: Alu) -> Result<Instruction, Fault> {
         self.check_type(matches!(self.kind()?.kind, Kind::Signed | Kind::Unsigned))?;
-        self.compute_only(alu, count)
+        self.only(&[])?;
+        self.compute(alu, 2)
     }
 
-    pub(super) fn logic(&self, alu: Alu, count: usize) -> Result<Instruction, Fault> {
+    pub(super) fn logic(&self, alu: Alu) -> Result<Instruction, Fault> {
         self.check_type(matches!(self.kind()?.kind, Kind::Bits | Kind::Predicate))?;
-        self.compute_only(alu, count)
-    }
-
-    pub(super) fn count_bits(&self) -> Result<Instruction, Fault> {
-        let kind = self.kind()?;
-        self.check_type(kind.kind == Kind::Bits)?;
-        self.compute_from(Alu::Popcount, Type::U32, &[kind])
+        self.only(&[])?;
+        self.compute(alu, 2)
     }
 
     /// The amount has 32 bits whatever is shifted.
@@ -64,23 +55,16 @@ impl Decoder<'_> {
         self.compute_from(alu, kind, &[kind, Type::U32])
     }
 
-    pub(super) fn select(&self) -> Result<Instruction, Fault> {
-        self.only(&[])?;
-        let kind = self.kind()?;
-        self.compute_from(Alu::Select, kind, &[kind, kind, Type::PREDICATE])
-    }
-
     pub(super) fn product(&self) -> Result<Instruction, Fault> {
-        self.only(&["lo", "hi", "wide"])?;
+        self.only(&["lo", "wide"])?;
         let kind = self.kind()?;
         let adds = self.statement.opcode[0] == "mad";
         let wide = self.statement.has("wide");
-        let alu = match (adds, wide, self.statement.has("hi"), self.statement.has("lo")) {
-            (false, true, false, false) => Alu::MultiplyWide,
-            (false, false, true, false) => Alu::MultiplyHigh,
-            (false, false, false, true) => Alu::MultiplyLow,
-            (true, true, false, false) => Alu::MultiplyAddWide,
-            (true, false, false, true) => Alu::MultiplyAddLow,
+        let alu = match (adds, wide, self.statement.has("lo")) {
+            (false, true, false) => Alu::MultiplyWide,
+            (false, false, true) => Alu::MultiplyLow,
+            (true, true, false) => Alu::MultiplyAddWide,
+            (true, false, true) => Alu::MultiplyAddLow,
             _ => return Err(self.unknown()),
         };
         let is_integer = matches!(kind.kind, Kind::Signed | Kind::Unsigned);
@@ -103,7 +87,7 @@ impl Decoder<'_> {
             return Err(self.fault("Rounding modifier required for instruction 'fma'"));
         }
         let flush = self.statement.has("ftz");
-        if flush && (kind.bits == 64 || matches!(kind.kind, Kind::Bfloat | Kind::BfloatPair)) {
+        if flush && (kind.bits == 64 || kind.kind == Kind::Bfloat) {
             return Err(self.fault("Illegal modifier '.ftz'"));
         }
         let function = match words[0].as_str() {
@@ -116,11 +100,11 @@ impl Decoder<'_> {
         self.compute(Alu::Float(function, how), if fused { 3 } else { 2 })
     }
 
-    /// `div` and `sqrt` of f32 and f64: rounded in a direction, or approximated, which is of f32 alone.
+    /// `div` and `sqrt` of f32 and f64: rounded in a direction, or a quotient of f32 approximated.
     pub(super) fn quotient(&self) -> Result<Instruction, Fault> {
         self.only(&["rn", "rz", "rm", "rp", "ftz", "approx", "full"])?;
         let (kind, divides) = (self.kind()?, self.statement.opcode[0] == "div");
-        let approximates = self.statement.has("approx") || (divides && self.statement.has("full"));
+        let approximates = divides && (self.statement.has("approx") || self.statement.has("full"));
         let flush = self.statement.has("ftz");
         if kind.kind != Kind::Float || kind.bits == 16 || (kind != Type::F32 && (flush || approximates)) {
             return Err(self.unknown());
@@ -133,8 +117,7 @@ impl Decoder<'_> {
         let function = match (divides, approximates) {
             (true, false) => Function::Divide,
             (true, true) => Function::ApproximateDivide,
-            (false, false) => Function::SquareRoot,
-            (false, true) => Function::ApproximateSquareRoot,
+            (false, _) => Function::SquareRoot,
         };
         let how = Rounded { round: given.unwrap_or(Round::NearestTiesToEven), flush };
         self.compute(Alu::Float(function, how), if divides { 2 } else { 1 })
@@ -142,16 +125,9 @@ impl Decoder<'_> {
 
     pub(super) fn compare(&self) -> Result<Instruction, Fault> {
         let kind = self.kind()?;
-        let words = &self.statement.opcode;
-        let is_float = matches!(kind.kind, Kind::Float | Kind::Bfloat);
-        if words.len() != 3 || !(kind.is_integer() || is_float) {
-            return Err(self.unknown());
-        }
-        let (word, unordered) = match words[1].strip_suffix('u') {
-            Some(word) if is_float && word.len() == 2 => (word, true),
-            _ => (words[1].as_str(), false),
-        };
-        let comparison = match word {
+        let [_, word, _] = &self.statement.opcode[..] else { return Err(self.unknown()) };
+        let comparison = match word.as_str() {
+            _ if !kind.is_integer() => return Err(self.unknown()),
             "eq" => Comparison::Equal,
             "ne" => Comparison::NotEqual,
             "lt" | "lo" => Comparison::Less,
@@ -166,7 +142,7 @@ impl Decoder<'_> {
         let operands = self.operands(3)?;
         let into = self.predicate(self.word(&operands[0])?)?;
         let from = [self.source(self.word(&operands[1])?, kind)?, self.source(self.word(&operands[2])?, kind)?];
-        Ok(Instruction::Compare { comparison, unordered, kind, into, from })
+        Ok(Instruction::Compare { comparison, kind, into, from })
     }
 
     pub(super) fn convert(&self) -> Result<Instruction, Fault> {
@@ -174,8 +150,7 @@ impl Decoder<'_> {
         let words = &self.statement.opcode;
         let kinds: Vec<Type> = words[1..].iter().filter_map(|word| Type::parse(word)).collect();
         let [to, from] = kinds[..] else { return Err(self.unknown()) };
-        let scalar = |kind: Type| kind.is_integer() || matches!(kind.kind, Kind::Float | Kind::Bfloat);
-        if !scalar(to) || !scalar(from) {
+        if [to, from].iter().any(|kind| kind.kind == Kind::Predicate) {
             return Err(self.unknown());
         }
         let given = words.iter().find_map(|word| rounding(word));
@@ -183,8 +158,11 @@ impl Decoder<'_> {
         let needed = match (to.is_integer(), from.is_integer()) {
             (true, false) => whole.is_none(),
             (false, false) if to.bits > from.bits || to == from => false,
-            (to, from) => !(to && from) && given.or(whole).is_none(),
+            (to, from) => !(to && from) && given.is_none(),
         };
+        if whole.is_some() && !to.is_integer() {
+            return Err(self.unknown());
+        }
         if needed {
             return Err(self.fault("Rounding modifier required for instruction 'cvt'"));
         }
@@ -193,7 +171,7 @@ impl Decoder<'_> {
         let source = self.source_of(self.word(&operands[1])?, from, true)?;
         let round = given.or(whole).unwrap_or(Round::NearestTiesToEven);
         let how = Rounded { round, flush: self.statement.has("ftz") };
-        let conversion = Conversion { to, from, how, to_whole: whole.is_some() && !to.is_integer() };
+        let conversion = Conversion { to, from, how };
         Ok(Instruction::Convert { conversion, into, from: source })
     }
 }

@@ -9,9 +9,6 @@ pub(crate) enum Kind {
     /// f16, f32, f64.
     Float,
     Bfloat,
-    /// Two halves, f16x2.
-    Pair,
-    BfloatPair,
     Predicate,
 }
 
@@ -38,8 +35,6 @@ impl Type {
             "f32" => (Kind::Float, 32),
             "f64" => (Kind::Float, 64),
             "bf16" => (Kind::Bfloat, 16),
-            "f16x2" => (Kind::Pair, 32),
-            "bf16x2" => (Kind::BfloatPair, 32),
             _ => {
                 let kind = match word.as_bytes().first()? {
                     b'b' => Kind::Bits,
@@ -91,8 +86,6 @@ pub(crate) enum Special {
     Threads(usize),
     Block(usize),
     Blocks(usize),
-    Lane,
-    Warp,
     Clock,
 }
 
