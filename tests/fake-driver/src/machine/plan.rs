@@ -22,6 +22,23 @@ pub(crate) struct Plan {
 /// What the instructions of a module need, by kernel and step.
 pub(crate) type Plans = BTreeMap<(usize, usize), Plan>;
 
+/// Sets elements by their indices; bits above the format's width are dropped.
+pub(super) fn put(to: &mut Elements, values: impl Iterator<Item = (usize, u64)>) {
+    fn chunks<const BYTES: usize>(to: &mut [u8], values: impl Iterator<Item = (usize, u64)>) {
+        for (index, bits) in values {
+            to[index * BYTES..][..BYTES].copy_from_slice(&bits.to_le_bytes()[..BYTES]);
+        }
+    }
+    let (size, mask) = (to.format().storage_bytes(), to.format().mask());
+    let values = values.map(|(index, bits)| (index, bits & mask));
+    match size {
+        1 => chunks::<1>(to.bytes_mut(), values),
+        2 => chunks::<2>(to.bytes_mut(), values),
+        4 => chunks::<4>(to.bytes_mut(), values),
+        _ => chunks::<8>(to.bytes_mut(), values),
+    }
+}
+
 /// A warp's registers, by number and lane.
 pub(crate) trait Registers {
     fn read(&self, register: usize, lane: u32) -> u64;
@@ -39,12 +56,14 @@ impl Plan {
         ];
         for (places, names, elements) in operands {
             let each = elements.len() / warps.len();
-            for (at, warp) in warps.iter().enumerate() {
-                for place in places {
+            let of_warp = |(at, warp): (usize, &u32)| {
+                let warp = *warp;
+                places.iter().map(move |place| {
                     let word = registers.read(names[place.register as usize], warp + place.lane);
-                    elements.set(at * each + place.index as usize, word >> place.shift);
-                }
-            }
+                    (at * each + place.index as usize, word >> place.shift)
+                })
+            };
+            put(elements, warps.iter().enumerate().flat_map(of_warp));
         }
         batch
     }

@@ -160,38 +160,27 @@ impl Wave<'_> {
             Instruction::Store { space, kind, address, from } => {
                 self.store(step, lanes, (*space, *kind, *address), from)
             }
-            Instruction::Compute { alu: Alu::Add, kind, into, from: [Source::Register(a), Source::Constant(b), _] } => {
-                // Addresses and counters, in every loop of every kernel.
-                for lane in lanes {
-                    let sum = self.register(*a, *lane).wrapping_add(*b) & kind.mask();
-                    self.write(*into, *lane, sum);
-                }
-                Ok(())
-            }
             Instruction::Compute { alu, kind, into, from } => {
-                self.each(lanes, *into, |wave, lane| {
-                    arithmetic::compute(*alu, *kind, from.map(|source| wave.value(source, lane)))
-                });
+                self.each(lanes, *into, *from, |values| arithmetic::compute(*alu, *kind, values));
                 Ok(())
             }
-            Instruction::Compare { comparison, kind, into, from } => {
-                self.each(lanes, *into, |wave, lane| {
-                    let [a, b] = from.map(|source| wave.value(source, lane));
-                    u64::from(arithmetic::compare(*comparison, *kind, a, b))
-                });
+            Instruction::Compare { comparison, kind, into, from: [a, b] } => {
+                let compare = |[a, b, _]: [u64; 3]| arithmetic::compare(*comparison, *kind, a, b).into();
+                self.each(lanes, *into, [*a, *b, Source::Constant(0)], compare);
                 Ok(())
             }
             Instruction::Convert { conversion, into, from } => {
-                self.each(lanes, *into, |wave, lane| {
-                    let bits = arithmetic::convert(*conversion, wave.value(*from, lane));
-                    wave.widened(*into, conversion.to.extend(bits))
-                });
+                let mask = self.launch.kernel.register_masks[*into];
+                let convert =
+                    |[bits, ..]: [u64; 3]| conversion.to.extend(arithmetic::convert(*conversion, bits)) & mask;
+                self.each(lanes, *into, [*from, Source::Constant(0), Source::Constant(0)], convert);
                 Ok(())
             }
             Instruction::Pack { bits, into, from } => {
-                self.each(lanes, *into, |wave, lane| {
-                    from.iter().rev().fold(0, |packed, part| packed << bits | wave.value(*part, lane))
-                });
+                for lane in lanes {
+                    let packed = from.iter().rev().fold(0, |packed, part| packed << bits | self.value(*part, *lane));
+                    self.write(*into, *lane, packed);
+                }
                 Ok(())
             }
             Instruction::Unpack { bits, into, from } => {
@@ -221,10 +210,25 @@ impl Wave<'_> {
         }
     }
 
-    fn each(&mut self, lanes: &[u32], into: usize, compute: impl Fn(&Self, u32) -> u64) {
-        for lane in lanes {
-            let bits = compute(self, *lane);
-            self.write(into, *lane, bits);
+    /// Computes a register of each lane from three values of it.
+    fn each(&mut self, lanes: &[u32], into: usize, from: [Source; 3], compute: impl Fn([u64; 3]) -> u64) {
+        let mut columns = std::mem::take(&mut self.columns);
+        for (column, source) in columns.iter_mut().zip(from) {
+            column.clear();
+            match source {
+                Source::Register(register) => {
+                    let of_lanes = &self.registers[register * self.lanes..][..self.lanes];
+                    column.extend(lanes.iter().map(|lane| of_lanes[*lane as usize]));
+                }
+                Source::Constant(bits) => column.resize(lanes.len(), bits),
+                Source::Special(special) => column.extend(lanes.iter().map(|lane| self.special(special, *lane))),
+            }
         }
+        let [a, b, c] = &columns;
+        let of_lanes = &mut self.registers[into * self.lanes..][..self.lanes];
+        for (((lane, a), b), c) in lanes.iter().zip(a).zip(b).zip(c) {
+            of_lanes[*lane as usize] = compute([*a, *b, *c]);
+        }
+        self.columns = columns;
     }
 }

@@ -6,7 +6,7 @@ use mxprobe_sim::ModelDevice;
 
 use super::{
     fragments::{self, Place},
-    plan::{Plan, Plans},
+    plan::{Plan, Plans, put},
 };
 use crate::ptx::{Fault, Instruction, Layout, MatrixOperand as Operand, Module, Multiply, Step};
 
@@ -26,25 +26,6 @@ pub(crate) struct Product<'a> {
     pub c: &'a [u64],
     pub scale_a: &'a [u64],
     pub scale_b: &'a [u64],
-}
-
-/// Sets elements one after the other; bits above the format's width are dropped.
-fn copy(to: &mut Elements, start: usize, from: impl Iterator<Item = u64>) {
-    fn chunks<const BYTES: usize>(to: &mut [u8], from: impl Iterator<Item = u64>) {
-        for (chunk, bits) in to.chunks_exact_mut(BYTES).zip(from) {
-            chunk.copy_from_slice(&bits.to_le_bytes()[..BYTES]);
-        }
-    }
-    let size = to.format().storage_bytes();
-    let mask = to.format().mask();
-    let to = &mut to.bytes_mut()[start * size..];
-    let from = from.map(|bits| bits & mask);
-    match size {
-        1 => chunks::<1>(to, from),
-        2 => chunks::<2>(to, from),
-        4 => chunks::<4>(to, from),
-        _ => chunks::<8>(to, from),
-    }
 }
 
 impl Unit {
@@ -78,20 +59,20 @@ impl Unit {
         for tile in 0..tiles {
             // Where the tile begins among the whole.
             let (row, column) = (tile / across * rows, tile % across * columns);
-            copy(&mut batch.a, tile * rows * k, product.a[row * k..].iter().copied().take(rows * k));
+            put(&mut batch.a, (tile * rows * k..).zip(product.a[row * k..].iter().copied().take(rows * k)));
             let transposed = |lines: &[u64], deep: usize| -> Vec<u64> {
                 let of_tile = &lines[column * deep..(column + columns) * deep];
                 (0..deep).flat_map(|at| of_tile[at..].iter().copied().step_by(deep)).collect()
             };
-            copy(&mut batch.b, tile * k * columns, transposed(product.b, k).into_iter());
+            put(&mut batch.b, (tile * k * columns..).zip(transposed(product.b, k)));
             for (at, row) in (row..row + rows).enumerate() {
                 let of_row = product.c[row * n + column..].iter().copied().take(columns);
-                copy(&mut batch.c, (tile * rows + at) * columns, of_row);
+                put(&mut batch.c, ((tile * rows + at) * columns..).zip(of_row));
             }
             if let (Some(scale_a), Some(scale_b)) = (&mut batch.scale_a, &mut batch.scale_b) {
                 let of_a = product.scale_a[row * blocks..].iter().copied().take(rows * blocks);
-                copy(scale_a, tile * rows * blocks, of_a);
-                copy(scale_b, tile * blocks * columns, transposed(product.scale_b, blocks).into_iter());
+                put(scale_a, (tile * rows * blocks..).zip(of_a));
+                put(scale_b, (tile * blocks * columns..).zip(transposed(product.scale_b, blocks)));
             }
         }
         let computed = self.compute(operation, &batch)?;

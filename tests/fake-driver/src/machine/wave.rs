@@ -30,6 +30,8 @@ pub(super) struct Wave<'a> {
     pub parameters: Vec<u8>,
     /// By register, then by lane.
     pub registers: Vec<u64>,
+    /// What the operands of one instruction are, by lane.
+    pub columns: [Vec<u64>; 3],
     pub shared: Vec<Vec<u8>>,
     /// Lanes whose writes to shared memory a descriptor may not see yet.
     pub unfenced: Vec<bool>,
@@ -68,6 +70,7 @@ impl<'a> Wave<'a> {
             lanes,
             parameters: launch.parameters.clone(),
             registers: vec![0; launch.kernel.register_masks.len() * lanes],
+            columns: Default::default(),
             shared: vec![vec![0xcd; shared_bytes]; blocks],
             unfenced: vec![false; lanes],
             unsynchronised: vec![false; lanes],
@@ -117,7 +120,7 @@ impl<'a> Wave<'a> {
         }
     }
 
-    fn special(&self, special: Special, lane: u32) -> u64 {
+    pub(super) fn special(&self, special: Special, lane: u32) -> u64 {
         let thread = lane as usize % self.block_lanes;
         let block = self.first_block + lane as usize / self.block_lanes;
         let place = |index: usize, sizes: [u32; 3], axis: usize| {
