@@ -148,26 +148,25 @@ impl Settings {
     /// # Errors
     /// The first variable that cannot be read, with its value.
     pub fn from_environment() -> Result<Self, String> {
-        let read = |name: &str| env::var(format!("MXPROBE_FAKE_{name}")).ok().filter(|value| !value.is_empty());
         let mut settings = Self::of_model(&read("MODEL").unwrap_or_else(|| "h100".to_owned()))?;
-        set(&mut settings.capability, "CAPABILITY", "capability such as 8.6", &read, |value| {
+        set(&mut settings.capability, "CAPABILITY", "capability such as 8.6", |value| {
             let (major, minor) = value.split_once('.')?;
             let minor = minor.parse::<u32>().ok().filter(|minor| *minor < 10)?;
             Some(major.parse::<u32>().ok()?.checked_mul(10)? + minor)
         })?;
-        set(&mut settings.driver_version, "DRIVER", "version such as 13000", &read, |value| value.parse().ok())?;
+        set(&mut settings.driver_version, "DRIVER", "version such as 13000", |value| value.parse().ok())?;
         let count = "number of multiprocessors from 1 to 1024";
-        set(&mut settings.multiprocessors, "MULTIPROCESSORS", count, &read, |value| {
+        set(&mut settings.multiprocessors, "MULTIPROCESSORS", count, |value| {
             value.parse().ok().filter(|count| (1..=1024).contains(count))
         })?;
-        set(&mut settings.after, "AFTER", "number of launches", &read, |value| value.parse().ok())?;
+        set(&mut settings.after, "AFTER", "number of launches", |value| value.parse().ok())?;
         settings.only = read("ONLY");
-        set(&mut settings.fault, "FAULT", "fault of the fake driver", &read, |value| Fault::named(value).map(Some))?;
-        set(&mut settings.error, "ERROR", "error code of the fake driver", &read, |value| {
+        set(&mut settings.fault, "FAULT", "fault of the fake driver", |value| Fault::named(value).map(Some))?;
+        set(&mut settings.error, "ERROR", "error code of the fake driver", |value| {
             value.parse().ok().filter(|code| *code != 0 && Status::describe(*code).is_some()).map(Status)
         })?;
-        set(&mut settings.linker, "LINKER", "linker of the fake driver", &read, Linker::named)?;
-        set(&mut settings.jit, "JIT", "compiler of the fake driver", &read, Jit::named)?;
+        set(&mut settings.linker, "LINKER", "linker of the fake driver", Linker::named)?;
+        set(&mut settings.jit, "JIT", "compiler of the fake driver", Jit::named)?;
         Ok(settings)
     }
 
@@ -194,14 +193,13 @@ impl Settings {
     }
 }
 
+/// The value of a variable, if it is set.
+fn read(name: &str) -> Option<String> {
+    env::var(format!("MXPROBE_FAKE_{name}")).ok().filter(|value| !value.is_empty())
+}
+
 /// Takes what a variable says, if it is set.
-fn set<T>(
-    to: &mut T,
-    name: &str,
-    form: &str,
-    read: impl Fn(&str) -> Option<String>,
-    parse: impl Fn(&str) -> Option<T>,
-) -> Result<(), String> {
+fn set<T>(to: &mut T, name: &str, form: &str, parse: impl Fn(&str) -> Option<T>) -> Result<(), String> {
     if let Some(value) = read(name) {
         *to = parse(&value).ok_or_else(|| format!("MXPROBE_FAKE_{name}=`{value}` is not a {form}"))?;
     }
