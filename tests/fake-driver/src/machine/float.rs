@@ -33,19 +33,26 @@ fn in_software<F: Native>(function: Function, values: [u64; 3], how: Rounded) ->
         Function::Multiply => a.mul_r(b, how.round).value,
         Function::FusedMultiplyAdd => a.mul_add_r(b, c, how.round).value,
         Function::Divide | Function::ApproximateDivide => a.div_r(b, how.round).value,
-        Function::SquareRoot => square_root(a, how.round),
+        Function::SquareRoot | Function::ApproximateSquareRoot => square_root(a, how.round),
     };
     match function {
         // The product with the rounded reciprocal: off by at most 2 ulp, as the PTX ISA allows (8.7, 9.7.3.8).
         Function::ApproximateDivide => {
-            let one = F::from_u128(1).value.to_bits() as u64;
-            let reciprocal = of::<F>(Function::Divide, [one, values[1], 0], how);
-            of::<F>(Function::Multiply, [values[0], reciprocal, 0], how)
+            of::<F>(Function::Multiply, [values[0], reciprocal::<F>(values[1], how), 0], how)
+        }
+        // The reciprocal of the rounded reciprocal root, with both rounded toward zero.
+        Function::ApproximateSquareRoot => {
+            let how = Rounded { round: Round::TowardZero, ..how };
+            reciprocal::<F>(reciprocal::<F>(of::<F>(Function::SquareRoot, values, how), how), how)
         }
         // Sums that are tiny are exact, and no root is tiny.
         Function::Add | Function::Subtract | Function::SquareRoot => result(of_first(a, c), how.flush, || false),
         _ => result(of_first(a, c), how.flush, || is_tiny_doubled(of_first(a.scalbn(1), c.scalbn(1)))),
     }
+}
+
+fn reciprocal<F: Native>(bits: u64, how: Rounded) -> u64 {
+    of::<F>(Function::Divide, [F::from_u128(1).value.to_bits() as u64, bits, 0], how)
 }
 
 /// The root to nearest, and its neighbour where its square, which 113 bits hold, is on the other side of the value.
@@ -111,7 +118,7 @@ macro_rules! native {
                     Function::FusedMultiplyAdd => a.mul_add(b, c),
                     Function::Divide => a / b,
                     Function::SquareRoot => a.sqrt(),
-                    Function::ApproximateDivide => return None,
+                    Function::ApproximateDivide | Function::ApproximateSquareRoot => return None,
                 };
                 let is_least = flush && value.abs() == <$float>::MIN_POSITIVE;
                 (!is_least).then(|| if value.is_nan() { $nan } else { flushed(value).to_bits().into() })

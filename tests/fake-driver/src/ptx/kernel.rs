@@ -78,6 +78,7 @@ pub(crate) enum Function {
     SquareRoot,
     /// `div.approx` and `div.full`.
     ApproximateDivide,
+    ApproximateSquareRoot,
 }
 
 /// How a float operation ends.

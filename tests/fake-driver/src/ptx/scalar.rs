@@ -100,11 +100,11 @@ impl Decoder<'_> {
         self.compute(Alu::Float(function, how), if fused { 3 } else { 2 })
     }
 
-    /// `div` and `sqrt` of f32 and f64: rounded in a direction, or a quotient of f32 approximated.
+    /// `div` and `sqrt` of f32 and f64: rounded in a direction, or approximated, which is of f32 alone.
     pub(super) fn quotient(&self) -> Result<Instruction, Fault> {
         self.only(&["rn", "rz", "rm", "rp", "ftz", "approx", "full"])?;
         let (kind, divides) = (self.kind()?, self.statement.opcode[0] == "div");
-        let approximates = divides && (self.statement.has("approx") || self.statement.has("full"));
+        let approximates = self.statement.has("approx") || (divides && self.statement.has("full"));
         let flush = self.statement.has("ftz");
         if kind.kind != Kind::Float || kind.bits == 16 || (kind != Type::F32 && (flush || approximates)) {
             return Err(self.unknown());
@@ -117,7 +117,8 @@ impl Decoder<'_> {
         let function = match (divides, approximates) {
             (true, false) => Function::Divide,
             (true, true) => Function::ApproximateDivide,
-            (false, _) => Function::SquareRoot,
+            (false, false) => Function::SquareRoot,
+            (false, true) => Function::ApproximateSquareRoot,
         };
         let how = Rounded { round: given.unwrap_or(Round::NearestTiesToEven), flush };
         self.compute(Alu::Float(function, how), if divides { 2 } else { 1 })
