@@ -16,7 +16,8 @@ use crate::cublas::Cublas;
 use crate::driver::{Driver, failure};
 use crate::opcodes::sha256;
 use crate::session::Session;
-use crate::timed;
+use crate::timed::{FMA, Timer};
+use crate::{calls, product, tiles};
 
 /// A CUDA device, opened when it is first asked to compute or compile.
 pub struct CudaDevice {
@@ -35,9 +36,18 @@ pub struct CudaDevice {
 
 #[derive(Default)]
 struct Opened {
-    session: Option<Session>,
+    open: Option<Open>,
     /// Operations whose self-test passed.
     tested: BTreeSet<OperationId>,
+}
+
+/// A device's context, and what was compiled for it.
+struct Open {
+    session: Session,
+    tiles: tiles::Kernels,
+    products: product::Kernels,
+    calls: calls::Kernels,
+    timer: Timer,
 }
 
 /// What the driver says of a device.
@@ -177,19 +187,26 @@ impl CudaDevice {
     fn test_once(&self, opened: &mut Opened, operation: &Operation) -> Result<(), Error> {
         if !opened.tested.contains(&operation.id) {
             let (instruction, target) = self.instruction(&operation.id)?;
-            let session = self.session(opened)?;
-            session.compiled(instruction, || made(instruction, *target, Steps::One))?;
-            self_test(operation, |batch| session.run(&operation.id, batch))?;
+            let Open { session, tiles, .. } = self.open(opened)?;
+            tiles.compiled(session, instruction, || made(instruction, *target, Steps::One))?;
+            self_test(operation, |batch| tiles.run(session, &operation.id, batch))?;
             opened.tested.insert(operation.id.clone());
         }
         Ok(())
     }
 
-    fn session<'a>(&self, opened: &'a mut Opened) -> Result<&'a mut Session, Error> {
-        if opened.session.is_none() {
-            opened.session = Some(Session::open(self.ordinal, self.multiprocessors, self.capability)?);
+    fn open<'a>(&self, opened: &'a mut Opened) -> Result<&'a mut Open, Error> {
+        if opened.open.is_none() {
+            let session = Session::open(self.ordinal, self.multiprocessors, self.capability)?;
+            opened.open = Some(Open {
+                session,
+                tiles: tiles::Kernels::default(),
+                products: product::Kernels::default(),
+                calls: calls::Kernels::default(),
+                timer: Timer::default(),
+            });
         }
-        Ok(opened.session.as_mut().expect("just opened"))
+        Ok(opened.open.as_mut().expect("just opened"))
     }
 }
 
@@ -206,7 +223,7 @@ fn too_late(what: String, target: Target, driver: Driver) -> Refusal {
 
 /// The scalar units' multiply-add.
 fn yardstick() -> Operation {
-    let mut operation = Operation::new(timed::FMA.parse().expect("an operation id"), "thread");
+    let mut operation = Operation::new(FMA.parse().expect("an operation id"), "thread");
     operation.instruction = Some("fma.rn.f32".to_owned());
     operation
 }
@@ -291,7 +308,8 @@ impl Device for CudaDevice {
     fn execute(&self, operation: &Operation, batch: &TileBatch) -> Result<Elements, Error> {
         let mut opened = self.opened();
         self.test_once(&mut opened, operation)?;
-        self.session(&mut opened)?.run(&operation.id, batch)
+        let Open { session, tiles, .. } = self.open(&mut opened)?;
+        tiles.run(session, &operation.id, batch)
     }
 
     fn matrices(&self) -> Option<&dyn Matrices> {
@@ -316,11 +334,12 @@ impl Matrices for CudaDevice {
         let (instruction, target) = self.instruction(&operation.id)?;
         let mut opened = self.opened();
         self.test_once(&mut opened, operation)?;
-        self.session(&mut opened)?.multiply((instruction, *target), product)
+        let Open { session, products, .. } = self.open(&mut opened)?;
+        products.multiply(session, (instruction, *target), product)
     }
 
     fn kernel_ns(&self) -> Option<u64> {
-        Some(self.opened().session.as_ref().map_or(0, Session::kernel_ns))
+        Some(self.opened().open.as_ref().map_or(0, |open| open.session.kernel_ns()))
     }
 }
 
@@ -333,7 +352,9 @@ impl Scalars for CudaDevice {
         let kernel = self.scalar_kernels.get(&(scalar.id.clone(), function));
         let kernel = kernel
             .ok_or_else(|| Error::invalid(format!("{} has no {function} of {}", self.info.selector, scalar.id)))?;
-        self.session(&mut self.opened())?.compute(kernel, operands)
+        let mut opened = self.opened();
+        let Open { session, calls, .. } = self.open(&mut opened)?;
+        calls.call(session, kernel, operands)
     }
 }
 
@@ -341,7 +362,8 @@ impl Code for CudaDevice {
     fn issued(&self, operation: &Operation) -> Result<Option<Issued>, Error> {
         let (instruction, target) = self.instruction(&operation.id)?;
         let mut opened = self.opened();
-        let compiled = self.session(&mut opened)?.compiled(instruction, || made(instruction, *target, Steps::One))?;
+        let Open { session, tiles, .. } = self.open(&mut opened)?;
+        let compiled = tiles.compiled(session, instruction, || made(instruction, *target, Steps::One))?;
         compiled.issued.clone().map(Some)
     }
 
@@ -358,18 +380,16 @@ impl Timing for CudaDevice {
 
     fn time(&self, operation: &Operation, load: &Load<'_>) -> Result<Timed, Error> {
         let mut opened = self.opened();
-        let session = self.session(&mut opened)?;
+        let Open { session, timer, .. } = self.open(&mut opened)?;
         if self.yardsticks.iter().any(|yardstick| yardstick.id == operation.id) {
-            let compiled = session.timeable(&operation.id, || (None, throughput_loop::fma()))?;
-            return timed::time(session, &compiled, None, operation, load);
+            return timer.time(session, None, || (None, throughput_loop::fma()), operation, load);
         }
         let (instruction, target) = self.instruction(&operation.id)?;
         let make = || {
             let (layouts, kernel) = made(instruction, *target, Steps::Many);
             (Some(layouts), kernel)
         };
-        let compiled = session.timeable(&operation.id, make)?;
-        timed::time(session, &compiled, Some(instruction), operation, load)
+        timer.time(session, Some(instruction), make, operation, load)
     }
 
     fn library(&self) -> Result<Box<dyn Library>, Error> {

@@ -13,6 +13,7 @@
 //! the device never wrote is not taken for a result, and the machine code that the driver made is read for the instructions
 //! in it, so that an emulation is not taken for the unit.
 
+mod calls;
 mod cublas;
 mod device;
 mod driver;
@@ -22,7 +23,9 @@ mod link;
 mod opcodes;
 mod product;
 mod session;
+mod tiles;
 mod timed;
+mod written;
 
 use mxprobe_api::{Backend, Device, Discovery, Refusal};
 

@@ -1,94 +1,77 @@
 //! Whole matrices: operands packed as fragments, one launch for a product, the loop along k in the kernel.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, hash_map::Entry};
 
-use cudarc::driver::{CudaFunction, CudaSlice, LaunchConfig, PushKernelArg};
+use cudarc::driver::{CudaFunction, CudaSlice, PushKernelArg};
 use mxprobe_api::{Elements, Error, GemmOperands, OperationId};
 use mxprobe_shaders::ptx::layout::Layouts;
 use mxprobe_shaders::ptx::product::{Block, Order, ProductKernel, ProductKernels, name};
 use mxprobe_shaders::ptx::{Instruction, Target};
 
-use crate::session::{FILLINGS, Session, called};
+use crate::session::{Session, called, grid};
+use crate::written::{is_all, written};
 
-/// The kernels of whole matrices of an instruction, one compiled for each block of D that was asked for.
-pub(crate) struct Kernels {
+/// The kernels of whole matrices; `None` of instructions that have none.
+#[derive(Default)]
+pub(crate) struct Kernels(HashMap<OperationId, Option<OfInstruction>>);
+
+/// Those of an instruction, one compiled for each block of D that was asked for.
+struct OfInstruction {
     texts: ProductKernels,
     compiled: HashMap<Block, Compiled>,
 }
 
 /// A compiled kernel of whole matrices.
-pub(crate) struct Compiled {
+struct Compiled {
     function: CudaFunction,
     kernel: ProductKernel,
 }
 
 impl Kernels {
-    /// No kernel yet; `None` if the instruction has none.
-    pub(crate) fn new(instruction: &Instruction) -> Option<Self> {
-        Some(Self { texts: ProductKernels::new(instruction)?, compiled: HashMap::new() })
-    }
-
-    /// The block of D for a product on so many multiprocessors.
-    pub(crate) fn block(&self, id: &OperationId, product: &GemmOperands<'_>, multiprocessors: u32) -> Block {
-        self.texts.block(id, product, multiprocessors)
-    }
-
-    /// Whether the kernel for a block was compiled.
-    pub(crate) fn has(&self, block: Block) -> bool {
-        self.compiled.contains_key(&block)
-    }
-
-    /// The kernel for a block.
+    /// D = A·B + C with a kernel for whole matrices, compiled at its first use; `None` if there is none, the device's memory
+    /// does not hold the product, or 32 bits do not count its tiles.
     ///
     /// # Errors
-    /// What the driver's compiler says.
-    pub(crate) fn compile(
-        &self,
+    /// What the driver and its compiler report; [`Error::is_nothing_written`] with the first tile that no launch wrote.
+    pub(crate) fn multiply(
+        &mut self,
         session: &Session,
         (instruction, target): (&Instruction, Target),
-        block: Block,
-    ) -> Result<Compiled, Error> {
-        let kernel = self.texts.kernel(instruction, target, block);
-        let loaded = session
-            .load(&name(&instruction.id, block), &kernel.kernel.text)
-            .map_err(|error| error.context(&instruction.id))?;
-        Ok(Compiled { function: loaded.function, kernel })
-    }
-
-    pub(crate) fn insert(&mut self, block: Block, compiled: Compiled) {
-        self.compiled.insert(block, compiled);
-    }
-}
-
-/// D = A·B + C with the kernel for a block; `None` if the device's memory does not hold it, or 32 bits do not count its tiles.
-///
-/// # Errors
-/// What the driver reports; [`Error::is_nothing_written`] with the first tile that no launch wrote.
-pub(crate) fn multiply(
-    session: &Session,
-    kernels: &Kernels,
-    block: Block,
-    id: &OperationId,
-    product: &GemmOperands<'_>,
-) -> Result<Option<Elements>, Error> {
-    let layouts = kernels.texts.layouts();
-    let order = Order::new(product, id.shape.sizes(), layouts.d.group(), block);
-    let blocks = order.down * order.across;
-    if blocks == 0 || u32::try_from(order.steps).is_err() || u32::try_from(blocks).is_err() {
-        return Ok(None);
-    }
-    match launch_checked(session, &kernels.compiled[&block], layouts, &order) {
-        Err(error) if error.is_out_of_memory() => Ok(None),
-        Err(error) => Err(error.context(id)),
-        Ok(packed) => {
-            let tiles = blocks * order.tiles_of_block();
-            let unpacked = layouts.d.unpack(&packed, id.d, tiles);
-            Ok(Some(order.scatter(&unpacked)))
+        product: &GemmOperands<'_>,
+    ) -> Result<Option<Elements>, Error> {
+        let id = &instruction.id;
+        let of_instruction = self.0.entry(id.clone()).or_insert_with(|| {
+            let texts = ProductKernels::new(instruction)?;
+            Some(OfInstruction { texts, compiled: HashMap::new() })
+        });
+        let Some(OfInstruction { texts, compiled }) = of_instruction else { return Ok(None) };
+        let block = texts.block(id, product, session.multiprocessors);
+        let compiled = match compiled.entry(block) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(place) => {
+                let kernel = texts.kernel(instruction, target, block);
+                let loaded = session.load(&name(id, block), &kernel.kernel.text);
+                place.insert(Compiled { function: loaded.map_err(|error| error.context(id))?.function, kernel })
+            }
+        };
+        let layouts = texts.layouts();
+        let order = Order::new(product, id.shape.sizes(), layouts.d.group(), block);
+        let blocks = order.down * order.across;
+        if blocks == 0 || u32::try_from(order.steps).is_err() || u32::try_from(blocks).is_err() {
+            return Ok(None);
+        }
+        match launch_checked(session, compiled, layouts, &order) {
+            Err(error) if error.is_out_of_memory() => Ok(None),
+            Err(error) => Err(error.context(id)),
+            Ok(packed) => {
+                let unpacked = layouts.d.unpack(&packed, id.d, blocks * order.tiles_of_block());
+                Ok(Some(order.scatter(&unpacked)))
+            }
         }
     }
 }
 
-/// Launches; if a tile still holds what was there before, launches once more over another filling.
+/// Packed D of every tile.
 fn launch_checked(
     session: &Session,
     compiled: &Compiled,
@@ -104,23 +87,12 @@ fn launch_checked(
         session.upload(&layouts.c.pack_all(&order.gather_c()))?,
     ];
     let lengths = [order.steps, order.across, order.down].map(|length| length as u64);
-    let unwritten = |d: &[u8], filling: u8| layouts.d.tiles_where(d, |word| word.iter().all(|byte| *byte == filling));
-    let mut suspects: Option<Vec<usize>> = None;
-    for filling in FILLINGS {
-        let d = launch(session, compiled, &inputs, (d_bytes, filling), lengths)?;
-        let found = unwritten(&d, filling);
-        let known = suspects.get_or_insert_with(|| found.clone());
-        known.retain(|tile| found.contains(tile));
-        if known.is_empty() {
-            return Ok(d);
-        }
-    }
-    let suspects = suspects.unwrap_or_default();
-    Err(Error::nothing_written(format!(
-        "the launch succeeded and {} of {all} tiles of a product were never written, tile {} first",
-        suspects.len(),
-        suspects[0]
-    )))
+    let filled_with = |d: &[u8], filling: u8| layouts.d.tiles_where(d, |word| is_all(word, filling));
+    let words = |unwritten: &[usize]| {
+        let (count, first) = (unwritten.len(), unwritten[0]);
+        format!("the launch succeeded and {count} of {all} tiles of a product were never written, tile {first} first")
+    };
+    written(|filling| launch(session, compiled, &inputs, (d_bytes, filling), lengths), filled_with, words)
 }
 
 fn launch(
@@ -136,8 +108,6 @@ fn launch(
     let patches = across.div_ceil(patch.across as u64) * down.div_ceil(patch.down as u64);
     let count = u32::try_from(patches).expect("no more than blocks, and 32 bits count those");
     let blocks = count.min(8 * session.multiprocessors);
-    let configuration =
-        LaunchConfig { grid_dim: (blocks, 1, 1), block_dim: (kernel.threads, 1, 1), shared_mem_bytes: 0 };
     let mut builder = session.stream.launch_builder(&compiled.function);
     inputs.iter().for_each(|input| {
         builder.arg(input);
@@ -146,7 +116,7 @@ fn launch(
     let started = session.started()?;
     // SAFETY: the parameters are those of the kernel's text: pointers, three lengths in the size of one, a count; the buffers
     // hold what so many blocks read and write, and all outlive the synchronisation below.
-    unsafe { builder.launch(configuration) }.map_err(called("cuLaunchKernel"))?;
+    unsafe { builder.launch(grid(blocks, kernel.threads)) }.map_err(called("cuLaunchKernel"))?;
     session.ended(&started)?;
     session.download(&d_device, d_bytes)
 }

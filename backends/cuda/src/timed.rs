@@ -1,24 +1,63 @@
 //! How long a kernel runs whose operands stay in registers (in shared memory, where the instruction reads it from there).
 
-use cudarc::driver::{CudaSlice, DevicePtrMut, LaunchConfig, PushKernelArg, result, sys::CUevent_flags};
+use std::collections::HashMap;
+
+use cudarc::driver::{CudaFunction, CudaSlice, PushKernelArg};
 use mxprobe_api::{Clock, Elements, Error, Format, Load, Operation, OperationId, Span, TileBatch, Timed};
 
-use mxprobe_shaders::ptx::Instruction;
 use mxprobe_shaders::ptx::layout::{Layout, Layouts};
 use mxprobe_shaders::ptx::throughput_loop::{FMA_CHAINS, FMA_THREADS, blocks_of_multiprocessor};
+use mxprobe_shaders::ptx::{Instruction, Kernel};
 
-use crate::session::{Session, Timeable, called};
+use crate::session::{Session, called, grid};
+use crate::written::FILLINGS;
 
 /// The id of the scalar units' multiply-add.
 pub(crate) const FMA: &str = "fma.m1n1k1.f32.f32.f32.f32";
 
-/// Times an operation whose kernel was compiled, or without an instruction the multiply-add of the scalar units.
-///
-/// # Errors
-/// What the driver reports.
-pub(crate) fn time(
-    session: &mut Session,
-    compiled: &Timeable,
+/// What was compiled to be timed, and the operands of the operation that was timed last.
+#[derive(Default)]
+pub(crate) struct Timer {
+    compiled: HashMap<OperationId, Compiled>,
+    resident: Option<Resident>,
+}
+
+/// A compiled kernel that is timed.
+struct Compiled {
+    function: CudaFunction,
+    kernel: Kernel,
+    /// Of an instruction's operands; `None` for the scalar units' kernel.
+    layouts: Option<Layouts>,
+}
+
+impl Timer {
+    /// Times an operation with the kernel that is timed in its place, compiled at its first use; without an instruction the
+    /// multiply-add of the scalar units.
+    ///
+    /// # Errors
+    /// What the driver and its compiler report.
+    pub(crate) fn time(
+        &mut self,
+        session: &Session,
+        instruction: Option<&Instruction>,
+        make: impl FnOnce() -> (Option<Layouts>, Kernel),
+        operation: &Operation,
+        load: &Load<'_>,
+    ) -> Result<Timed, Error> {
+        let id = &operation.id;
+        if !self.compiled.contains_key(id) {
+            let (layouts, kernel) = make();
+            let loaded = session.load(&format!("{id}.timed"), &kernel.text).map_err(|error| error.context(id))?;
+            self.compiled.insert(id.clone(), Compiled { function: loaded.function, kernel, layouts });
+        }
+        time(session, &mut self.resident, &self.compiled[id], instruction, operation, load)
+    }
+}
+
+fn time(
+    session: &Session,
+    kept: &mut Option<Resident>,
+    compiled: &Compiled,
     instruction: Option<&Instruction>,
     operation: &Operation,
     load: &Load<'_>,
@@ -35,7 +74,7 @@ pub(crate) fn time(
     let steps = u32::try_from(load.steps)
         .map_err(|_| Error::unsupported(format!("{} steps are more than a kernel counts", load.steps)))?;
     let steps = u64::from(steps);
-    let known = session.resident.take().filter(|known| known.is_of(operation, load));
+    let known = kept.take().filter(|known| known.is_of(operation, load));
     let mut resident = match known {
         Some(known) => known,
         None => {
@@ -46,11 +85,9 @@ pub(crate) fn time(
             Resident::upload(session, operation, load, operands)?
         }
     };
-    resident.fill(session)?;
-    let configuration =
-        LaunchConfig { grid_dim: (blocks, 1, 1), block_dim: (compiled.kernel.threads, 1, 1), shared_mem_bytes: 0 };
-    let event = || session.context.new_event(Some(CUevent_flags::CU_EVENT_DEFAULT)).map_err(called("cuEventCreate"));
-    let (before, after) = (event()?, event()?);
+    // What the launch before left there cannot pass for a result.
+    session.fill(&mut resident.d, FILLINGS[0])?;
+    session.fill(&mut resident.cycles, 0)?;
     let mut builder = session.stream.launch_builder(&compiled.function);
     resident.inputs.iter().take(3).for_each(|input| {
         builder.arg(input);
@@ -60,11 +97,11 @@ pub(crate) fn time(
         builder.arg(input);
     });
     builder.arg(&steps).arg(&mut resident.cycles).arg(&groups);
-    before.record(&session.stream).map_err(called("cuEventRecord"))?;
+    let before = session.event()?;
     // SAFETY: the parameters are those of the kernel's text: pointers, the number of steps in the size of one, a pointer, a
     // count; every buffer holds what so many groups read and write, and all outlive the synchronisation below.
-    unsafe { builder.launch(configuration) }.map_err(called("cuLaunchKernel"))?;
-    after.record(&session.stream).map_err(called("cuEventRecord"))?;
+    unsafe { builder.launch(grid(blocks, compiled.kernel.threads)) }.map_err(called("cuLaunchKernel"))?;
+    let after = session.event()?;
     let milliseconds = before.elapsed_ms(&after).map_err(called("cuEventElapsedTime"))?;
     let elapsed_ns = f64::from(milliseconds) * 1e6;
     let d = session.download(&resident.d, resident.d.len())?;
@@ -77,13 +114,13 @@ pub(crate) fn time(
     #[expect(clippy::cast_precision_loss, reason = "a frequency has few digits")]
     let frequency_hz = (elapsed_ns > 0.0 && cycles > 0).then(|| cycles as f64 / elapsed_ns * 1e9);
     let pattern = resident.pattern.clone();
-    session.resident = Some(resident);
+    *kept = Some(resident);
     Ok(Timed { elapsed_ns, clock: Clock::Device, units: Some(units), unit: unit.to_owned(), frequency_hz, pattern, d })
 }
 
 /// The operands of the last operation that was timed, on the device: a measurement launches the same kernel dozens of
 /// times, and only D and the number of steps change.
-pub(crate) struct Resident {
+struct Resident {
     id: OperationId,
     span: Span,
     operands: TileBatch,
@@ -107,23 +144,11 @@ impl Resident {
             span: load.span,
             operands: load.operands.clone(),
             inputs: operands.inputs.iter().map(|bytes| session.upload(bytes)).collect::<Result<_, _>>()?,
-            d: session.filled(FILLING, operands.d_bytes)?,
+            d: session.filled(FILLINGS[0], operands.d_bytes)?,
             cycles: session.upload(&[0; 8])?,
             pattern: operands.pattern,
             period: operands.period,
         })
-    }
-
-    /// Overwrites D, so that what the launch before left there cannot pass for a result.
-    fn fill(&mut self, session: &Session) -> Result<(), Error> {
-        for (memory, byte) in [(&mut self.d, FILLING), (&mut self.cycles, 0)] {
-            let bytes = memory.num_bytes();
-            let (address, _guard) = memory.device_ptr_mut(&session.stream);
-            // SAFETY: so many bytes were allocated there on this stream, and any byte is a `u8`.
-            unsafe { result::memset_d8_async(address, byte, bytes, session.stream.cu_stream()) }
-                .map_err(called("cuMemsetD8Async"))?;
-        }
-        Ok(())
     }
 }
 
@@ -136,9 +161,6 @@ struct Operands {
     /// Groups after which the operands repeat.
     period: usize,
 }
-
-/// The byte of D before a launch.
-const FILLING: u8 = 0xa5;
 
 /// Every group has operands of its own, the tiles in turn.
 fn of_unit(layouts: &Layouts, batch: &TileBatch, groups: usize) -> Operands {

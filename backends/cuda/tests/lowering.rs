@@ -19,10 +19,12 @@ use std::{
     },
 };
 
+#[path = "lowering/loops.rs"]
+mod loops;
 #[path = "lowering/scalars.rs"]
 mod scalars;
 
-use mxprobe_api::{Issued, OperationId};
+use mxprobe_api::Issued;
 use mxprobe_shaders::ptx::{Capability, KernelText};
 use sha2::{Digest, Sha256};
 
@@ -294,141 +296,6 @@ fn is_stored(name: &str, now: &str) {
     let stored = fs::read_to_string(&path).unwrap_or_default();
     let differing: Vec<&str> = now.lines().filter(|line| !stored.lines().any(|known| known == *line)).take(5).collect();
     assert!(now == stored, "MXPROBE_BLESS=1 writes {} anew; now, for one:\n{}", path.display(), differing.join("\n"));
-}
-
-/// Kernels that are timed: of each capability here one of each unit, family and n.
-const TIMED_CAPABILITIES: [(u32, u32); 5] = [(7, 0), (8, 0), (9, 0), (10, 0), (12, 0)];
-
-#[test]
-#[cfg_attr(not(cuda_tools), ignore = "scripts/cuda-tools fetches the assembler")]
-fn what_is_timed_holds_the_units_instruction_in_its_loop_and_is_not_serialised() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut assembled = 0;
-    for (major, minor) in TIMED_CAPABILITIES {
-        let capability = Capability::new(major, minor);
-        let once: BTreeMap<String, KernelText> =
-            KernelText::all(capability).into_iter().map(|kernel| (kernel.id.to_string(), kernel)).collect();
-        let mut seen = std::collections::BTreeSet::new();
-        for timed in KernelText::timed(capability) {
-            let kind = (timed.id.family.clone(), timed.id.shape.n, timed.id.d.to_string(), timed.id.a.storage_bytes());
-            if !seen.insert((kind, timed.id.block_scale().is_some())) {
-                continue;
-            }
-            let id = timed.id.to_string();
-            let issued = |kernel: &KernelText| {
-                let cubin = assemble(kernel, capability, folder.path()).unwrap();
-                mxprobe_cuda::issued(kernel.unit, &cubin, capability).unwrap()
-            };
-            let (one, many) = (issued(&once[&id]), issued(&timed));
-            assert_eq!(many.is_emulated(), one.is_emulated(), "{id} on {capability}");
-            // Eight in the loop and one in that for what is left over: the assembler unrolls neither.
-            for (name, count) in one.matrix.iter().filter(|_| one.routines.is_empty()) {
-                // What an emulation converts and multiplies, the assembler may share among the eight: e4m3 on 9.0, where all
-                // start from the same A and B and C is added last.
-                let least = if one.is_emulated() { 1 } else { 9 };
-                let there = many.matrix.get(name).copied().unwrap_or(0);
-                assert!(
-                    (least * count..=9 * count).contains(&there) && there.is_multiple_of(*count),
-                    "{id} on {capability}: {name} {there} times, once {count}"
-                );
-            }
-            assembled += 1;
-        }
-    }
-    assert!(assembled > 40, "{assembled} kernels");
-}
-
-#[test]
-#[cfg_attr(not(cuda_tools), ignore = "scripts/cuda-tools fetches the assembler")]
-fn as_many_blocks_of_a_timed_kernel_fit_as_are_launched_whatever_compiles_it() {
-    let folder = tempfile::tempdir().unwrap();
-    let kernels = KernelText::timed(Capability::new(9, 0));
-    for (name, registers) in [
-        ("mma.m16n8k16.f64.f64.f64.f64.timed", 64),
-        ("mma.m16n8k8.f64.f64.f64.f64.timed", 64),
-        ("mma.m16n8k16.f32.f16.f16.f32.timed", 64),
-        ("wgmma.m64n64k16.f32.f16.f16.f32.timed", 64),
-        ("wgmma.m64n256k16.f32.f16.f16.f32.timed", 168),
-    ] {
-        let kernel = kernels.iter().find(|kernel| kernel.name == name).unwrap_or_else(|| panic!("{name}"));
-        let source = folder.path().join("kernel.ptx");
-        fs::write(&source, &kernel.ptx).unwrap();
-        // As code for a linker, which may call the kernel, it may take more registers than as a program.
-        for way in [&[][..], &["-c"]] {
-            let mut command = Command::new(tool("ptxas"));
-            command.args(["-v", "-arch", kernel.target.name]).args(way).arg(&source);
-            let said = command.arg("-o").arg(folder.path().join("code")).output().unwrap();
-            let words = String::from_utf8_lossy(&said.stderr).into_owned() + &String::from_utf8_lossy(&said.stdout);
-            let used =
-                words.split_once("Used ").and_then(|(_, rest)| rest.split_whitespace().next()?.parse::<u32>().ok());
-            assert!(used.is_some_and(|used| used <= registers), "{name} {way:?}: {words}");
-        }
-    }
-}
-
-#[test]
-#[cfg_attr(not(cuda_tools), ignore = "scripts/cuda-tools fetches the assembler")]
-fn kernels_of_whole_matrices_hold_the_units_instruction_and_no_other_and_are_not_serialised() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut assembled = 0;
-    for (major, minor) in TIMED_CAPABILITIES {
-        let capability = Capability::new(major, minor);
-        let once: BTreeMap<String, KernelText> =
-            KernelText::all(capability).into_iter().map(|kernel| (kernel.id.to_string(), kernel)).collect();
-        let mut seen = std::collections::BTreeSet::new();
-        for whole in KernelText::whole(capability) {
-            let OperationId { family, shape, d, a, .. } = &whole.id;
-            if !seen.insert((family.clone(), shape.n, d.to_string(), a.storage_bytes())) {
-                continue;
-            }
-            let id = whole.id.to_string();
-            let issued = |kernel: &KernelText| {
-                let cubin = assemble(kernel, capability, folder.path()).unwrap();
-                mxprobe_cuda::issued(kernel.unit, &cubin, capability).unwrap()
-            };
-            let (one, many) = (issued(&once[&id]), issued(&whole));
-            // Of a loop around `wmma` the assembler makes a call to where the kernel ends, which is no routine.
-            let named = |issued: &Issued| {
-                issued.routines.iter().filter(|name| name.starts_with("__")).cloned().collect::<Vec<_>>()
-            };
-            assert_eq!(named(&many), named(&one), "{id} on {capability}");
-            let names = |issued: &Issued| issued.matrix.keys().cloned().collect::<Vec<_>>();
-            assert_eq!(names(&many), names(&one), "{id} on {capability}");
-            for (name, count) in &one.matrix {
-                assert!(many.matrix[name].is_multiple_of(*count), "{id} on {capability}: {name}");
-            }
-            assembled += 1;
-        }
-    }
-    assert!(assembled > 30, "{assembled} kernels");
-}
-
-#[test]
-#[cfg_attr(not(cuda_tools), ignore = "scripts/cuda-tools fetches the assembler")]
-fn kernels_of_whole_matrices_load_wide_words_ahead_and_spill_nothing() {
-    let disassembler = tool("nvdisasm");
-    let folder = tempfile::tempdir().unwrap();
-    let capability = Capability::new(9, 0);
-    let kernels = KernelText::whole(capability);
-    // The instruction, how often it stands in the code, and how often the load that brings it operands.
-    for (name, unit, count, load, loads) in [
-        ("mma.m16n8k16.f32.f16.f16.f32.product4x8", "HMMA", 2 * 32, "LDG.E.128", 3 * 8),
-        ("mma.m16n8k8.f32.tf32.tf32.f32.product4x8", "HMMA", 2 * 32, "LDG.E.128", 3 * 8),
-        ("mma.m16n8k32.s32.s8.s8.s32.product4x8", "IMMA", 2 * 32, "LDG.E.128", 3 * 8),
-        ("mma.m16n8k16.f64.f64.f64.f64.product2x4", "DMMA", 2 * 8, "LDG.E.128", 3 * 16),
-        ("wgmma.m64n256k16.f32.f16.f16.f32.product2x1", "HGMMA", 1, "LDGSTS.E.BYPASS.128", 3 * 3),
-        ("wgmma.m64n64k32.f32.e4m3.e4m3.f32.product2x4", "QGMMA", 4, "LDGSTS.E.BYPASS.128", 3 * 3),
-    ] {
-        let kernel = kernels.iter().find(|kernel| kernel.name == name).unwrap_or_else(|| panic!("{name}"));
-        let file = folder.path().join("code.cubin");
-        fs::write(&file, assemble(kernel, capability, folder.path()).unwrap()).unwrap();
-        let said = Command::new(&disassembler).arg("-c").arg(&file).output().unwrap();
-        let listing = String::from_utf8_lossy(&said.stdout);
-        let found = mnemonics(&listing);
-        assert_eq!(found.get(unit), Some(&count), "{name}: {found:?}");
-        assert_eq!(listing.matches(&format!("{load} ")).count(), loads, "{name}: {found:?}");
-        assert!(!found.contains_key("STL") && !found.contains_key("LDL"), "{name} spills: {found:?}");
-    }
 }
 
 /// Mnemonics in a disassembly, each instruction's first word after a predicate, without its modifiers but `884` and `SF`.

@@ -12,6 +12,7 @@ use std::{
 };
 
 use crate::{
+    attributes,
     driver::{Driver, say},
     settings::Settings,
     status::Status,
@@ -176,17 +177,11 @@ entries! {
     fn cuDeviceGetName(name: *mut c_char, len: c_int, ordinal: c_int) {
         device(ordinal, |driver| put_text(name, len, &driver.name()))
     }
-    fn cuDeviceGetPCIBusId(name: *mut c_char, len: c_int, ordinal: c_int) {
-        device(ordinal, |_| put_text(name, len, "0000:00:00.0"))
-    }
     fn cuDeviceGetUuid(uuid: Out<[u8; 16]>, ordinal: c_int) {
         device(ordinal, |_| uuid.put(*b"mxprobe  double "))
     }
-    fn cuDeviceGetUuid_v2(uuid: Out<[u8; 16]>, ordinal: c_int) {
-        device(ordinal, |_| uuid.put(*b"mxprobe  double "))
-    }
     fn cuDeviceGetAttribute(value: Out<c_int>, attribute: c_int, ordinal: c_int) {
-        device(ordinal, |driver| value.put(driver.attribute(attribute)))
+        device(ordinal, |driver| value.put(attributes::attribute(driver.settings(), attribute)))
     }
     fn cuDeviceTotalMem_v2(bytes: Out<usize>, ordinal: c_int) {
         device(ordinal, |driver| bytes.put(driver.memory.capacity()))
@@ -222,9 +217,6 @@ entries! {
             Ok(())
         })
     }
-    fn cuDevicePrimaryCtxSetFlags_v2(ordinal: c_int, _flags: c_uint) {
-        device(ordinal, |_| Ok(()))
-    }
     fn cuCtxGetCurrent(found: Out<usize>) {
         driver(|_| found.put(CURRENT.get()))
     }
@@ -236,25 +228,13 @@ entries! {
         CURRENT.set(wanted);
         Ok(())
     }
-    fn cuCtxGetDevice(found: Out<c_int>) {
-        context(|_| found.put(0))
-    }
     fn cuCtxSynchronize() {
         context(Driver::wait)
-    }
-    fn cuCtxGetStreamPriorityRange(least: Out<c_int>, greatest: Out<c_int>) {
-        context(|_| least.put(0).and_then(|()| greatest.put(0)))
     }
     fn cuStreamCreate(stream: Out<u64>, _flags: c_uint) {
         context(|driver| stream.put(driver.new_stream()?))
     }
-    fn cuStreamCreateWithPriority(stream: Out<u64>, _flags: c_uint, _priority: c_int) {
-        context(|driver| stream.put(driver.new_stream()?))
-    }
     fn cuStreamSynchronize(stream: u64) {
-        context(|driver| driver.wait().and_then(|()| driver.stream(stream)))
-    }
-    fn cuStreamQuery(stream: u64) {
         context(|driver| driver.wait().and_then(|()| driver.stream(stream)))
     }
     fn cuStreamWaitEvent(stream: u64, event: u64, _flags: c_uint) {
@@ -278,13 +258,7 @@ entries! {
     fn cuEventSynchronize(event: u64) {
         context(|driver| driver.wait().and_then(|()| driver.event(event).map(|_| ())))
     }
-    fn cuEventQuery(event: u64) {
-        context(|driver| driver.wait().and_then(|()| driver.event(event).map(|_| ())))
-    }
     fn cuEventElapsedTime(milliseconds: Out<f32>, start: u64, end: u64) {
-        context(|driver| milliseconds.put(driver.elapsed_ms(start, end)?))
-    }
-    fn cuEventElapsedTime_v2(milliseconds: Out<f32>, start: u64, end: u64) {
         context(|driver| milliseconds.put(driver.elapsed_ms(start, end)?))
     }
     fn cuEventDestroy_v2(event: u64) {
@@ -298,12 +272,6 @@ entries! {
     }
     fn cuFuncGetAttribute(value: Out<c_int>, attribute: c_int, function: u64) {
         context(|driver| value.put(driver.function_attribute(function, attribute)?))
-    }
-    fn cuFuncSetAttribute(function: u64, attribute: c_int, _value: c_int) {
-        context(|driver| driver.function_attribute(function, attribute).map(|_| ()))
-    }
-    fn cuFuncSetCacheConfig(function: u64, _config: c_int) {
-        context(|driver| driver.parameters(function).map(|_| ()))
     }
     fn cuLaunchKernel(
         function: u64,

@@ -1,10 +1,11 @@
 //! A stand-in for the CUDA driver, for tests on machines without a GPU.
 //!
-//! Built as a shared library it is a `libcuda.so.1`: programs that open the driver by that name, through `cudarc` or by
-//! hand, run unchanged. It interprets the PTX it is given, on the CPU; the arithmetic of the matrix unit is that of a
-//! model of `mxprobe-models`. So it shows that loading, argument passing, packing of fragments, control flow and the paths
-//! of failure are right. It shows nothing about NVIDIA's arithmetic, and says so: its device is called `mxprobe test
-//! double of …`, and it exports `mxprobe_fake_driver`, which no driver of NVIDIA does.
+//! Built as a shared library it is a `libcuda.so.1`: the CUDA backend, which opens the driver by that name, runs unchanged.
+//! It has the functions that the backend calls and interprets the PTX that it is given, on the CPU: the instructions of the
+//! backend's kernels, and the arithmetic of the matrix unit is that of a model of `mxprobe-models`. So it shows that loading,
+//! argument passing, packing of fragments, control flow and the paths of failure are right. It shows nothing about NVIDIA's
+//! arithmetic, and says so: its device is called `mxprobe test double of …`, and it exports `mxprobe_fake_driver`, which no
+//! driver of NVIDIA does.
 //!
 //! Fragments are read by the formulas of the PTX ISA, shape by shape, and not by the code under test: a wrong layout gives
 //! wrong results here too. Those of `wmma`, which are documented nowhere, are held in an order of the fake driver's own,

@@ -6,106 +6,87 @@ use mxprobe_models::Model;
 
 use crate::status::Status;
 
-/// A way to fail.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
-    /// `no-device`: `cuInit` finds none.
-    NoDevice,
-    /// `stub`: the library is the toolkit's stub.
-    Stub,
-    /// `mismatch`: the kernel module is of another version.
-    Mismatch,
-    /// `oom`: no memory of the device can be had.
-    OutOfMemory,
-    /// `launch`: `cuLaunchKernel` fails with `MXPROBE_FAKE_ERROR`, and the context is left as it was.
-    Launch,
-    /// `launch-async`: the launch is accepted, and the next call that waits fails with `MXPROBE_FAKE_ERROR`; the context is
-    /// lost.
-    LaunchAsync,
-    /// `silent`: kernels are accepted and write nothing.
-    Silent,
-    /// `no-jit`: the library that compiles PTX is not there.
-    NoJit,
-    /// `invalid-ptx`: all PTX is refused, with a text in the error log.
-    InvalidPtx,
-    /// `wrong-opcode`: the cubin computes on scalar units.
-    WrongOpcode,
-    /// `layout`: row 2 of A is taken for row 3.
-    Layout,
-    /// `abort`: the process ends in a launch.
-    Abort,
-    /// `hang`: a launch never returns.
-    Hang,
-    /// `device-lost`: after `MXPROBE_FAKE_AFTER` launches every call fails with `MXPROBE_FAKE_ERROR`.
-    DeviceLost,
-    /// `error-in-log`: linking succeeds, with an error in its log.
-    ErrorInLog,
+/// An enum whose values have names in the environment.
+macro_rules! named {
+    ($(#[$about:meta])* $name:ident { $($(#[$text:meta])* $word:literal => $variant:ident,)* }) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum $name {
+            $(#[doc = concat!("`", $word, "`:")] $(#[$text])* $variant,)*
+        }
+
+        impl $name {
+            /// The one of that name.
+            #[must_use]
+            pub fn named(name: &str) -> Option<Self> {
+                match name {
+                    $($word => Some(Self::$variant),)*
+                    _ => None,
+                }
+            }
+        }
+    };
 }
 
-const FAULTS: [(&str, Fault); 15] = [
-    ("no-device", Fault::NoDevice),
-    ("stub", Fault::Stub),
-    ("mismatch", Fault::Mismatch),
-    ("oom", Fault::OutOfMemory),
-    ("launch", Fault::Launch),
-    ("launch-async", Fault::LaunchAsync),
-    ("silent", Fault::Silent),
-    ("no-jit", Fault::NoJit),
-    ("invalid-ptx", Fault::InvalidPtx),
-    ("wrong-opcode", Fault::WrongOpcode),
-    ("layout", Fault::Layout),
-    ("abort", Fault::Abort),
-    ("hang", Fault::Hang),
-    ("device-lost", Fault::DeviceLost),
-    ("error-in-log", Fault::ErrorInLog),
-];
-
-/// How machine code calls the compiler's own routines, and where these show.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Linker {
-    /// `ptxas`: relative calls, the routine in the kernel's section, its symbol in the table.
-    #[default]
-    Assembler,
-    /// `absolute`: absolute calls, each routine in a section of its own and in the symbol table, as nvlink 13.0 writes them.
-    Absolute,
-    /// `stripped`: the same without local symbols.
-    Stripped,
-    /// `bare`: absolute calls, and nothing that names the routine.
-    Bare,
+named! {
+    /// A way to fail.
+    Fault {
+        /// `cuInit` finds none.
+        "no-device" => NoDevice,
+        /// the library is the toolkit's stub.
+        "stub" => Stub,
+        /// the kernel module is of another version.
+        "mismatch" => Mismatch,
+        /// no memory of the device can be had.
+        "oom" => OutOfMemory,
+        /// `cuLaunchKernel` fails with `MXPROBE_FAKE_ERROR`, and the context is left as it was.
+        "launch" => Launch,
+        /// the launch is accepted, and the next call that waits fails with `MXPROBE_FAKE_ERROR`; the context is lost.
+        "launch-async" => LaunchAsync,
+        /// kernels are accepted and write nothing.
+        "silent" => Silent,
+        /// the library that compiles PTX is not there.
+        "no-jit" => NoJit,
+        /// all PTX is refused, with a text in the error log.
+        "invalid-ptx" => InvalidPtx,
+        /// the cubin computes on scalar units.
+        "wrong-opcode" => WrongOpcode,
+        /// row 2 of A is taken for row 3.
+        "layout" => Layout,
+        /// the process ends in a launch.
+        "abort" => Abort,
+        /// a launch never returns.
+        "hang" => Hang,
+        /// after `MXPROBE_FAKE_AFTER` launches every call fails with `MXPROBE_FAKE_ERROR`.
+        "device-lost" => DeviceLost,
+        /// linking succeeds, with an error in its log.
+        "error-in-log" => ErrorInLog,
+    }
 }
 
-const LINKERS: [(&str, Linker); 4] = [
-    ("ptxas", Linker::Assembler),
-    ("absolute", Linker::Absolute),
-    ("stripped", Linker::Stripped),
-    ("bare", Linker::Bare),
-];
-
-/// Which routes to machine code take PTX of a target that ends in `a`, such as `sm_90a`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Jit {
-    /// `any`: every one.
-    #[default]
-    Any,
-    /// `explicit-target`: linking only with `CU_JIT_TARGET`, and loading the text.
-    ExplicitTarget,
-    /// `load-only`: loading the text alone.
-    LoadOnly,
+named! {
+    /// How machine code calls the compiler's own routines, and where these show.
+    Linker {
+        /// relative calls, the routine in the kernel's section, its symbol in the table.
+        "ptxas" => Assembler,
+        /// absolute calls, each routine in a section of its own and in the symbol table, as nvlink 13.0 writes them.
+        "absolute" => Absolute,
+        /// the same without local symbols.
+        "stripped" => Stripped,
+        /// absolute calls, and nothing that names the routine.
+        "bare" => Bare,
+    }
 }
 
-const JITS: [(&str, Jit); 3] =
-    [("any", Jit::Any), ("explicit-target", Jit::ExplicitTarget), ("load-only", Jit::LoadOnly)];
-
-/// The value of a name in a table.
-fn named<T: Copy>(table: &[(&str, T)], name: &str) -> Option<T> {
-    table.iter().find(|(word, _)| *word == name).map(|(_, value)| *value)
-}
-
-impl Fault {
-    /// The fault of that name.
-    #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
-        named(&FAULTS, name)
+named! {
+    /// Which routes to machine code take PTX of a target that ends in `a`, such as `sm_90a`.
+    Jit {
+        /// every one.
+        "any" => Any,
+        /// linking only with `CU_JIT_TARGET`, and loading the text.
+        "explicit-target" => ExplicitTarget,
+        /// loading the text alone.
+        "load-only" => LoadOnly,
     }
 }
 
@@ -157,8 +138,8 @@ impl Settings {
             only: None,
             multiprocessors: MULTIPROCESSORS,
             error: Status::LAUNCH_FAILED,
-            linker: Linker::default(),
-            jit: Jit::default(),
+            linker: Linker::Assembler,
+            jit: Jit::Any,
         })
     }
 
@@ -167,43 +148,25 @@ impl Settings {
     /// # Errors
     /// The first variable that cannot be read, with its value.
     pub fn from_environment() -> Result<Self, String> {
-        let read = |name: &str| env::var(format!("MXPROBE_FAKE_{name}")).ok().filter(|value| !value.is_empty());
-        let wrong = |name: &str, value: &str, form: &str| format!("MXPROBE_FAKE_{name}=`{value}` is no {form}");
         let mut settings = Self::of_model(&read("MODEL").unwrap_or_else(|| "h100".to_owned()))?;
-        if let Some(value) = read("CAPABILITY") {
-            let parsed = value.split_once('.').and_then(|(major, minor)| {
-                let minor = minor.parse::<u32>().ok().filter(|minor| *minor < 10)?;
-                Some(major.parse::<u32>().ok()?.checked_mul(10)? + minor)
-            });
-            settings.capability = parsed.ok_or_else(|| wrong("CAPABILITY", &value, "capability such as 8.6"))?;
-        }
-        if let Some(value) = read("DRIVER") {
-            settings.driver_version = value.parse().map_err(|_| wrong("DRIVER", &value, "version such as 13000"))?;
-        }
-        if let Some(value) = read("MULTIPROCESSORS") {
-            let count = value.parse::<i32>().ok().filter(|count| (1..=1024).contains(count));
-            settings.multiprocessors =
-                count.ok_or_else(|| wrong("MULTIPROCESSORS", &value, "number of multiprocessors from 1 to 1024"))?;
-        }
-        if let Some(value) = read("AFTER") {
-            settings.after = value.parse().map_err(|_| wrong("AFTER", &value, "number of launches"))?;
-        }
+        set(&mut settings.capability, "CAPABILITY", "capability such as 8.6", |value| {
+            let (major, minor) = value.split_once('.')?;
+            let minor = minor.parse::<u32>().ok().filter(|minor| *minor < 10)?;
+            Some(major.parse::<u32>().ok()?.checked_mul(10)? + minor)
+        })?;
+        set(&mut settings.driver_version, "DRIVER", "version such as 13000", |value| value.parse().ok())?;
+        let count = "number of multiprocessors from 1 to 1024";
+        set(&mut settings.multiprocessors, "MULTIPROCESSORS", count, |value| {
+            value.parse().ok().filter(|count| (1..=1024).contains(count))
+        })?;
+        set(&mut settings.after, "AFTER", "number of launches", |value| value.parse().ok())?;
         settings.only = read("ONLY");
-        if let Some(value) = read("FAULT") {
-            settings.fault =
-                Some(Fault::named(&value).ok_or_else(|| wrong("FAULT", &value, "fault of the fake driver"))?);
-        }
-        if let Some(value) = read("ERROR") {
-            let status = value.parse().ok().filter(|code| *code != 0 && Status::describe(*code).is_some());
-            settings.error = Status(status.ok_or_else(|| wrong("ERROR", &value, "error code of the fake driver"))?);
-        }
-        if let Some(value) = read("LINKER") {
-            settings.linker =
-                named(&LINKERS, &value).ok_or_else(|| wrong("LINKER", &value, "linker of the fake driver"))?;
-        }
-        if let Some(value) = read("JIT") {
-            settings.jit = named(&JITS, &value).ok_or_else(|| wrong("JIT", &value, "compiler of the fake driver"))?;
-        }
+        set(&mut settings.fault, "FAULT", "fault of the fake driver", |value| Fault::named(value).map(Some))?;
+        set(&mut settings.error, "ERROR", "error code of the fake driver", |value| {
+            value.parse().ok().filter(|code| *code != 0 && Status::describe(*code).is_some()).map(Status)
+        })?;
+        set(&mut settings.linker, "LINKER", "linker of the fake driver", Linker::named)?;
+        set(&mut settings.jit, "JIT", "compiler of the fake driver", Jit::named)?;
         Ok(settings)
     }
 
@@ -228,6 +191,19 @@ impl Settings {
             _ => 90 + minor,
         }
     }
+}
+
+/// The value of a variable, if it is set.
+fn read(name: &str) -> Option<String> {
+    env::var(format!("MXPROBE_FAKE_{name}")).ok().filter(|value| !value.is_empty())
+}
+
+/// Takes what a variable says, if it is set.
+fn set<T>(to: &mut T, name: &str, form: &str, parse: impl Fn(&str) -> Option<T>) -> Result<(), String> {
+    if let Some(value) = read(name) {
+        *to = parse(&value).ok_or_else(|| format!("MXPROBE_FAKE_{name}=`{value}` is not a {form}"))?;
+    }
+    Ok(())
 }
 
 /// `sm_90a` as 90.

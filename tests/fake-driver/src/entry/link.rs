@@ -29,24 +29,6 @@ entries! {
     fn cuModuleLoadData(module: Out<u64>, image: *const c_void) {
         context(|driver| module.put(load(driver, image)?))
     }
-    fn cuModuleLoadDataEx(
-        module: Out<u64>,
-        image: *const c_void,
-        count: c_uint,
-        options: *const c_uint,
-        values: *const usize,
-    ) {
-        let link = Link::new(count, options, values)?;
-        context(|driver| {
-            let loaded = load(driver, image);
-            if loaded.is_err()
-                && let Some(refusal) = text(image.cast()).ok().and_then(|source| driver.link(source, None).err())
-            {
-                put_log(link.error_log, &refusal.log)?;
-            }
-            module.put(loaded?)
-        })
-    }
     fn cuLinkCreate_v2(count: c_uint, options: *const c_uint, values: *const usize, state: Out<usize>) {
         context(|driver| driver.healthy())?;
         let link = Link::new(count, options, values)?;

@@ -217,9 +217,11 @@ fn a_product_and_a_sum_without_a_direction_are_contracted() {
 fn quotients_and_roots_are_rounded_as_asked() {
     let body = "mov.f32 %f0, 0f3F800000; mov.f32 %f1, 0f40400000; div.rn.f32 %f2, %f0, %f1; div.rz.f32 %f3, %f0, %f1;
         sqrt.rp.f32 %f4, %f1; div.full.f32 %f5, %f1, %f1; mov.f64 %d0, 2.0; sqrt.rn.f64 %d1, %d0; mov.b64 {%r0, %r1}, %d1;
-        st.global.v4.b32 [%out], {%f2, %f3, %f4, %f5}; st.global.v2.b32 [%out+16], {%r0, %r1};";
+        mov.f32 %f6, 0f40800000; sqrt.approx.ftz.f32 %f6, %f6;
+        st.global.v4.b32 [%out], {%f2, %f3, %f4, %f5}; st.global.v4.b32 [%out+16], {%r0, %r1, %f6, %f6};";
     let words = run(body, 1, 8).unwrap();
     assert_eq!(words[..3], [0x3eaa_aaab, 0x3eaa_aaaa, 0x3fdd_b3d8]);
     assert!(words[3].abs_diff(0x3f80_0000) <= 2, "{:x}", words[3]);
     assert_eq!(words[4..6], [0x667f_3bcd, 0x3ff6_a09e]);
+    assert!(words[6].abs_diff(0x4000_0000) <= 2, "{:x}", words[6]);
 }

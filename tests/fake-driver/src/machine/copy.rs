@@ -1,24 +1,11 @@
 //! `cp.async`: what is copied arrives in shared memory when it is waited for, and not before.
 
-use super::{Trap, Wave};
+use super::{
+    launch::Trap,
+    under_way::{Copies, Copy},
+    wave::Wave,
+};
 use crate::ptx::{CopyStep, Space, Step};
-
-/// The copies of one lane that nobody has waited for.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Copies {
-    /// How many groups were committed.
-    committed: u64,
-    under_way: Vec<Copy>,
-}
-
-#[derive(Clone, Debug)]
-struct Copy {
-    /// Which group it belongs to; `None` before it is committed.
-    group: Option<u64>,
-    to: u64,
-    len: usize,
-    bytes: [u8; 16],
-}
 
 impl Wave<'_> {
     pub(super) fn copy_async(&mut self, step: &Step, copy: &CopyStep, lanes: &[u32]) -> Result<(), Trap> {

@@ -1,219 +1,311 @@
-//! IEEE 754 addition, multiplication and fused multiply-add in every direction of rounding, in integers.
+//! IEEE 754 arithmetic in every direction of rounding: `rustc_apfloat`'s, and the CPU's own to nearest.
 
-use mxprobe_api::{Decoded, Encoded, Format, Overflow, Rounding, Subnormals};
+use std::cmp::Ordering;
 
-use crate::ptx::Rounded;
+use rustc_apfloat::{
+    Float, FloatConvert, Round,
+    ieee::{BFloat, Double, Half, Quad, Single},
+};
 
-/// A value: finite ones as `±magnitude · 2^lsb`, zero with magnitude 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Value {
-    Nan,
-    Infinity { negative: bool },
-    Finite { negative: bool, magnitude: u128, lsb: i32 },
-}
+use crate::ptx::{Conversion, Function, Kind, Rounded, Type};
 
-/// The value of some bits; with `flush`, a subnormal is zero.
-pub(super) fn decode(format: Format, bits: u64, flush: bool) -> Value {
-    match format.decode(bits) {
-        Decoded::Nan { .. } => Value::Nan,
-        Decoded::Infinity { negative } => Value::Infinity { negative },
-        Decoded::Zero { negative } => Value::Finite { negative, magnitude: 0, lsb: 0 },
-        Decoded::Finite { negative, significand, exponent } => {
-            let subnormal = significand >> format.fraction_bits() == 0;
-            let magnitude = if flush && subnormal { 0 } else { u128::from(significand) };
-            Value::Finite { negative, magnitude, lsb: exponent - format.fraction_bits().cast_signed() }
-        }
+/// A function of values of a type.
+#[inline]
+pub(super) fn compute(function: Function, kind: Type, values: [u64; 3], how: Rounded) -> u64 {
+    match (kind.kind, kind.bits) {
+        (Kind::Bfloat, _) => of::<BFloat>(function, values, how),
+        (_, 16) => of::<Half>(function, values, how),
+        (_, 32) => of::<Single>(function, values, how),
+        _ => of::<Double>(function, values, how),
     }
 }
 
-/// The bits nearest to a value in the direction asked for. NaN is the one that the device makes (PTX ISA 8.7, 9.7.3 and
-/// 9.7.4: 0x7fffffff and 0x7fff; of f64 nothing is said, and CUDA's `CUDART_NAN` is taken).
-pub(super) fn encode(format: Format, value: Value, how: Rounded) -> u64 {
-    match value {
-        Value::Nan if format == Format::F64 => 0xfff8_0000_0000_0000,
-        Value::Nan => format.mask() >> 1,
-        Value::Infinity { negative } => format.infinity(negative).unwrap_or_else(|| format.largest(negative)),
-        Value::Finite { negative, magnitude, lsb } => {
-            let subnormals = if how.flush { Subnormals::FlushAfterRounding } else { Subnormals::Keep };
-            let Encoded { bits, .. } =
-                format.encode(negative, magnitude, lsb, how.rounding, Overflow::Ieee, subnormals);
-            bits
-        }
-    }
+fn of<F: Native>(function: Function, values: [u64; 3], how: Rounded) -> u64 {
+    let native = if how.round == Round::NearestTiesToEven { F::to_nearest(function, values, how.flush) } else { None };
+    native.unwrap_or_else(|| in_software::<F>(function, values, how))
 }
 
-fn negated(value: Value) -> Value {
-    match value {
-        Value::Nan => Value::Nan,
-        Value::Infinity { negative } => Value::Infinity { negative: !negative },
-        Value::Finite { negative, magnitude, lsb } => Value::Finite { negative: !negative, magnitude, lsb },
-    }
-}
-
-/// The exact product of two values of at most 53 bits each.
-fn product(a: Value, b: Value) -> Value {
-    use Value::{Finite, Infinity, Nan};
-    match (a, b) {
-        (Nan, _) | (_, Nan) => Nan,
-        (Infinity { negative: a }, Infinity { negative: b }) => Infinity { negative: a != b },
-        (Infinity { negative: a }, Finite { negative: b, magnitude, .. })
-        | (Finite { negative: b, magnitude, .. }, Infinity { negative: a }) => {
-            if magnitude == 0 {
-                Nan
-            } else {
-                Infinity { negative: a != b }
-            }
-        }
-        (Finite { negative: a, magnitude: x, lsb: i }, Finite { negative: b, magnitude: y, lsb: j }) => {
-            Finite { negative: a != b, magnitude: x * y, lsb: i + j }
-        }
-    }
-}
-
-/// The sum of two values of at most 106 bits each. Bits far below the result are joined into its last one, which no
-/// rounding to 53 bits or fewer can tell from the exact sum.
-fn sum(a: Value, b: Value, rounding: Rounding) -> Value {
-    use Value::{Finite, Infinity, Nan};
-    let zero = |negative| Finite { negative, magnitude: 0, lsb: 0 };
-    match (a, b) {
-        (Nan, _) | (_, Nan) => Nan,
-        (Infinity { negative: a }, Infinity { negative: b }) if a != b => Nan,
-        (Infinity { .. }, _) => a,
-        (_, Infinity { .. }) => b,
-        (Finite { negative: x, magnitude: 0, .. }, Finite { negative: y, magnitude: 0, .. }) => {
-            zero(if x == y { x } else { rounding == Rounding::Down })
-        }
-        (Finite { magnitude: 0, .. }, _) => b,
-        (_, Finite { magnitude: 0, .. }) => a,
-        (Finite { negative: x, magnitude: p, lsb: i }, Finite { negative: y, magnitude: q, lsb: j }) => {
-            let leading = |magnitude: u128, lsb: i32| lsb - magnitude.leading_zeros().cast_signed();
-            let swap = leading(p, i) < leading(q, j);
-            let ((big_negative, big, big_lsb), (negative, small, lsb)) =
-                if swap { ((y, q, j), (x, p, i)) } else { ((x, p, i), (y, q, j)) };
-            let up = big.leading_zeros() - 3;
-            let (big, big_lsb) = (big << up, big_lsb - up.cast_signed());
-            let small = align(small, lsb - big_lsb);
-            let magnitude = if big_negative == negative { big + small } else { big.abs_diff(small) };
-            if magnitude == 0 {
-                return zero(rounding == Rounding::Down);
-            }
-            let negative = if small > big { negative } else { big_negative };
-            Finite { negative, magnitude, lsb: big_lsb }
-        }
-    }
-}
-
-fn align(magnitude: u128, up: i32) -> u128 {
-    let down = up.unsigned_abs();
-    match up {
-        0.. => magnitude << up,
-        -127.. => magnitude >> down | u128::from(magnitude & ((1 << down) - 1) != 0),
-        _ => 1,
-    }
-}
-
-/// `a + b`.
-pub(super) fn add(format: Format, a: u64, b: u64, how: Rounded) -> u64 {
-    let [a, b] = [a, b].map(|bits| decode(format, bits, how.flush));
-    encode(format, sum(a, b, how.rounding), how)
-}
-
-/// `a − b`.
-pub(super) fn subtract(format: Format, a: u64, b: u64, how: Rounded) -> u64 {
-    let [a, b] = [a, b].map(|bits| decode(format, bits, how.flush));
-    encode(format, sum(a, negated(b), how.rounding), how)
-}
-
-/// `a · b`.
-pub(super) fn multiply(format: Format, a: u64, b: u64, how: Rounded) -> u64 {
-    let [a, b] = [a, b].map(|bits| decode(format, bits, how.flush));
-    encode(format, product(a, b), how)
-}
-
-/// `a · b + c`, rounded once.
-pub(super) fn fused_multiply_add(format: Format, [a, b, c]: [u64; 3], how: Rounded) -> u64 {
-    let [a, b, c] = [a, b, c].map(|bits| decode(format, bits, how.flush));
-    encode(format, sum(product(a, b), c, how.rounding), how)
-}
-
-/// A magnitude as a whole number, `u128::MAX` if it is beyond all integers.
-pub(super) fn whole(negative: bool, magnitude: u128, lsb: i32, rounding: Rounding) -> u128 {
-    if magnitude == 0 {
-        return 0;
-    }
-    if lsb >= 0 {
-        let fits = magnitude.leading_zeros() > lsb.unsigned_abs();
-        return if fits { magnitude << lsb } else { u128::MAX };
-    }
-    let down = lsb.unsigned_abs();
-    let (kept, lost, half) =
-        if down > 127 { (0, 1, 2) } else { (magnitude >> down, magnitude & ((1 << down) - 1), 1u128 << (down - 1)) };
-    let up = match rounding {
-        Rounding::NearestEven => lost > half || (lost == half && kept & 1 == 1),
-        Rounding::TowardZero => false,
-        Rounding::Down => negative && lost != 0,
-        Rounding::Up => !negative && lost != 0,
-        Rounding::ToOdd => lost != 0 && kept & 1 == 0,
+fn in_software<F: Native>(function: Function, values: [u64; 3], how: Rounded) -> u64 {
+    let [a, b, c] = values.map(|bits| read::<F>(bits, how.flush));
+    let of_first = |a: F, c: F| match function {
+        Function::Add => a.add_r(b, how.round).value,
+        Function::Subtract => a.sub_r(b, how.round).value,
+        Function::Multiply => a.mul_r(b, how.round).value,
+        Function::FusedMultiplyAdd => a.mul_add_r(b, c, how.round).value,
+        Function::Divide | Function::ApproximateDivide => a.div_r(b, how.round).value,
+        Function::SquareRoot | Function::ApproximateSquareRoot => square_root(a, how.round),
     };
-    kept + u128::from(up)
+    match function {
+        // The product with the rounded reciprocal: off by at most 2 ulp, as the PTX ISA allows (8.7, 9.7.3.8).
+        Function::ApproximateDivide => {
+            of::<F>(Function::Multiply, [values[0], reciprocal::<F>(values[1], how), 0], how)
+        }
+        // The reciprocal of the rounded reciprocal root, with both rounded toward zero.
+        Function::ApproximateSquareRoot => {
+            let how = Rounded { round: Round::TowardZero, ..how };
+            reciprocal::<F>(reciprocal::<F>(of::<F>(Function::SquareRoot, values, how), how), how)
+        }
+        // Sums that are tiny are exact, and no root is tiny.
+        Function::Add | Function::Subtract | Function::SquareRoot => result(of_first(a, c), how.flush, || false),
+        _ => result(of_first(a, c), how.flush, || is_tiny_doubled(of_first(a.scalbn(1), c.scalbn(1)))),
+    }
+}
+
+fn reciprocal<F: Native>(bits: u64, how: Rounded) -> u64 {
+    of::<F>(Function::Divide, [F::from_u128(1).value.to_bits() as u64, bits, 0], how)
+}
+
+/// The root to nearest, and its neighbour where its square, which 113 bits hold, is on the other side of the value.
+fn square_root<F: Native>(value: F, round: Round) -> F {
+    let nearest = F::to_nearest(Function::SquareRoot, [value.to_bits() as u64, 0, 0], false);
+    let root = F::from_bits(nearest.unwrap_or_default().into());
+    let wide = |value: F| -> Quad { value.convert(&mut false).value };
+    match ((wide(root) * wide(root)).value.partial_cmp(&wide(value)), round) {
+        (Some(Ordering::Greater), Round::TowardZero | Round::TowardNegative) => root.next_down().value,
+        (Some(Ordering::Less), Round::TowardPositive) => root.next_up().value,
+        _ => root,
+    }
+}
+
+/// The value of some bits; with `flush`, a subnormal is zero of its sign.
+fn read<F: Float>(bits: u64, flush: bool) -> F {
+    flushed(F::from_bits(bits.into()), flush)
+}
+
+fn flushed<F: Float>(value: F, flush: bool) -> F {
+    if flush && value.is_denormal() { F::ZERO.copy_sign(value) } else { value }
+}
+
+/// The bits of a result. NaN is the one that the device makes (PTX ISA 8.7, 9.7.3 and 9.7.4: 0x7fffffff and 0x7fff; of f64
+/// nothing is said, and CUDA's `CUDART_NAN` is taken). Flushed is what is tiny when it is rounded with an unbounded exponent:
+/// of the smallest normal value `is_tiny` says that.
+fn result<F: Float>(value: F, flush: bool, is_tiny: impl FnOnce() -> bool) -> u64 {
+    if value.is_nan() {
+        return if F::BITS == 64 { 0xfff8_0000_0000_0000 } else { u64::MAX >> (65 - F::BITS) };
+    }
+    let is_tiny = flush && value.abs() == F::smallest_normalized() && is_tiny();
+    let value = if is_tiny { F::ZERO.copy_sign(value) } else { flushed(value, flush) };
+    value.to_bits() as u64
+}
+
+/// Whether twice a value is below twice the smallest normal one: it is rounded to all bits of its format.
+fn is_tiny_doubled<F: Float>(doubled: F) -> bool {
+    doubled.abs() < F::smallest_normalized().scalbn(1)
+}
+
+/// What the CPU computes of a format itself.
+trait Native: Float + FloatConvert<Quad> {
+    /// The function's result rounded to nearest; `None` if the CPU does not compute it, or not whether it is tiny.
+    fn to_nearest(_: Function, _: [u64; 3], _flush: bool) -> Option<u64> {
+        None
+    }
+}
+
+impl Native for Half {}
+impl Native for BFloat {}
+
+macro_rules! native {
+    ($format:ty, $float:ty, $bits:ty, $nan:literal) => {
+        impl Native for $format {
+            #[inline]
+            fn to_nearest(function: Function, values: [u64; 3], flush: bool) -> Option<u64> {
+                let flushed = |value: $float| if flush && value.is_subnormal() { value * 0.0 } else { value };
+                let [a, b, c] = values.map(|bits| flushed(<$float>::from_bits(bits as $bits)));
+                let value = match function {
+                    Function::Add => a + b,
+                    Function::Subtract => a - b,
+                    Function::Multiply => a * b,
+                    Function::FusedMultiplyAdd => a.mul_add(b, c),
+                    Function::Divide => a / b,
+                    Function::SquareRoot => a.sqrt(),
+                    Function::ApproximateDivide | Function::ApproximateSquareRoot => return None,
+                };
+                let is_least = flush && value.abs() == <$float>::MIN_POSITIVE;
+                (!is_least).then(|| if value.is_nan() { $nan } else { flushed(value).to_bits().into() })
+            }
+        }
+    };
+}
+
+native!(Single, f32, u32, 0x7fff_ffff);
+native!(Double, f64, u64, 0xfff8_0000_0000_0000);
+
+/// `cvt` from or to floats. 113 bits hold every value of both sides.
+pub(super) fn convert(conversion: Conversion, bits: u64) -> u64 {
+    let Conversion { to, from, how: Rounded { round, flush } } = conversion;
+    let bits = from.extend(bits);
+    let value = match (from.kind, from.bits) {
+        (Kind::Signed, _) => Quad::from_i128(bits.cast_signed().into()).value,
+        _ if from.is_integer() => Quad::from_u128(bits.into()).value,
+        (Kind::Bfloat, _) => wide::<BFloat>(bits, flush),
+        (_, 16) => wide::<Half>(bits, flush),
+        (_, 32) => wide::<Single>(bits, flush),
+        _ => wide::<Double>(bits, flush),
+    };
+    match (to.kind, to.bits) {
+        // Saturates; NaN gives 0 (PTX ISA 8.7, 9.7.9.21).
+        (Kind::Signed, bits) => value.to_i128_r(bits as usize, round, &mut false).value as u64 & to.mask(),
+        (_, bits) if to.is_integer() => value.to_u128_r(bits as usize, round, &mut false).value as u64,
+        (Kind::Bfloat, _) => narrow::<BFloat>(value, round, flush),
+        (_, 16) => narrow::<Half>(value, round, flush),
+        (_, 32) => narrow::<Single>(value, round, flush),
+        _ => narrow::<Double>(value, round, flush),
+    }
+}
+
+fn wide<F: Float + FloatConvert<Quad>>(bits: u64, flush: bool) -> Quad {
+    read::<F>(bits, flush).convert(&mut false).value
+}
+
+fn narrow<F: Float>(value: Quad, round: Round, flush: bool) -> u64
+where
+    Quad: FloatConvert<F>,
+{
+    let rounded = |value: Quad| FloatConvert::<F>::convert_r(value, round, &mut false).value;
+    result(rounded(value), flush, || is_tiny_doubled(rounded(value.scalbn(1))))
 }
 
 #[cfg(test)]
 mod tests {
+    use mxprobe_api::Format;
+
     use super::*;
 
-    const NEAREST: Rounded = Rounded { rounding: Rounding::NearestEven, flush: false };
+    const FUNCTIONS: [Function; 6] = [
+        Function::Add,
+        Function::Subtract,
+        Function::Multiply,
+        Function::FusedMultiplyAdd,
+        Function::Divide,
+        Function::SquareRoot,
+    ];
+    const F64: Type = Type { kind: Kind::Float, bits: 64 };
+    const NEAREST: Rounded = rounded(Round::NearestTiesToEven);
+
+    const fn rounded(round: Round) -> Rounded {
+        Rounded { round, flush: false }
+    }
 
     fn random(state: &mut u64) -> u64 {
         *state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
         (*state ^ (*state >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) ^ (*state >> 17)
     }
 
-    #[test]
-    fn to_nearest_is_what_the_cpu_computes() {
+    /// Calls a function with the bits of 40 000 triples of f64, or of f32, every second one with exponents near one another,
+    /// where sums cancel.
+    fn with_random_operands(check: impl Fn(Function, Type, [u64; 3])) {
         let mut state = 1;
         for round in 0..40_000 {
             let mut words = [random(&mut state), random(&mut state), random(&mut state)];
             if round % 2 == 0 {
-                // Exponents near one another, where sums cancel.
                 words = words.map(|word| word & !(0x7f0 << 52) | 0x3f0 << 52);
             }
-            let [a, b, c] = words.map(f64::from_bits);
-            let same =
-                |ours: u64, theirs: f64| ours == theirs.to_bits() || (theirs.is_nan() && f64::from_bits(ours).is_nan());
-            assert!(same(add(Format::F64, words[0], words[1], NEAREST), a + b), "{words:x?}");
-            assert!(same(subtract(Format::F64, words[0], words[1], NEAREST), a - b), "{words:x?}");
-            assert!(same(multiply(Format::F64, words[0], words[1], NEAREST), a * b), "{words:x?}");
-            assert!(same(fused_multiply_add(Format::F64, words, NEAREST), a.mul_add(b, c)), "{words:x?}");
-            let words = words.map(|word| word >> 32);
-            let [a, b, c] = words.map(|word| f32::from_bits(u32::try_from(word).unwrap()));
-            let same = |ours: u64, theirs: f32| {
-                ours == u64::from(theirs.to_bits()) || (theirs.is_nan() && ours == 0x7fff_ffff)
+            for function in FUNCTIONS {
+                check(function, F64, words);
+                check(function, Type::F32, words.map(|word| word >> 32));
+            }
+        }
+    }
+
+    fn value(kind: Type, bits: u64) -> f64 {
+        if kind == F64 { f64::from_bits(bits) } else { f32::from_bits(bits as u32).into() }
+    }
+
+    #[test]
+    fn in_software_to_nearest_is_what_the_cpu_computes() {
+        with_random_operands(|function, kind, values| {
+            let [ours, theirs] = if kind == F64 {
+                [Some(in_software::<Double>(function, values, NEAREST)), Double::to_nearest(function, values, false)]
+            } else {
+                [Some(in_software::<Single>(function, values, NEAREST)), Single::to_nearest(function, values, false)]
             };
-            assert!(same(add(Format::F32, words[0], words[1], NEAREST), a + b), "{words:x?}");
-            assert!(same(multiply(Format::F32, words[0], words[1], NEAREST), a * b), "{words:x?}");
-            assert!(same(fused_multiply_add(Format::F32, words, NEAREST), a.mul_add(b, c)), "{words:x?}");
+            assert_eq!(ours, theirs, "{function:?} {values:x?}");
+        });
+    }
+
+    #[test]
+    fn one_of_two_directions_is_to_nearest_and_the_other_its_neighbour() {
+        with_random_operands(|function, kind, values| {
+            let by = |round| compute(function, kind, values, rounded(round));
+            let [down, up] = [by(Round::TowardNegative), by(Round::TowardPositive)];
+            let (nearest, zero) = (by(Round::NearestTiesToEven), by(Round::TowardZero));
+            let is_negative = value(kind, nearest).is_sign_negative();
+            assert!(nearest == down || nearest == up, "{function:?} {values:x?}");
+            if value(kind, nearest) != 0.0 {
+                assert_eq!(zero, if is_negative { up } else { down }, "{function:?} {values:x?}");
+                assert!(down.abs_diff(up) <= 1, "{function:?} {values:x?}");
+                assert!(
+                    value(kind, down) <= value(kind, up) || value(kind, nearest).is_nan(),
+                    "{function:?} {values:x?}"
+                );
+            }
+        });
+    }
+
+    #[test]
+    fn a_root_lies_between_its_neighbours_squares() {
+        let mut state = 3;
+        for _ in 0..40_000 {
+            let bits = random(&mut state) >> 33;
+            let root = |round| value(Type::F32, compute(Function::SquareRoot, Type::F32, [bits, 0, 0], rounded(round)));
+            let (down, up) = (root(Round::TowardNegative), root(Round::TowardPositive));
+            let wanted = value(Type::F32, bits);
+            // Squares of f32 are exact in f64.
+            assert!(down * down <= wanted && wanted <= up * up || wanted.is_nan(), "{bits:x}: {down} {up}");
         }
     }
 
     #[test]
-    fn directions_bracket_the_exact_result() {
-        let how = |rounding| Rounded { rounding, flush: false };
+    fn narrow_formats_are_rounded_once_from_the_exact_result() {
+        let mut state = 5;
+        for _ in 0..40_000 {
+            let [a, b] = [random(&mut state) & 0xffff, random(&mut state) & 0xffff];
+            // f64 holds the sums and products of f16 and the products of bf16.
+            for (word, format, function) in [
+                ("f16", Format::F16, Function::Add),
+                ("f16", Format::F16, Function::Multiply),
+                ("bf16", Format::BF16, Function::Multiply),
+            ] {
+                let (x, y) = (format.to_f64(a), format.to_f64(b));
+                let exact = if function == Function::Add { x + y } else { x * y };
+                let ours = compute(function, Type::parse(word).unwrap(), [a, b, 0], NEAREST);
+                let wanted = if exact.is_nan() { 0x7fff } else { format.from_f64(exact) };
+                assert_eq!(ours, wanted, "{function:?} {a:x} {b:x} of {word}");
+            }
+        }
+    }
+
+    #[test]
+    fn exact_zeros_have_the_sign_of_the_direction() {
         let one = u64::from(1f32.to_bits());
-        let tiny = u64::from(1e-30f32.to_bits());
-        assert_eq!(add(Format::F32, one, tiny, how(Rounding::Up)), one + 1);
-        assert_eq!(add(Format::F32, one, tiny, how(Rounding::Down)), one);
-        assert_eq!(subtract(Format::F32, one, tiny, how(Rounding::Down)), one - 1);
-        assert_eq!(subtract(Format::F32, one, tiny, how(Rounding::TowardZero)), one - 1);
-        assert_eq!(subtract(Format::F32, one, one, how(Rounding::Down)), 0x8000_0000);
-        assert_eq!(subtract(Format::F32, one, one, how(Rounding::Up)), 0);
+        let less = |round| compute(Function::Subtract, Type::F32, [one, one, 0], rounded(round));
+        assert_eq!([less(Round::TowardNegative), less(Round::TowardPositive)], [0x8000_0000, 0]);
     }
 
     #[test]
     fn flushing_takes_subnormals_for_zero_on_both_sides() {
-        let how = Rounded { rounding: Rounding::NearestEven, flush: true };
-        assert_eq!(add(Format::F32, 1, 1, how), 0);
-        assert_eq!(multiply(Format::F32, 0x0080_0000, 0xbf00_0000, how), 0x8000_0000);
-        assert_eq!(multiply(Format::F32, 0x0080_0000, 0xbf00_0000, NEAREST), 0x8040_0000);
+        let how = Rounded { flush: true, ..NEAREST };
+        let f32s = |function, values, how| compute(function, Type::F32, values, how);
+        assert_eq!(f32s(Function::Add, [1, 1, 0], how), 0);
+        assert_eq!(f32s(Function::Multiply, [0x0080_0000, 0xbf00_0000, 0], how), 0x8000_0000);
+        assert_eq!(f32s(Function::Multiply, [0x0080_0000, 0xbf00_0000, 0], NEAREST), 0x8040_0000);
+    }
+
+    #[test]
+    fn what_is_tiny_with_an_unbounded_exponent_is_flushed_although_it_becomes_the_smallest_normal_value() {
+        for round in [Round::NearestTiesToEven, Round::TowardPositive] {
+            let [kept, flushed] = [false, true].map(|flush| {
+                let how = Rounded { round, flush };
+                let product = compute(Function::Multiply, Type::F32, [0x1500_0000, 0x2aff_ffff, 0], how);
+                let quotient = compute(Function::Divide, Type::F32, [0x01ff_ffff, 0x4100_0000, 0], how);
+                let conversion = Conversion { to: Type::F32, from: F64, how };
+                [product, quotient, convert(conversion, 0x380f_ffff_e000_0000)]
+            });
+            assert_eq!((kept, flushed), ([0x0080_0000; 3], [0; 3]));
+        }
+        // Above by half a place more, it is normal.
+        let how = Rounded { flush: true, ..NEAREST };
+        let conversion = Conversion { to: Type::F32, from: F64, how };
+        assert_eq!(convert(conversion, 0x380f_ffff_f000_0000), 0x0080_0000);
     }
 }

@@ -11,6 +11,16 @@ use crate::ptx::{Layout, MatrixOperand as Operand};
 /// A row and a column.
 pub(crate) type Position = (u32, u32);
 
+/// One element: which register of the operand holds it, in which lane, where in the register, and its index in the
+/// matrices of one warp.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    pub register: u32,
+    pub lane: u32,
+    pub shift: u32,
+    pub index: u32,
+}
+
 /// Row and column of element `i` of a lane, for a shape whose elements take `bits` in a register; `None` where there is no
 /// such instruction. A is m×k, B is k×n.
 pub(crate) fn element(operand: Operand, shape: Shape, bits: u32, lane: u32, i: u32) -> Option<Position> {
@@ -160,6 +170,29 @@ pub(crate) fn group_a(bits: u32, k: u32, thread: u32, i: u32) -> Option<Position
     Some((16 * (thread / 32 % 4) + row, column))
 }
 
+/// `wmma`: where each element of a fragment is: a bijection of this unit's own, another one for each operand and layout, so that
+/// nothing but the loads, multiplies and stores of one shape fit together. Where a fragment has more room than elements
+/// every element is in it several times.
+pub(super) fn wmma(operand: Operand, layout: Layout, bits: u32, elements: u32, registers: u32) -> Vec<Place> {
+    let in_register = if bits == 64 { 1 } else { 32 / bits };
+    // Odd factors: elements are powers of two, and so each of them is met once.
+    let (factor, first) = match (operand, layout) {
+        (Operand::A, Layout::Row) => (37, 5),
+        (Operand::A, Layout::Column) => (43, 11),
+        (Operand::B, Layout::Row) => (53, 3),
+        (Operand::B, Layout::Column) => (59, 13),
+        (Operand::Accumulator, _) => (29, 7),
+    };
+    let slots = 32 * registers * in_register;
+    let place = |slot: u32| Place {
+        register: slot / in_register % registers,
+        lane: slot / in_register / registers,
+        shift: slot % in_register * bits,
+        index: (slot * factor + first) % elements,
+    };
+    (0..slots).map(place).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -235,5 +268,23 @@ mod tests {
     fn a_shape_that_does_not_exist_has_no_layout() {
         assert_eq!(element(Operand::A, Shape { m: 16, n: 8, k: 16 }, 4, 0, 0), None);
         assert_eq!(element(Operand::A, Shape { m: 32, n: 8, k: 16 }, 16, 0, 0), None);
+    }
+    #[test]
+    fn every_element_is_in_a_fragment_and_no_place_holds_two() {
+        for (bits, elements, registers) in
+            [(16, 256, 8), (16, 128, 8), (16, 512, 8), (8, 128, 1), (4, 256, 1), (32, 256, 8), (64, 32, 1), (64, 64, 2)]
+        {
+            for operand in [Operand::A, Operand::B, Operand::Accumulator] {
+                for layout in [Layout::Row, Layout::Column] {
+                    let places = wmma(operand, layout, bits, elements, registers);
+                    let held: BTreeSet<u32> = places.iter().map(|place| place.index).collect();
+                    assert_eq!(held, (0..elements).collect(), "{operand:?} {layout:?} {bits}");
+                    let slots: BTreeSet<_> =
+                        places.iter().map(|place| (place.register, place.lane, place.shift)).collect();
+                    assert_eq!(slots.len(), places.len());
+                    assert!(places.iter().all(|place| place.lane < 32 && place.register < registers));
+                }
+            }
+        }
     }
 }

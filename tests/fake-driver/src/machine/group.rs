@@ -2,30 +2,8 @@
 
 use mxprobe_api::Format;
 
-use super::{Registers, Trap, Wave, fragments, unit::Product};
-use crate::ptx::{GroupMultiply, GroupOperand, Instruction, SHARED_BASE, Step};
-
-/// What a warpgroup has under way.
-#[derive(Debug, Default)]
-pub(super) struct Group {
-    /// `wgmma.fence` was executed.
-    fenced: bool,
-    /// How many groups of multiplies were committed.
-    committed: u64,
-    under_way: Vec<UnderWay>,
-}
-
-/// The result of one multiply that nobody has waited for.
-#[derive(Debug)]
-struct UnderWay {
-    /// Which committed group it belongs to; `None` before it is committed.
-    commit: Option<u64>,
-    registers: Vec<usize>,
-    /// By register, then by thread.
-    values: Vec<u64>,
-    /// Shared memory that it reads: addresses from and to.
-    reads: Vec<(u64, u64)>,
-}
+use super::{fragments, launch::Trap, plan::Registers, under_way::GroupResult, unit::Product, wave::Wave};
+use crate::ptx::{GroupMultiply, GroupOperand, Instruction, SHARED_BASE, Source, Step};
 
 impl Wave<'_> {
     pub(super) fn group(&mut self, step: &Step, lanes: &[u32]) -> Result<(), Trap> {
@@ -57,7 +35,7 @@ impl Wave<'_> {
             .into_iter()
             .partition(|one| one.commit.is_some_and(|commit| commit < arrives_before));
         group.under_way = left;
-        let arrived: Vec<UnderWay> = arrived;
+        let arrived: Vec<GroupResult> = arrived;
         for one in arrived {
             for (register, values) in one.registers.iter().zip(one.values.chunks(128)) {
                 for (thread, bits) in (0..).zip(values) {
@@ -81,7 +59,7 @@ impl Wave<'_> {
         let d = self.launch.unit.product(id, &product).map_err(|error| Trap::failure(step, error.to_string()))?;
         let n = id.shape.n;
         let reads = self.read_by(multiply, first);
-        let one = UnderWay { commit: None, registers: multiply.d.clone(), values: in_registers(&d, n, id.d), reads };
+        let one = GroupResult { commit: None, registers: multiply.d.clone(), values: in_registers(&d, n, id.d), reads };
         self.groups[first as usize / 128].under_way.push(one);
         Ok(())
     }
@@ -93,7 +71,7 @@ impl Wave<'_> {
             GroupOperand::Descriptor(source) => Some((source, id.shape.m)),
             GroupOperand::Registers(_) => None,
         };
-        let extent = |(source, lines): (crate::ptx::Source, u32)| {
+        let extent = |(source, lines): (Source, u32)| {
             let [start, leading, stride] = fields(self.value(source, first));
             let (lines, cores) = (u64::from(lines / 8), u64::from(id.shape.k * id.a.bits() / 128));
             (start, start + (lines - 1) * stride + (cores - 1) * leading + 128)
@@ -185,7 +163,7 @@ impl Wave<'_> {
     }
 
     /// A descriptor, which all 128 threads have to agree on.
-    fn uniform(&self, step: &Step, source: crate::ptx::Source, first: u32) -> Result<u64, Trap> {
+    fn uniform(&self, step: &Step, source: Source, first: u32) -> Result<u64, Trap> {
         let value = self.value(source, first);
         let same = (first..first + 128).all(|lane| self.value(source, lane) == value);
         same.then_some(value).ok_or_else(|| Trap::failure(step, "the threads have different descriptors"))

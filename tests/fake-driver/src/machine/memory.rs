@@ -1,26 +1,12 @@
 //! Loads and stores of a wave.
 
-use super::{Registers, Trap, Wave};
-use crate::{
-    ptx::{Address, SHARED_BASE, Source, Space, Step, Type},
-    status::Status,
-};
+use super::{launch::Trap, plan::Registers, wave::Wave};
+use crate::ptx::{Address, Source, Space, Step, Type};
 
 /// What a load or store accesses.
 type Access = (Space, Type, Address);
 
 impl Wave<'_> {
-    /// An address, which has to be a multiple of the bytes accessed.
-    pub(super) fn checked_address(&self, step: &Step, lane: u32, address: Address, len: usize) -> Result<u64, Trap> {
-        let at = self.value(address.base, lane).wrapping_add_signed(address.offset);
-        if at.is_multiple_of(len as u64) {
-            return Ok(at);
-        }
-        // The driver has its own code for this, 716; a sticky error either way.
-        let text = format!("address {at:#x} is no multiple of {len}");
-        Err(Trap { status: Status::MISALIGNED_ADDRESS, line: step.line, text })
-    }
-
     pub(super) fn load(&mut self, step: &Step, lanes: &[u32], access: Access, into: &[usize]) -> Result<(), Trap> {
         let (space, kind, _) = access;
         let size = kind.bytes();
@@ -79,12 +65,6 @@ impl Wave<'_> {
         Some(())
     }
 
-    /// A register is never wider than 64 bits, and a signed value is extended to all of them: what lies above the
-    /// register's own width is cut where it is used.
-    pub(super) fn widened(&self, register: usize, bits: u64) -> u64 {
-        bits & self.launch.kernel.register_masks[register]
-    }
-
     pub(super) fn store(&mut self, step: &Step, lanes: &[u32], access: Access, from: &[Source]) -> Result<(), Trap> {
         let (space, kind, _) = access;
         let size = kind.bytes();
@@ -106,47 +86,10 @@ impl Wave<'_> {
         }
         Ok(())
     }
-
-    /// The bytes at an address.
-    pub(super) fn bytes(
-        &mut self,
-        step: &Step,
-        space: Space,
-        lane: u32,
-        at: u64,
-        len: usize,
-    ) -> Result<&mut [u8], Trap> {
-        self.span(space, lane, at, len).ok_or_else(|| outside(step, space, at, len))
-    }
-
-    /// The bytes at an address, if they are all there. Parameters are only read.
-    fn span(&mut self, space: Space, lane: u32, at: u64, len: usize) -> Option<&mut [u8]> {
-        match space {
-            Space::Global => self.memory.bytes(at, len, &mut self.hint),
-            Space::Shared => {
-                let start = usize::try_from(at.checked_sub(SHARED_BASE)?).ok()?;
-                self.shared[lane as usize / self.block_lanes].get_mut(start..start.checked_add(len)?)
-            }
-            Space::Parameter => {
-                let start = usize::try_from(at).ok()?;
-                self.parameters.get_mut(start..start.checked_add(len)?)
-            }
-        }
-    }
 }
 
 /// Where in its allocation an access is, if it is not before its beginning and at a multiple of its length.
 #[inline]
 fn aligned_offset(at: u64, start: u64, len: usize) -> Option<usize> {
     if at.is_multiple_of(len as u64) { usize::try_from(at.checked_sub(start)?).ok() } else { None }
-}
-
-fn outside(step: &Step, space: Space, at: u64, len: usize) -> Trap {
-    let space = match space {
-        Space::Global => "global",
-        Space::Shared => "shared",
-        Space::Parameter => "parameter",
-    };
-    let text = format!("{len} bytes at {at:#x} lie outside {space} memory");
-    Trap { status: Status::ILLEGAL_ADDRESS, line: step.line, text }
 }

@@ -1,48 +1,14 @@
 //! Tensor memory: 128 lanes of 512 columns of 32 bits for each block, and the multiplies that add to it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use super::{Registers, Trap, Wave};
+use super::{
+    launch::Trap,
+    plan::Registers,
+    tensor_memory::{Barrier, COLUMNS, FRESH, LANES, PITCH},
+    wave::Wave,
+};
 use crate::ptx::{Address, SHARED_BASE, Step, TensorStep};
-
-pub(super) const LANES: u32 = 128;
-const COLUMNS: u32 = 512;
-/// Cells from one lane to the next: no power of two, whose multiples a cache puts in the same few places.
-const PITCH: u32 = COLUMNS + 16;
-/// What tensor memory holds before it is written.
-const FRESH: u32 = 0xcdcd_cdcd;
-
-/// What one block has of tensor memory and of barriers.
-#[derive(Debug, Default)]
-pub(super) struct Tensor {
-    /// The first column of the one allocation, and how many there are.
-    allocated: Option<(u32, u32)>,
-    /// By lane, then by column.
-    pub cells: Vec<u32>,
-    barriers: BTreeMap<u64, Barrier>,
-    pub under_way: Vec<UnderWay>,
-}
-
-/// An `mbarrier`.
-#[derive(Debug)]
-struct Barrier {
-    count: u64,
-    pending: u64,
-    phases: u64,
-}
-
-/// The result of a multiply that nobody has waited for.
-#[derive(Debug)]
-pub(super) struct UnderWay {
-    /// Where it arrives; `None` before it is committed.
-    pub barrier: Option<u64>,
-    /// Somebody asked for it: it is there when it is asked for again, so that one question is never enough.
-    pub asked: bool,
-    pub column: u32,
-    pub n: u32,
-    /// Row-major.
-    pub d: Vec<u64>,
-}
 
 /// What a warp reaches of tensor memory.
 struct Reach {
@@ -51,26 +17,6 @@ struct Reach {
     block: usize,
     /// The index of the first cell, in the row of the warp's first lane.
     cell: usize,
-}
-
-impl Tensor {
-    /// Whether a kernel ended without giving its memory back.
-    pub(super) fn is_held(&self) -> bool {
-        self.allocated.is_some()
-    }
-
-    /// So many cells of one lane, all in the allocation.
-    pub(super) fn row(&self, lane: u32, column: u32, columns: u32) -> Option<&[u32]> {
-        let first = self.cell(lane, column)?;
-        self.cell(lane, column + columns.checked_sub(1)?)?;
-        self.cells.get(first..first + columns as usize)
-    }
-
-    /// The index of a cell of the allocation.
-    pub(super) fn cell(&self, lane: u32, column: u32) -> Option<usize> {
-        let (start, columns) = self.allocated?;
-        (lane < LANES && (start..start + columns).contains(&column)).then_some((lane * PITCH + column) as usize)
-    }
 }
 
 impl Wave<'_> {
@@ -174,14 +120,6 @@ impl Wave<'_> {
                 Ok(())
             }
         }
-    }
-
-    pub(super) fn block_of(&self, lane: u32) -> usize {
-        lane as usize / self.block_lanes
-    }
-
-    pub(super) fn at(&self, address: Address, lane: u32) -> u64 {
-        self.value(address.base, lane).wrapping_add_signed(address.offset)
     }
 
     /// Lets the multiplies that were committed to a barrier arrive there.

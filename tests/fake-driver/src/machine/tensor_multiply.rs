@@ -3,9 +3,10 @@
 use mxprobe_api::{Format, OperationId};
 
 use super::{
-    Trap, Wave,
-    tensor::{LANES, UnderWay},
+    launch::Trap,
+    tensor_memory::{LANES, UnderWay},
     unit::Product,
+    wave::Wave,
 };
 use crate::ptx::{Address, Step, TensorKind, TensorMultiply};
 

@@ -1,12 +1,13 @@
 //! The matrix unit: registers in, a tile batch of the model, registers out.
 
-use std::collections::BTreeMap;
-
 use mxprobe_api::{Device, Elements, Error, Format, Operation, OperationId, Shape, TileBatch};
 use mxprobe_models::Model;
 use mxprobe_sim::ModelDevice;
 
-use super::{fragments, wmma};
+use super::{
+    fragments::{self, Place},
+    plan::{Plan, Plans, put},
+};
 use crate::ptx::{Fault, Instruction, Layout, MatrixOperand as Operand, Module, Multiply, Step};
 
 /// The unit of a device.
@@ -15,28 +16,6 @@ pub(crate) struct Unit {
     device: ModelDevice,
     /// Row 2 of A is taken for row 3.
     wrong_layout: bool,
-}
-
-/// One element: which register of the operand holds it, in which lane, where in the register, and its index in the
-/// matrices of one warp.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
-    pub register: u32,
-    pub lane: u32,
-    pub shift: u32,
-    pub index: u32,
-}
-
-/// How the registers of an `mma` are read and written.
-#[derive(Debug)]
-pub(crate) struct Plan {
-    pub operation: Operation,
-    /// Multiplies that a warp does at once: 4 on Volta's shape.
-    pub tiles: usize,
-    a: Vec<Place>,
-    b: Vec<Place>,
-    c: Vec<Place>,
-    d: Vec<Place>,
 }
 
 /// The operands of one product, as bits: A and its scales row after row, B and its scales column after column, C row
@@ -48,28 +27,6 @@ pub(crate) struct Product<'a> {
     pub scale_a: &'a [u64],
     pub scale_b: &'a [u64],
 }
-
-/// Sets elements one after the other; bits above the format's width are dropped.
-fn copy(to: &mut Elements, start: usize, from: impl Iterator<Item = u64>) {
-    fn chunks<const BYTES: usize>(to: &mut [u8], from: impl Iterator<Item = u64>) {
-        for (chunk, bits) in to.chunks_exact_mut(BYTES).zip(from) {
-            chunk.copy_from_slice(&bits.to_le_bytes()[..BYTES]);
-        }
-    }
-    let size = to.format().storage_bytes();
-    let mask = to.format().mask();
-    let to = &mut to.bytes_mut()[start * size..];
-    let from = from.map(|bits| bits & mask);
-    match size {
-        1 => chunks::<1>(to, from),
-        2 => chunks::<2>(to, from),
-        4 => chunks::<4>(to, from),
-        _ => chunks::<8>(to, from),
-    }
-}
-
-/// What the instructions of a module need, by kernel and step.
-pub(crate) type Plans = BTreeMap<(usize, usize), Plan>;
 
 impl Unit {
     pub(crate) fn new(model: Model, wrong_layout: bool) -> Self {
@@ -102,20 +59,20 @@ impl Unit {
         for tile in 0..tiles {
             // Where the tile begins among the whole.
             let (row, column) = (tile / across * rows, tile % across * columns);
-            copy(&mut batch.a, tile * rows * k, product.a[row * k..].iter().copied().take(rows * k));
+            put(&mut batch.a, (tile * rows * k..).zip(product.a[row * k..].iter().copied().take(rows * k)));
             let transposed = |lines: &[u64], deep: usize| -> Vec<u64> {
                 let of_tile = &lines[column * deep..(column + columns) * deep];
                 (0..deep).flat_map(|at| of_tile[at..].iter().copied().step_by(deep)).collect()
             };
-            copy(&mut batch.b, tile * k * columns, transposed(product.b, k).into_iter());
+            put(&mut batch.b, (tile * k * columns..).zip(transposed(product.b, k)));
             for (at, row) in (row..row + rows).enumerate() {
                 let of_row = product.c[row * n + column..].iter().copied().take(columns);
-                copy(&mut batch.c, (tile * rows + at) * columns, of_row);
+                put(&mut batch.c, ((tile * rows + at) * columns..).zip(of_row));
             }
             if let (Some(scale_a), Some(scale_b)) = (&mut batch.scale_a, &mut batch.scale_b) {
                 let of_a = product.scale_a[row * blocks..].iter().copied().take(rows * blocks);
-                copy(scale_a, tile * rows * blocks, of_a);
-                copy(scale_b, tile * blocks * columns, transposed(product.scale_b, blocks).into_iter());
+                put(scale_a, (tile * rows * blocks..).zip(of_a));
+                put(scale_b, (tile * blocks * columns..).zip(transposed(product.scale_b, blocks)));
             }
         }
         let computed = self.compute(operation, &batch)?;
@@ -222,7 +179,7 @@ impl Unit {
         let id = &multiply.id;
         let (m, n, k) = (id.shape.m, id.shape.n, id.shape.k);
         let places = |operand, layout, format: Format, elements, registers: &[usize]| {
-            wmma::fragment(operand, layout, format.bits(), elements, registers.len() as u32)
+            fragments::wmma(operand, layout, format.bits(), elements, registers.len() as u32)
         };
         let mut a = places(Operand::A, multiply.layouts.0, id.a, m * k, &multiply.a);
         a.iter_mut().for_each(|place| place.index = self.row_of_a(place.index / k) * k + place.index % k);
@@ -234,47 +191,6 @@ impl Unit {
             c: sums(id.c, &multiply.c),
             d: sums(id.d, &multiply.d),
             operation,
-        }
-    }
-}
-
-/// A warp's registers, by number and lane.
-pub(crate) trait Registers {
-    fn read(&self, register: usize, lane: u32) -> u64;
-    fn write(&mut self, register: usize, lane: u32, bits: u64);
-}
-
-impl Plan {
-    /// The operands of every warp as one batch; `warps` are the first lanes.
-    pub(crate) fn gather(&self, multiply: &Multiply, registers: &impl Registers, warps: &[u32]) -> TileBatch {
-        let mut batch = TileBatch::zeros(&self.operation, warps.len() * self.tiles);
-        let operands = [
-            (&self.a, &multiply.a, &mut batch.a),
-            (&self.b, &multiply.b, &mut batch.b),
-            (&self.c, &multiply.c, &mut batch.c),
-        ];
-        for (places, names, elements) in operands {
-            let each = elements.len() / warps.len();
-            for (at, warp) in warps.iter().enumerate() {
-                for place in places {
-                    let word = registers.read(names[place.register as usize], warp + place.lane);
-                    elements.set(at * each + place.index as usize, word >> place.shift);
-                }
-            }
-        }
-        batch
-    }
-
-    /// D of every warp into its registers.
-    pub(crate) fn scatter(&self, multiply: &Multiply, registers: &mut impl Registers, warps: &[u32], d: &Elements) {
-        let each = d.len() / warps.len();
-        for (at, warp) in warps.iter().enumerate() {
-            for place in &self.d {
-                let name = multiply.d[place.register as usize];
-                let bits = d.get(at * each + place.index as usize) << place.shift;
-                let kept = if place.shift == 0 { 0 } else { registers.read(name, warp + place.lane) };
-                registers.write(name, warp + place.lane, kept | bits);
-            }
         }
     }
 }

@@ -1,33 +1,15 @@
 //! `wmma`: loads and stores that know where a fragment's elements are, which no program may.
 
-use super::{Registers, Trap, Wave, unit::Place};
+use super::{
+    fragments::{self, Place},
+    launch::Trap,
+    plan::Registers,
+    wave::Wave,
+};
 use crate::{
-    ptx::{Layout, MatrixAccess, MatrixOperand as Operand, SHARED_BASE, Space, Step},
+    ptx::{Layout, MatrixAccess, SHARED_BASE, Space, Step},
     status::Status,
 };
-
-/// Where each element of a fragment is: a bijection of this unit's own, another one for each operand and layout, so that
-/// nothing but the loads, multiplies and stores of one shape fit together. Where a fragment has more room than elements
-/// every element is in it several times.
-pub(super) fn fragment(operand: Operand, layout: Layout, bits: u32, elements: u32, registers: u32) -> Vec<Place> {
-    let in_register = if bits == 64 { 1 } else { 32 / bits };
-    // Odd factors: elements are powers of two, and so each of them is met once.
-    let (factor, first) = match (operand, layout) {
-        (Operand::A, Layout::Row) => (37, 5),
-        (Operand::A, Layout::Column) => (43, 11),
-        (Operand::B, Layout::Row) => (53, 3),
-        (Operand::B, Layout::Column) => (59, 13),
-        (Operand::Accumulator, _) => (29, 7),
-    };
-    let slots = 32 * registers * in_register;
-    let place = |slot: u32| Place {
-        register: slot / in_register % registers,
-        lane: slot / in_register / registers,
-        shift: slot % in_register * bits,
-        index: (slot * factor + first) % elements,
-    };
-    (0..slots).map(place).collect()
-}
 
 /// A matrix in memory as a warp's threads agree on it.
 struct Matrix {
@@ -126,7 +108,7 @@ impl Wave<'_> {
 fn places(access: &MatrixAccess) -> Vec<Place> {
     let (rows, columns) = access.sizes();
     let registers = access.registers.len() as u32;
-    fragment(access.operand, access.layout, access.format.bits(), rows * columns, registers)
+    fragments::wmma(access.operand, access.layout, access.format.bits(), rows * columns, registers)
 }
 
 impl Matrix {
@@ -137,31 +119,5 @@ impl Matrix {
         let (line, at) = if access.layout == Layout::Row { (row, column) } else { (column, row) };
         let bit = (u64::from(line) * self.stride + u64::from(at)) * u64::from(access.format.bits());
         (self.start + bit / 8, (bit % 8) as u32)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use super::*;
-
-    #[test]
-    fn every_element_is_in_a_fragment_and_no_place_holds_two() {
-        for (bits, elements, registers) in
-            [(16, 256, 8), (16, 128, 8), (16, 512, 8), (8, 128, 1), (4, 256, 1), (32, 256, 8), (64, 32, 1), (64, 64, 2)]
-        {
-            for operand in [Operand::A, Operand::B, Operand::Accumulator] {
-                for layout in [Layout::Row, Layout::Column] {
-                    let places = fragment(operand, layout, bits, elements, registers);
-                    let held: BTreeSet<u32> = places.iter().map(|place| place.index).collect();
-                    assert_eq!(held, (0..elements).collect(), "{operand:?} {layout:?} {bits}");
-                    let slots: BTreeSet<_> =
-                        places.iter().map(|place| (place.register, place.lane, place.shift)).collect();
-                    assert_eq!(slots.len(), places.len());
-                    assert!(places.iter().all(|place| place.lane < 32 && place.register < registers));
-                }
-            }
-        }
     }
 }

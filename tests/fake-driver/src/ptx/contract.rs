@@ -1,7 +1,10 @@
 //! Contraction: a product and a sum without a direction become one fused multiply-add, as ptxas makes them by default
 //! (*measured*: ptxas 12.8 and 13.5, `backends/cuda/scalars.tsv`).
 
-use super::kernel::{Alu, Instruction, Source, Step};
+use super::{
+    kernel::{Alu, Function, Instruction, Step},
+    value::Source,
+};
 
 /// Fuses each sum of a product that nothing else reads; the first operand's, where both are products. `free` says which
 /// steps may take part.
@@ -9,14 +12,18 @@ use super::kernel::{Alu, Instruction, Source, Step};
 /// The product stays, and nobody reads its result.
 pub(super) fn contract(steps: &mut [Step], free: &[bool]) {
     for at in 0..steps.len() {
-        let Some((Alu::FloatAdd(how), _, [a, b, _])) = compute(&steps[at]).filter(|_| free[at]) else { continue };
+        let Some((Alu::Float(Function::Add, how), _, [a, b, _])) = compute(&steps[at]).filter(|_| free[at]) else {
+            continue;
+        };
         let fused = [(a, b), (b, a)].into_iter().find_map(|(product, other)| {
             let Source::Register(register) = product else { return None };
-            let (Alu::FloatMultiply(of), from, [x, y, _]) = written(steps, at, register, free)? else { return None };
+            let (Alu::Float(Function::Multiply, of), from, [x, y, _]) = written(steps, at, register, free)? else {
+                return None;
+            };
             (of == how && other != product && is_read_once(steps, at, from, register)).then_some([x, y, other])
         });
         if let (Some(operands), Instruction::Compute { alu, from, .. }) = (fused, &mut steps[at].instruction) {
-            *alu = Alu::FusedMultiplyAdd(how);
+            *alu = Alu::Float(Function::FusedMultiplyAdd, how);
             *from = operands;
         }
     }

@@ -2,20 +2,10 @@
 
 use super::{
     Fault,
-    decode::{Decoder, constant},
-    kernel::{Address, Instruction, Kind, Space, Type},
+    decoder::{Decoder, constant},
+    kernel::{CopyStep, Instruction},
+    value::{Space, Type},
 };
-
-/// One step of copies under way.
-#[derive(Debug)]
-pub(crate) enum CopyStep {
-    /// 4, 8 or 16 bytes.
-    Copy { bytes: usize, to: Address, from: Address },
-    /// Those since the last one are a group.
-    Commit,
-    /// All but the latest so many groups of this thread have arrived.
-    Wait(u64),
-}
 
 /// `cp.async.cg.shared.global [to], [from], 16`, `cp.async.commit_group`, `cp.async.wait_group N` (PTX ISA 7.0 and sm_80,
 /// section 9.7.8.22).
@@ -23,7 +13,7 @@ pub(super) fn copy(decoder: &Decoder<'_>) -> Result<Instruction, Fault> {
     if decoder.version < 70 || decoder.target.number < 80 {
         return Err(decoder.fault("Instruction 'cp.async' requires .target sm_80 or higher and PTX 7.0"));
     }
-    let number = |word: &str| constant(word, Type { kind: Kind::Unsigned, bits: 32 });
+    let number = |word: &str| constant(word, Type::U32);
     let words: Vec<&str> = decoder.statement.opcode[1..].iter().map(String::as_str).collect();
     let step = match words[..] {
         ["async", "commit_group"] => {

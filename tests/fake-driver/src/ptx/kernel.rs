@@ -1,11 +1,11 @@
 //! What a kernel is once it is understood.
 
+use rustc_apfloat::Round;
+
 use super::{
-    copy::CopyStep,
-    matrix::{GroupMultiply, Multiply},
+    multiply::{GroupMultiply, MatrixAccess, Multiply, TensorStep},
     target::Target,
-    tensor::TensorStep,
-    wmma::MatrixAccess,
+    value::{Address, Source, Space, Type},
 };
 
 /// A compiled module.
@@ -46,108 +46,6 @@ pub(crate) struct Guard {
     pub negated: bool,
 }
 
-/// What the bits of an operand are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    Bits,
-    Unsigned,
-    Signed,
-    /// f16, f32, f64.
-    Float,
-    Bfloat,
-    /// Two halves, f16x2.
-    Pair,
-    BfloatPair,
-    Predicate,
-}
-
-/// A type as it stands behind the dot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Type {
-    pub kind: Kind,
-    pub bits: u32,
-}
-
-impl Type {
-    pub(crate) fn parse(word: &str) -> Option<Self> {
-        let (kind, bits) = match word {
-            "pred" => (Kind::Predicate, 1),
-            "f16" => (Kind::Float, 16),
-            "f32" => (Kind::Float, 32),
-            "f64" => (Kind::Float, 64),
-            "bf16" => (Kind::Bfloat, 16),
-            "f16x2" => (Kind::Pair, 32),
-            "bf16x2" => (Kind::BfloatPair, 32),
-            _ => {
-                let kind = match word.as_bytes().first()? {
-                    b'b' => Kind::Bits,
-                    b'u' => Kind::Unsigned,
-                    b's' => Kind::Signed,
-                    _ => return None,
-                };
-                (kind, word[1..].parse().ok().filter(|bits| [8, 16, 32, 64].contains(bits))?)
-            }
-        };
-        Some(Self { kind, bits })
-    }
-
-    pub(crate) fn mask(self) -> u64 {
-        u64::MAX >> (64 - self.bits)
-    }
-
-    pub(crate) fn bytes(self) -> usize {
-        self.bits as usize / 8
-    }
-
-    pub(crate) fn is_signed(self) -> bool {
-        self.kind == Kind::Signed
-    }
-
-    pub(crate) fn is_integer(self) -> bool {
-        matches!(self.kind, Kind::Bits | Kind::Unsigned | Kind::Signed)
-    }
-
-    /// The value with its sign, as 64 bits.
-    pub(crate) fn extend(self, bits: u64) -> u64 {
-        let free = 64 - self.bits;
-        if self.is_signed() { ((bits << free).cast_signed() >> free).cast_unsigned() } else { bits & self.mask() }
-    }
-}
-
-/// A value that an instruction reads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Source {
-    Register(usize),
-    Constant(u64),
-    Special(Special),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Special {
-    /// `%tid`, `%ntid`, `%ctaid`, `%nctaid`, each .x, .y, .z.
-    Thread(usize),
-    Threads(usize),
-    Block(usize),
-    Blocks(usize),
-    Lane,
-    Warp,
-    Clock,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Space {
-    Global,
-    Shared,
-    Parameter,
-}
-
-/// A register or a constant, and what is added to it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Address {
-    pub base: Source,
-    pub offset: i64,
-}
-
 /// Arithmetic on at most three operands of one type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Alu {
@@ -155,41 +53,38 @@ pub(crate) enum Alu {
     Add,
     Subtract,
     MultiplyLow,
-    MultiplyHigh,
     /// The whole product, twice as wide.
     MultiplyWide,
     MultiplyAddLow,
     MultiplyAddWide,
     Divide,
-    Remainder,
     Minimum,
-    Maximum,
     And,
     Or,
     Xor,
-    Not,
     ShiftLeft,
     ShiftRight,
-    Negate,
-    Absolute,
-    Popcount,
-    /// The third operand chooses the first where it is true.
-    Select,
-    FloatAdd(Rounded),
-    FloatSubtract(Rounded),
-    FloatMultiply(Rounded),
-    FusedMultiplyAdd(Rounded),
-    FloatDivide(Rounded),
-    SquareRoot(Rounded),
+    Float(Function, Rounded),
+}
+
+/// Arithmetic on floats.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Function {
+    Add,
+    Subtract,
+    Multiply,
+    FusedMultiplyAdd,
+    Divide,
+    SquareRoot,
     /// `div.approx` and `div.full`.
-    ApproximateDivide(Rounded),
-    ApproximateSquareRoot(Rounded),
+    ApproximateDivide,
+    ApproximateSquareRoot,
 }
 
 /// How a float operation ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rounded {
-    pub rounding: mxprobe_api::Rounding,
+    pub round: Round,
     /// `.ftz`: subnormal inputs and results are zero of their sign.
     pub flush: bool,
 }
@@ -208,10 +103,18 @@ pub(crate) enum Comparison {
 pub(crate) struct Conversion {
     pub to: Type,
     pub from: Type,
-    pub rounding: mxprobe_api::Rounding,
-    pub flush: bool,
-    /// `.rni` and the like: to a whole number of the same format.
-    pub to_whole: bool,
+    pub how: Rounded,
+}
+
+/// One step of copies under way.
+#[derive(Debug)]
+pub(crate) enum CopyStep {
+    /// 4, 8 or 16 bytes.
+    Copy { bytes: usize, to: Address, from: Address },
+    /// Those since the last one are a group.
+    Commit,
+    /// All but the latest so many groups of this thread have arrived.
+    Wait(u64),
 }
 
 /// One instruction.
@@ -237,7 +140,6 @@ pub(crate) enum Instruction {
     },
     Compare {
         comparison: Comparison,
-        unordered: bool,
         kind: Type,
         into: usize,
         from: [Source; 2],

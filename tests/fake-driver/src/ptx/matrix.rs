@@ -4,78 +4,12 @@ use mxprobe_api::{Format, OperationId, Shape};
 
 use super::{
     Fault,
-    decode::{Decoder, constant},
-    kernel::{Instruction, Kind, Source, Type},
+    decoder::{Decoder, constant},
+    kernel::Instruction,
+    multiply::{GroupMultiply, GroupOperand, Layout, Multiply, Scales},
     syntax::Operand,
+    value::{Source, Type},
 };
-
-/// The order in which `mma.m8n8k4` takes an operand's elements.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Layout {
-    Row,
-    Column,
-}
-
-/// Which matrix of a multiply: C and D are the accumulator.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum MatrixOperand {
-    A,
-    B,
-    Accumulator,
-}
-
-/// The registers that hold one operand of a warp.
-pub(crate) type WarpOperand = Vec<usize>;
-
-/// `mma.sync` or `wmma.mma`.
-#[derive(Debug)]
-pub(crate) struct Multiply {
-    pub id: OperationId,
-    /// Bits that one element of A, and one of B, takes in a register.
-    pub container_bits: (u32, u32),
-    pub layouts: (Layout, Layout),
-    pub d: WarpOperand,
-    pub a: WarpOperand,
-    pub b: WarpOperand,
-    pub c: WarpOperand,
-    pub scales: Option<Scales>,
-}
-
-/// The operands of a block-scaled `mma`.
-#[derive(Debug)]
-pub(crate) struct Scales {
-    /// Scales of a row or column: `.scale_vec::4X` has 4.
-    pub count: u32,
-    pub a: usize,
-    pub b: usize,
-    /// The byte and the thread that are taken.
-    pub a_select: (Source, Source),
-    pub b_select: (Source, Source),
-}
-
-/// `wgmma.mma_async`.
-#[derive(Debug)]
-pub(crate) struct GroupMultiply {
-    pub id: OperationId,
-    pub d: WarpOperand,
-    pub a: GroupOperand,
-    pub b: Source,
-    /// False: C is not added.
-    pub scale_d: Source,
-    pub negate_a: bool,
-    pub negate_b: bool,
-}
-
-/// Where A of a `wgmma` is.
-#[derive(Debug)]
-pub(crate) enum GroupOperand {
-    Descriptor(Source),
-    Registers(WarpOperand),
-}
-
-const DESCRIPTOR: Type = Type { kind: Kind::Bits, bits: 64 };
-const SELECTOR: Type = Type { kind: Kind::Unsigned, bits: 16 };
-const FLAG: Type = Type { kind: Kind::Signed, bits: 32 };
 
 /// What stands between the dots of an `mma` or `wgmma`.
 #[derive(Default)]
@@ -217,14 +151,14 @@ fn scales(decoder: &Decoder<'_>, count: u32, operands: &[Operand]) -> Result<Sca
     let one = |operand: &Operand| match operand {
         // The data may stand in braces or not.
         Operand::Vector(_) => decoder.vector(operand, 32).map(|registers| registers[0]),
-        _ => match decoder.source(decoder.word(operand)?, Type { kind: Kind::Bits, bits: 32 })? {
+        _ => match decoder.source(decoder.word(operand)?, Type::B32)? {
             Source::Register(register) => Ok(register),
             _ => Err(decoder.fault("the scales are no register")),
         },
     };
     let select = |operand: &Operand| match operand {
         Operand::Vector(words) if words.len() == 2 => {
-            Ok((decoder.source(&words[0], SELECTOR)?, decoder.source(&words[1], SELECTOR)?))
+            Ok((decoder.source(&words[0], Type::U16)?, decoder.source(&words[1], Type::U16)?))
         }
         _ => Err(decoder.fault("{byte-id, thread-id} is missing")),
     };
@@ -295,8 +229,8 @@ pub(super) fn group(decoder: &Decoder<'_>) -> Result<Instruction, Fault> {
         ["fence", "sync", "aligned"] => decoder.operands(0).map(|_| Instruction::GroupFence),
         ["commit_group", "sync", "aligned"] => decoder.operands(0).map(|_| Instruction::GroupCommit),
         ["wait_group", "sync", "aligned"] => {
-            let count =
-                constant(decoder.word(&decoder.operands(1)?[0])?, FLAG).and_then(|count| u32::try_from(count).ok());
+            let count = constant(decoder.word(&decoder.operands(1)?[0])?, Type::S32)
+                .and_then(|count| u32::try_from(count).ok());
             let count = count.filter(|count| *count < 8);
             count
                 .map(Instruction::GroupWait)
@@ -344,11 +278,11 @@ fn group_multiply(decoder: &Decoder<'_>) -> Result<Instruction, Fault> {
     let a = if from_registers {
         GroupOperand::Registers(registers(a, "A", 4)?)
     } else {
-        GroupOperand::Descriptor(decoder.source(decoder.word(a)?, DESCRIPTOR)?)
+        GroupOperand::Descriptor(decoder.source(decoder.word(a)?, Type::B64)?)
     };
-    let b = decoder.source(decoder.word(b)?, DESCRIPTOR)?;
+    let b = decoder.source(decoder.word(b)?, Type::B64)?;
     let scale_d = decoder.word(scale_d)?;
-    let scale_d = match constant(scale_d, FLAG) {
+    let scale_d = match constant(scale_d, Type::S32) {
         Some(value) => Source::Constant(value),
         None => Source::Register(decoder.predicate(scale_d)?),
     };
@@ -361,7 +295,7 @@ fn group_multiply(decoder: &Decoder<'_>) -> Result<Instruction, Fault> {
     }
     let mut flags = Vec::new();
     for operand in rest {
-        let value = constant(decoder.word(operand)?, FLAG).ok_or_else(|| wrong("a flag is no constant"))?;
+        let value = constant(decoder.word(operand)?, Type::S32).ok_or_else(|| wrong("a flag is no constant"))?;
         flags.push(u32::try_from(value).unwrap_or(u32::MAX).cast_signed());
     }
     let (signs, transposes) = flags.split_at(signs);

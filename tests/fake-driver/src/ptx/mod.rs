@@ -1,46 +1,31 @@
 //! PTX text as instructions that can be run, and every reason why it cannot.
 
+mod access;
 mod contract;
 mod copy;
 mod decode;
+mod decoder;
+mod fault;
 mod kernel;
 mod matrix;
+mod multiply;
+mod names;
+mod scalar;
 mod syntax;
 mod target;
 mod tensor;
+mod value;
 mod wmma;
 
-use std::fmt;
-
-pub(crate) use copy::CopyStep;
-pub(crate) use decode::SHARED_BASE;
-pub(crate) use kernel::{
-    Address, Alu, Comparison, Conversion, Instruction, Kernel, Kind, Module, Rounded, Source, Space, Special, Step,
-    Type,
+pub(crate) use fault::Fault;
+pub(crate) use kernel::{Alu, Comparison, Conversion, CopyStep, Function, Instruction, Kernel, Module, Rounded, Step};
+pub(crate) use multiply::{
+    GroupMultiply, GroupOperand, Layout, MatrixAccess, MatrixOperand, Multiply, Scales, TensorKind, TensorMultiply,
+    TensorStep,
 };
-pub(crate) use matrix::{GroupMultiply, GroupOperand, Layout, MatrixOperand, Multiply, Scales};
+pub(crate) use names::SHARED_BASE;
 pub(crate) use target::{Reach, Target, loads_on};
-pub(crate) use tensor::{TensorKind, TensorMultiply, TensorStep};
-pub(crate) use wmma::MatrixAccess;
-
-/// Why PTX cannot be compiled.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Fault {
-    pub line: usize,
-    pub text: String,
-}
-
-impl Fault {
-    pub(crate) fn new(line: usize, text: impl fmt::Display) -> Self {
-        Self { line, text: text.to_string() }
-    }
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ptxas application ptx input, line {}; error   : {}", self.line, self.text)
-    }
-}
+pub(crate) use value::{Address, Kind, Source, Space, Special, Type};
 
 /// Reads a module and checks every statement of it.
 pub(crate) fn compile(source: &str) -> Result<Module, Fault> {

@@ -2,86 +2,12 @@
 
 use super::{
     Fault,
-    decode::{Decoder, constant},
-    kernel::{Address, Instruction, Kind, Source, Space, Type},
+    decoder::{Decoder, constant},
+    kernel::Instruction,
+    multiply::{TensorKind, TensorMultiply, TensorScales, TensorStep},
     syntax::Operand,
+    value::{Source, Space, Type},
 };
-
-/// One step on tensor memory or on a barrier in shared memory.
-#[derive(Debug)]
-pub(crate) enum TensorStep {
-    /// `mbarrier.init`.
-    Initialise {
-        barrier: Address,
-        count: Source,
-    },
-    /// `mbarrier.try_wait.parity`.
-    TryWait {
-        into: usize,
-        barrier: Address,
-        parity: Source,
-    },
-    Allocate {
-        slot: Address,
-        columns: u32,
-    },
-    Free {
-        start: Source,
-        columns: u32,
-    },
-    /// 32 lanes by as many columns as there are registers.
-    Store {
-        address: Address,
-        from: Vec<usize>,
-    },
-    Load {
-        address: Address,
-        into: Vec<usize>,
-    },
-    WaitStores,
-    WaitLoads,
-    Multiply(TensorMultiply),
-    /// All multiplies so far arrive at a barrier once they are done.
-    Commit {
-        barrier: Address,
-    },
-}
-
-/// `tcgen05.mma`.
-#[derive(Debug)]
-pub(crate) struct TensorMultiply {
-    pub kind: TensorKind,
-    pub d: Address,
-    pub a: Source,
-    pub b: Source,
-    /// The instruction descriptor: shape and formats.
-    pub descriptor: Source,
-    pub scales: Option<TensorScales>,
-    /// False: D is not added.
-    pub adds: Source,
-}
-
-/// Where the scales of a block-scaled `tcgen05.mma` stand in tensor memory.
-#[derive(Debug)]
-pub(crate) struct TensorScales {
-    /// Scales of a row or column: `.scale_vec::4X` has 4.
-    pub count: u32,
-    pub a: Address,
-    pub b: Address,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum TensorKind {
-    F16,
-    Tf32,
-    F8F6F4,
-    I8,
-    MxF8F6F4,
-    MxF4,
-    MxF4NvF4,
-}
-
-const WORD: Type = Type { kind: Kind::Bits, bits: 32 };
 
 fn step(step: TensorStep) -> Result<Instruction, Fault> {
     Ok(Instruction::Tensor(Box::new(step)))
@@ -94,13 +20,13 @@ pub(super) fn barrier(decoder: &Decoder<'_>) -> Result<Instruction, Fault> {
         ["init", "shared" | "shared::cta", "b64"] => {
             let operands = decoder.operands(2)?;
             let barrier = decoder.address(&operands[0], Space::Shared)?;
-            step(TensorStep::Initialise { barrier, count: decoder.source(decoder.word(&operands[1])?, WORD)? })
+            step(TensorStep::Initialise { barrier, count: decoder.source(decoder.word(&operands[1])?, Type::B32)? })
         }
         ["try_wait", "parity", "shared" | "shared::cta", "b64"] => {
             let operands = decoder.operands(3)?;
             let into = decoder.predicate(decoder.word(&operands[0])?)?;
             let barrier = decoder.address(&operands[1], Space::Shared)?;
-            step(TensorStep::TryWait { into, barrier, parity: decoder.source(decoder.word(&operands[2])?, WORD)? })
+            step(TensorStep::TryWait { into, barrier, parity: decoder.source(decoder.word(&operands[2])?, Type::B32)? })
         }
         _ => Err(decoder.unknown()),
     }
@@ -114,7 +40,7 @@ pub(super) fn tensor(decoder: &Decoder<'_>) -> Result<Instruction, Fault> {
         return Err(decoder.fault(text));
     }
     let columns = |operand: &Operand| {
-        let count = constant(decoder.word(operand)?, WORD).and_then(|count| u32::try_from(count).ok());
+        let count = constant(decoder.word(operand)?, Type::B32).and_then(|count| u32::try_from(count).ok());
         let count = count.filter(|count| count.is_power_of_two() && (32..=512).contains(count));
         count.ok_or_else(|| decoder.fault("columns are a power of two from 32 to 512"))
     };
@@ -126,7 +52,7 @@ pub(super) fn tensor(decoder: &Decoder<'_>) -> Result<Instruction, Fault> {
         }
         ["dealloc", "cta_group::1", "sync", "aligned", "b32"] => {
             let operands = decoder.operands(2)?;
-            let start = decoder.source(decoder.word(&operands[0])?, WORD)?;
+            let start = decoder.source(decoder.word(&operands[0])?, Type::B32)?;
             step(TensorStep::Free { start, columns: columns(&operands[1])? })
         }
         ["relinquish_alloc_permit", "cta_group::1", "sync", "aligned"]
@@ -190,7 +116,6 @@ fn block_scaled(kind: &str, size: &[&str]) -> Option<(TensorKind, u32)> {
 /// D, A, B and the instruction descriptor, then the addresses of scales, then whether D is added.
 fn multiply(decoder: &Decoder<'_>, kind: TensorKind, scales: Option<u32>) -> Result<Instruction, Fault> {
     let operands = decoder.operands(if scales.is_some() { 7 } else { 5 })?;
-    let long = Type { kind: Kind::Bits, bits: 64 };
     let address = |operand| decoder.address(operand, Space::Shared);
     let scales = match scales {
         Some(count) => Some(TensorScales { count, a: address(&operands[4])?, b: address(&operands[5])? }),
@@ -199,9 +124,9 @@ fn multiply(decoder: &Decoder<'_>, kind: TensorKind, scales: Option<u32>) -> Res
     step(TensorStep::Multiply(TensorMultiply {
         kind,
         d: address(&operands[0])?,
-        a: decoder.source(decoder.word(&operands[1])?, long)?,
-        b: decoder.source(decoder.word(&operands[2])?, long)?,
-        descriptor: decoder.source(decoder.word(&operands[3])?, WORD)?,
+        a: decoder.source(decoder.word(&operands[1])?, Type::B64)?,
+        b: decoder.source(decoder.word(&operands[2])?, Type::B64)?,
+        descriptor: decoder.source(decoder.word(&operands[3])?, Type::B32)?,
         scales,
         adds: Source::Register(decoder.predicate(decoder.word(&operands[operands.len() - 1])?)?),
     }))

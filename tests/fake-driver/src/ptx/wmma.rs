@@ -4,49 +4,20 @@ use mxprobe_api::{Format, OperationId, Shape};
 
 use super::{
     Fault,
-    decode::Decoder,
-    kernel::{Address, Instruction, Kind, Source, Space, Type},
-    matrix::{self, Layout, MatrixOperand, Multiply, check},
+    decoder::Decoder,
+    kernel::Instruction,
+    matrix::{self, check},
+    multiply::{Layout, MatrixAccess, MatrixOperand, Multiply},
     syntax::Operand,
+    value::{Source, Space, Type},
 };
-
-/// `wmma.load` or `wmma.store`: a matrix in memory and the registers of a warp.
-#[derive(Debug)]
-pub(crate) struct MatrixAccess {
-    pub operand: MatrixOperand,
-    pub shape: Shape,
-    pub format: Format,
-    pub layout: Layout,
-    pub space: Space,
-    pub address: Address,
-    /// Elements from one row (or column) to the next.
-    pub stride: Source,
-    pub registers: Vec<usize>,
-}
-
-impl MatrixAccess {
-    /// Rows and columns.
-    pub(crate) fn sizes(&self) -> (u32, u32) {
-        sizes(self.operand, self.shape)
-    }
-}
-
-const STRIDE: Type = Type { kind: Kind::Unsigned, bits: 32 };
-
-fn sizes(operand: MatrixOperand, Shape { m, n, k }: Shape) -> (u32, u32) {
-    match operand {
-        MatrixOperand::A => (m, k),
-        MatrixOperand::B => (k, n),
-        MatrixOperand::Accumulator => (m, n),
-    }
-}
 
 /// Registers of a fragment (PTX ISA 9.0, 9.7.14.4.1): as many as its elements need, and 8 for A and B of f16.
 fn registers(operand: MatrixOperand, shape: Shape, format: Format) -> u32 {
     if format == Format::F16 && operand != MatrixOperand::Accumulator {
         return 8;
     }
-    let (rows, columns) = sizes(operand, shape);
+    let (rows, columns) = operand.sizes(shape);
     let bits = format.bits();
     rows * columns * bits / 32 / bits.max(32)
 }
@@ -139,9 +110,9 @@ fn access(decoder: &Decoder<'_>, operand: MatrixOperand, words: &[&str]) -> Resu
         }
         _ => return Err(decoder.fault("`wmma.load` and `wmma.store` take two operands and a stride")),
     };
-    let (rows, columns) = sizes(operand, shape);
+    let (rows, columns) = operand.sizes(shape);
     let stride = match stride {
-        Some(operand) => decoder.source(decoder.word(operand)?, STRIDE)?,
+        Some(operand) => decoder.source(decoder.word(operand)?, Type::U32)?,
         None => Source::Constant(u64::from(if layout == Layout::Row { columns } else { rows })),
     };
     Ok(MatrixAccess {

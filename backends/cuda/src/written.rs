@@ -1,0 +1,33 @@
+//! The guard against memory that the device never wrote.
+
+use mxprobe_api::Error;
+
+/// What output memory holds before a launch, and before the second one that decides whether anything was written.
+pub(crate) const FILLINGS: [u8; 2] = [0xa5, 0x5a];
+
+/// What a launch leaves in memory that was filled with a byte. Where parts of it hold that byte alone, it is launched once
+/// more over another one; the parts that then hold the other were never written.
+///
+/// # Errors
+/// The launch's; [`Error::is_nothing_written`] with the words for the parts that were never written.
+pub(crate) fn written(
+    launch: impl Fn(u8) -> Result<Vec<u8>, Error>,
+    filled_with: impl Fn(&[u8], u8) -> Vec<usize>,
+    words: impl Fn(&[usize]) -> String,
+) -> Result<Vec<u8>, Error> {
+    let [first, second] = FILLINGS;
+    let d = launch(first)?;
+    let mut suspects = filled_with(&d, first);
+    if suspects.is_empty() {
+        return Ok(d);
+    }
+    let d = launch(second)?;
+    let still = filled_with(&d, second);
+    suspects.retain(|part| still.contains(part));
+    if suspects.is_empty() { Ok(d) } else { Err(Error::nothing_written(words(&suspects))) }
+}
+
+/// Whether bytes are all the same one.
+pub(crate) fn is_all(bytes: &[u8], filling: u8) -> bool {
+    bytes.iter().all(|byte| *byte == filling)
+}

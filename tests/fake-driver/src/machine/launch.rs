@@ -1,0 +1,45 @@
+//! What is launched, and why it was stopped.
+
+use super::{plan::Plans, unit::Unit};
+use crate::{
+    ptx::{Kernel, Step},
+    status::Status,
+};
+
+/// What a launch asks for.
+#[derive(Debug)]
+pub(crate) struct Launch<'a> {
+    pub kernel: &'a Kernel,
+    /// Which kernel of its module that is.
+    pub kernel_index: usize,
+    pub plans: &'a Plans,
+    pub unit: &'a Unit,
+    pub grid: [u32; 3],
+    pub block: [u32; 3],
+    pub dynamic_shared_bytes: usize,
+    pub parameters: Vec<u8>,
+}
+
+/// Why a kernel was stopped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Trap {
+    pub status: Status,
+    pub line: usize,
+    pub text: String,
+}
+
+impl Trap {
+    pub(super) fn failure(step: &Step, text: impl Into<String>) -> Self {
+        Self { status: Status::LAUNCH_FAILED, line: step.line, text: text.into() }
+    }
+}
+
+impl Launch<'_> {
+    pub(super) fn threads(&self) -> usize {
+        self.block.iter().map(|size| *size as usize).product()
+    }
+
+    pub(super) fn warps(&self) -> usize {
+        self.threads().div_ceil(32)
+    }
+}
