@@ -163,6 +163,16 @@ fn products_that_are_joined_before_c_are_found_by_pairs_of_them() {
 }
 
 #[test]
+fn sums_that_are_cut_far_below_their_terms_are_told_from_rounded_ones_where_terms_lie_far_apart() {
+    recovered("sums-on-a-fixed-grid-before-c");
+}
+
+#[test]
+fn a_sum_that_is_handed_on_is_told_from_a_wide_rounded_one_by_its_nan() {
+    recovered("sums-handed-on-with-their-nan");
+}
+
+#[test]
 fn a_last_addition_alone_that_flushes_is_parted_from_the_others() {
     recovered("last-adder-flushes");
 }

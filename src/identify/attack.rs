@@ -20,8 +20,12 @@ use crate::{
     probes::{Leaf, Number, Subject},
 };
 
-/// Attacks with drawn dots that have to find nothing in a row, and attacks with rivals' dots after them at the most.
+/// Attacks with drawn dots that have to find nothing in a row, more where a candidate says more, and attacks with rivals' dots
+/// after them at the most.
 const DRAWN: usize = 2;
+const MOST_DRAWN: usize = 5;
+/// What a simple unit has of values that differ from the simplest.
+const SIMPLE: usize = 5;
 const AGAINST_RIVALS: usize = 3;
 
 /// One dot in so many of an attack is asked again elsewhere.
@@ -52,7 +56,7 @@ fn groups(hypothesis: &Hypothesis) -> Vec<Vec<usize>> {
 /// Exponents of the larger of two terms that are far apart, at the most.
 const EXPONENTS: i32 = 400;
 
-/// The smallest product, and c, beside one larger term at every exponent: the smallest of all counts where a large one is cut
+/// The smallest product, or c, or two, beside one larger term at every exponent: the smallest of all counts where a large one is cut
 /// at a fixed number of bits, and no drawn dot is likely to hold both.
 fn far_apart(subject: &Subject<'_>, seed: u64) -> Vec<Dot> {
     let mut random = Random(seed_of(seed, 7));
@@ -68,13 +72,19 @@ fn far_apart(subject: &Subject<'_>, seed: u64) -> Vec<Dot> {
         Leaf::Product(_) => (of(id.a).0 + of(id.b).0, of(id.a).1 + of(id.b).1),
     };
     let mut dots = Vec::new();
-    for (large, small) in [(Leaf::C, any()), (any(), any()), (any(), Leaf::C)] {
-        let (low, (from, to)) = (of(small).0, of(large));
+    let pairs = [(Leaf::C, any()), (any(), any()), (any(), Leaf::C)];
+    for (large, small) in pairs {
+        let (low, (from, to), third) = (of(small).0, of(large), any());
         let step = ((to - from) / EXPONENTS + 1).unsigned_abs() as usize;
         for exponent in (from..=to).step_by(step).filter(|_| large != small) {
             for (of_large, of_small) in [(1, 1), (1, -1), (-1, 1), (-1, -1)] {
                 let leaves = [(large, Number::new(of_large, exponent)), (small, Number::new(of_small, low))];
                 dots.extend(subject.dot(&leaves));
+                // And a third that half undoes the second.
+                if third != large && third != small {
+                    let [of_second, of_third] = [-2 * of_small, of_small].map(|times| Number::new(times, low));
+                    dots.extend(subject.dot(&[leaves[0], (small, of_second), (third, of_third)]));
+                }
             }
         }
     }
@@ -110,16 +120,17 @@ impl Search<'_, '_> {
         let mut now = scored;
         // What explained everything so far may take what it needs.
         let stage = self.experiments.whole_stage();
+        let drawn = (DRAWN + now.hypothesis.complexity().saturating_sub(SIMPLE) / 2).min(MOST_DRAWN);
         let mut quiet = 0;
         while now.explained == self.experiments.dots.len() {
-            let over = self.experiments.rounds >= self.effort.rounds || quiet == DRAWN + AGAINST_RIVALS;
-            if over || quiet >= DRAWN {
+            let over = self.experiments.rounds >= self.effort.rounds || quiet == drawn + AGAINST_RIVALS;
+            if over || quiet >= drawn {
                 now.hypothesis = simplify::simplify(&mut self.experiments, &now.hypothesis);
             }
             let seed = seed_of(self.effort.seed, 100 + self.experiments.rounds as u64);
             let dots = match quiet {
                 _ if over => Vec::new(),
-                0..DRAWN => self.drawn(&now.hypothesis, seed),
+                asked if asked < drawn => self.drawn(&now.hypothesis, seed),
                 _ => rivals::splitting(&mut self.experiments, &now.hypothesis, seed),
             };
             let (dots, over) = match dots.is_empty() {
@@ -143,7 +154,7 @@ impl Search<'_, '_> {
             if let Some(outcome) = self.elsewhere(&some, &theirs, 1 + self.experiments.rounds)? {
                 return Ok(Attacked::Ended(outcome));
             }
-            let kept_in = if quiet < DRAWN { 24 } else { 1 };
+            let kept_in = if quiet < drawn { 24 } else { 1 };
             if !wrong.is_empty() {
                 (self.progress)(&format!("  an attack finds {} of {} dots that differ", wrong.len(), dots.len()));
                 let at = wrong[0];

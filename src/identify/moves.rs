@@ -31,6 +31,9 @@ pub(super) enum Move {
     Together(usize),
     /// Two products that meet first, in each other's place.
     Exchanged(usize, usize),
+    /// The sum of an adder handed on as it is, which the others align by its leading bit: what rounds to many bits gives the
+    /// same numbers, and another NaN.
+    HandedOn(usize),
 }
 
 /// Fraction bits of a grid at the most: more than terms of any but the widest formats lie apart.
@@ -82,6 +85,13 @@ impl Move {
             Self::Exchanged(one, other) => {
                 changed.skeleton = Rc::new(changed.skeleton.exchanged(*one, *other));
                 return Some(changed);
+            }
+            Self::HandedOn(adder) => {
+                for other in &mut changed.adders {
+                    other.grid.iter_mut().for_each(|rule| rule.exponent = Exponent::Leading);
+                }
+                let adder = &mut changed.adders[*adder];
+                (adder.output, adder.nan) = (Output::Wide, NanRules::default());
             }
             Self::Adder(at, Change::As(other)) => {
                 let name = changed.adders[*at].name.clone();
@@ -147,6 +157,10 @@ pub(super) fn all(experiments: &Experiments<'_, '_>, hypothesis: &Hypothesis) ->
     let mut moves: Vec<Move> = flushes(hypothesis.flush).into_iter().map(Move::Flush).collect();
     for at in 0..hypothesis.adders.len() {
         moves.extend(of_adder(experiments, hypothesis, at));
+        let rounds = matches!(hypothesis.adders[at].output, Output::Float { .. });
+        if hypothesis.skeleton.roles[at] == Role::Inner && rounds {
+            moves.push(Move::HandedOn(at));
+        }
         let orders = [Order::ProductsFirst, Order::ProductsLast, Order::Reversed];
         moves.extend(orders.map(|order| Move::Turned(at, order)));
         let others = hypothesis.skeleton.beside_c(at).min(MIDDLES);

@@ -37,6 +37,9 @@ const FAR: usize = 80;
 /// The same of ordinary dots before it is changed value by value.
 const HALF_WAY: usize = 60;
 
+/// One in so many dots about an addition may be left to its rules for NaN and zeros when those below it are looked at.
+const FEW_OF: usize = 50;
+
 struct Fit<'e, 'a, 's> {
     experiments: &'e mut Experiments<'a, 's>,
     tree: Expression,
@@ -432,8 +435,22 @@ impl Fit<'_, '_, '_> {
 
     /// Every adder on the dots about its additions at the ends of the range too.
     fn at_the_ends(&mut self, unary: &[usize]) {
-        for node in 1..self.of.len() {
-            self.apart_at_the_ends(node, if unary.contains(&node) { Role::Product } else { Role::Inner });
+        // What gives d first, with all that its own dots show.
+        let (first, about) = (self.adders[0].clone(), self.about[0].clone());
+        if self.climbed(0, &about) < about.len() {
+            self.adders[0] = first;
+        }
+        let mut unexplained = Vec::new();
+        for node in 0..self.of.len() {
+            // What one above it does wrongly is not to be made good below.
+            if node > 0 && self.tree.above(node).iter().all(|above| !unexplained.contains(above)) {
+                self.apart_at_the_ends(node, if unary.contains(&node) { Role::Product } else { Role::Inner });
+            }
+            let which = self.about[node].clone();
+            let hypothesis = self.hypothesis();
+            if explained(self.experiments, &hypothesis, &which, which.len() / FEW_OF).is_none() {
+                unexplained.push(node);
+            }
         }
         for class in 1..self.adders.len() {
             self.shared_at_the_ends(class);

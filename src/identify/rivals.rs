@@ -3,7 +3,9 @@
 use std::collections::HashSet;
 
 use mxprobe_api::{FloatEncoding, Format, Overflow, Rounding, Subnormals};
-use mxprobe_models::{Adder, Flush, GridRule, Output, PARAMETERS, Parameter, RULE, Sample, Setting, Turn};
+use mxprobe_models::{
+    Adder, Flush, GridRule, IgnoredValues, Output, PARAMETERS, Parameter, RULE, Sample, Setting, Turn,
+};
 
 use super::{
     experiments::{Experiments, fewer, sample_of},
@@ -151,7 +153,23 @@ fn neighbours(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypothesis, ra
         };
         Some(Rival { hypothesis: change.apply(hypothesis)?, floor: None, product })
     });
-    of_moves.chain(floors(experiments, hypothesis)).collect()
+    of_moves.chain(limits(hypothesis)).chain(floors(experiments, hypothesis)).collect()
+}
+
+/// Each adder that leaves small values out with the next limits, and with the next widths that leave the limit where it is.
+fn limits(hypothesis: &Hypothesis) -> Vec<Rival> {
+    let mut found = Vec::new();
+    for (at, adder) in hypothesis.adders.iter().enumerate() {
+        let Some(ignored) = adder.ignored_values else { continue };
+        for (wider, further) in [(0, -1), (0, 1), (-1, 1), (1, -1), (3, -3)] {
+            let mut changed = hypothesis.clone();
+            changed.adders[at].grid.iter_mut().for_each(|rule| rule.fraction_bits += wider);
+            changed.adders[at].ignored_values =
+                Some(IgnoredValues { below_bits: ignored.below_bits + further, ..ignored });
+            found.push(Rival { hypothesis: changed, floor: None, product: None });
+        }
+    }
+    found
 }
 
 fn of_grid(adder: &Adder, changes: &mut Vec<Change>) {
@@ -404,6 +422,9 @@ fn depths(hypothesis: &Hypothesis) -> Vec<i32> {
     let mut found = vec![11, 24];
     for adder in &hypothesis.adders {
         found.extend(adder.grid.iter().map(|rule| rule.fraction_bits));
+        if let Some(ignored) = adder.ignored_values {
+            found.extend(adder.grid.iter().map(|rule| rule.fraction_bits + ignored.below_bits));
+        }
         if let Output::Float { fraction_bits, .. } = adder.output {
             found.push(fraction_bits.cast_signed());
         }

@@ -237,6 +237,28 @@ pub(crate) fn named() -> Vec<Made> {
                 ),
             ],
         ),
+        Made::new(
+            "sums-on-a-fixed-grid-before-c",
+            &f16_of(8),
+            "fold(c, all/4, s(w(all), acc))",
+            &[
+                ("s", &of(&exact_in("f32", "0x7fc00000", "toward-zero"), "zero = \"positive\"")),
+                ("w", &wide("fraction_bits = 27\nexponent_floor = -60\nbelow = \"truncate\"")),
+            ],
+        ),
+        Made::new(
+            "sums-handed-on-with-their-nan",
+            &f16_of(8),
+            "s(w(every(2, 0)), w(every(2, 1)), c)",
+            &[
+                (
+                    "s",
+                    "output = \"f32\"\nrounding = \"nearest-even\"\nfraction_bits = 25\nexponent = \"leading\"\n\
+                     below = \"truncate\"\nnan = { order = [\"operand\", \"value\"], invalid = \"0xffc00000\" }",
+                ),
+                ("w", &wide("")),
+            ],
+        ),
         // f64.
         Made::new(
             "f64-of-100-bits",
