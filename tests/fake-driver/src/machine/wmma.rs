@@ -7,7 +7,7 @@ use super::{
     wave::Wave,
 };
 use crate::{
-    ptx::{Layout, MatrixAccess, SHARED_BASE, Space, Step},
+    ptx::{Layout, MatrixAccess, Space, Step},
     status::Status,
 };
 
@@ -20,12 +20,13 @@ struct Matrix {
 impl Wave<'_> {
     pub(super) fn load_matrix(&mut self, step: &Step, access: &MatrixAccess, lanes: &[u32]) -> Result<(), Trap> {
         let bits = access.format.bits();
+        let (places, len) = (places(access), (bits / 8).max(1) as usize);
         for first in self.together(step, lanes, 32)? {
             let matrix = self.matrix(step, access, first)?;
             let mut words = vec![0; access.registers.len() * 32];
-            for place in places(access) {
+            for place in &places {
                 let (at, shift) = matrix.element(access, place.index);
-                let bytes = self.matrix_bytes(step, access, first, at)?;
+                let bytes = self.bytes(step, access.space, first, at, len)?;
                 let element = bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)) >> shift;
                 let element = element & (u64::MAX >> (64 - bits));
                 words[(place.register * 32 + place.lane) as usize] |= element << place.shift;
@@ -40,6 +41,7 @@ impl Wave<'_> {
     }
 
     pub(super) fn store_matrix(&mut self, step: &Step, access: &MatrixAccess, lanes: &[u32]) -> Result<(), Trap> {
+        let (places, len) = (places(access), (access.format.bits() / 8).max(1) as usize);
         for first in self.together(step, lanes, 32)? {
             let matrix = self.matrix(step, access, first)?;
             let (rows, columns) = access.sizes();
@@ -48,11 +50,10 @@ impl Wave<'_> {
                 let text = format!("lines of {line} elements are stored {} apart: they overlap", matrix.stride);
                 return Err(Trap::failure(step, text));
             }
-            for place in places(access) {
+            for place in &places {
                 let word = self.register(access.registers[place.register as usize], first + place.lane);
                 let (at, _) = matrix.element(access, place.index);
-                let bytes = self.matrix_bytes(step, access, first, at)?;
-                let len = bytes.len();
+                let bytes = self.bytes(step, access.space, first, at, len)?;
                 bytes.copy_from_slice(&(word >> place.shift).to_le_bytes()[..len]);
             }
             if access.space == Space::Shared {
@@ -88,20 +89,6 @@ impl Wave<'_> {
             return Err(Trap { status: Status::MISALIGNED_ADDRESS, line: step.line, text });
         }
         Ok(matrix)
-    }
-
-    fn matrix_bytes(&mut self, step: &Step, access: &MatrixAccess, lane: u32, at: u64) -> Result<&mut [u8], Trap> {
-        let len = (access.format.bits() / 8).max(1) as usize;
-        let text = format!("{len} bytes of a matrix at {at:#x} lie outside memory");
-        let found = match access.space {
-            Space::Shared => {
-                let offset = at.checked_sub(SHARED_BASE).and_then(|offset| usize::try_from(offset).ok());
-                let block = lane as usize / self.block_lanes;
-                offset.and_then(|offset| self.shared[block].get_mut(offset..offset + len))
-            }
-            _ => self.memory.bytes(at, len, &mut self.hint),
-        };
-        found.ok_or(Trap { status: Status::ILLEGAL_ADDRESS, line: step.line, text })
     }
 }
 
