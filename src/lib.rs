@@ -8,8 +8,6 @@
 //! [`glossary`] says what its words mean. [`Backends`] is the command `mxprobe`, for the backends that it includes and for
 //! any other. Nothing here knows a vendor.
 
-extern crate self as mxprobe;
-
 pub mod bench;
 mod cli;
 pub mod dots;

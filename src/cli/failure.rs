@@ -6,8 +6,8 @@ use std::{
     process::ExitCode,
 };
 
+use crate::plain;
 use anstyle::{AnsiColor, Style};
-use mxprobe::plain;
 use mxprobe_api::Error;
 
 /// What a command that came to its end says: an exit code.

@@ -3,6 +3,9 @@
 //! An [`Evaluator`] is made once for a model and an operation. It takes the fastest [`Path`] that this processor and
 //! this plan allow; what a path cannot compute (a NaN, a sum wider than its words) goes down to the next one, element
 //! by element, so that every path returns the same bits.
+//!
+//! The files of this folder stand in a circle: an evaluator is made of the kernels, and a kernel leaves to the evaluator what
+//! it cannot compute.
 
 mod chain;
 mod double;

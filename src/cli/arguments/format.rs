@@ -1,7 +1,7 @@
 //! How results are printed.
 
+use crate::report::Form;
 use clap::ValueEnum;
-use mxprobe::report::Form;
 
 use super::Screen;
 

@@ -43,7 +43,7 @@ pub(crate) struct CommandLine {
     pub(crate) screen: ScreenArguments,
 }
 
-static VERSION: LazyLock<String> = LazyLock::new(mxprobe::report::build_version);
+static VERSION: LazyLock<String> = LazyLock::new(crate::report::build_version);
 
 /// What this program was given, for a report. What is no Unicode, as the name of a file may be, stands with U+FFFD in it.
 pub(crate) fn given() -> Vec<String> {

@@ -2,8 +2,8 @@
 
 use std::{path::PathBuf, time::Duration};
 
+use crate::identify::NanBits;
 use clap::Args;
-use mxprobe::identify::NanBits;
 
 use super::{Format, PageFormat, values::seconds};
 

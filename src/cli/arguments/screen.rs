@@ -2,8 +2,8 @@
 
 use std::io::IsTerminal;
 
+use crate::report::Style;
 use clap::{Args, ValueEnum};
-use mxprobe::report::Style;
 
 #[derive(Debug, Args)]
 pub(crate) struct ScreenArguments {

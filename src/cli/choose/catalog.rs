@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use mxprobe::{
+use crate::{
     isolate::Described,
     report::{DeviceRecord, ListedDevice, OperationRecord, RefusalRecord},
     scalars,

@@ -1,6 +1,6 @@
 //! Which text a model was read from.
 
-use mxprobe::report::ListedDevice;
+use crate::report::ListedDevice;
 use sha2::{Digest, Sha256};
 
 /// The property of a model that is a file: the SHA-256 of its text.

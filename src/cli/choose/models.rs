@@ -1,6 +1,6 @@
 //! Models that a command asks for by name, where it takes no other device.
 
-use mxprobe::report::ListedDevice;
+use crate::report::ListedDevice;
 use mxprobe_models::Model;
 
 use crate::cli::{

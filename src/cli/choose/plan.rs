@@ -1,6 +1,6 @@
 //! What a run asks: which devices, which of their operations, and what has to be said about the choice.
 
-use mxprobe::{
+use crate::{
     glossary, probes,
     report::{Conditions, DeviceRecord, Host, Kind, OperationRecord, Plan as Planned, Report, SCHEMA, Time, Tool},
 };
@@ -155,7 +155,7 @@ fn stand_in(isolate: bool) -> Result<Plan, Failure> {
 }
 
 /// What was found, with the reasons of devices that have no operation.
-fn refused(listed: &[&mxprobe::report::ListedDevice], found: &[Found]) -> Vec<Found> {
+fn refused(listed: &[&crate::report::ListedDevice], found: &[Found]) -> Vec<Found> {
     let mut found = found.to_vec();
     for found in &mut found {
         let devices = listed.iter().filter(|listed| listed.device.backend == found.backend);

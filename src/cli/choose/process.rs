@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use mxprobe::isolate::Program;
+use crate::isolate::Program;
 use mxprobe_api::Error;
 
 use crate::cli::{
@@ -17,7 +17,7 @@ const DISCOVERY: Duration = Duration::from_secs(30);
 ///
 /// # Errors
 /// If that process does not start, dies or hangs.
-pub(crate) fn discover(entry: &Entry) -> Result<mxprobe::isolate::Found, Error> {
+pub(crate) fn discover(entry: &Entry) -> Result<crate::isolate::Found, Error> {
     program(DISCOVERY, false, || None).discover(Some(entry.name))
 }
 
@@ -25,7 +25,7 @@ pub(crate) fn discover(entry: &Entry) -> Result<mxprobe::isolate::Found, Error> 
 ///
 /// # Errors
 /// If there is none of this name, or the process does not start, dies or hangs.
-pub(crate) fn describe(selector: &str) -> Result<mxprobe::isolate::Described, Error> {
+pub(crate) fn describe(selector: &str) -> Result<crate::isolate::Described, Error> {
     program(DISCOVERY, false, || None).describe(selector)
 }
 
@@ -40,7 +40,7 @@ pub(super) fn program(
         command.arg("__worker");
         command
     };
-    let listener: mxprobe::isolate::Listener =
+    let listener: crate::isolate::Listener =
         Arc::new(|process: u32, line: &str| output::note(format!("process {process}: {line}")));
     Program { command: Box::new(command), limit, stop: Box::new(stop), listener: forward_stderr.then_some(listener) }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mxprobe::isolate::{Health, RemoteDevice};
+use crate::isolate::{Health, RemoteDevice};
 use mxprobe_api::{Device, Error};
 
 use crate::cli::choose::{limits::Limits, process, select::Target};

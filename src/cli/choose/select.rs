@@ -1,6 +1,6 @@
 //! Which devices and operations are meant.
 
-use mxprobe::{
+use crate::{
     isolate::Described,
     report::{DeviceRecord, ListedDevice, OperationRecord, RefusalRecord},
 };
@@ -361,7 +361,7 @@ pub(crate) fn no_operation(patterns: &[String], listed: &[&ListedDevice]) -> Fai
 mod tests {
     use std::collections::BTreeMap;
 
-    use mxprobe::report::Kind;
+    use crate::report::Kind;
 
     use super::*;
 

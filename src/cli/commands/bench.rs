@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use mxprobe::{
+use crate::{
     bench::{Settings, conclude, headline_first, measure},
     report::{
         BENCH_SCHEMA, BenchReport, BenchSettings, Data, Host, Outcome as Ending, Throughput, Throughputs, Time, Tool,
@@ -117,7 +117,7 @@ fn one_device(
     arguments: &Bench,
     screen: Screen,
     target: &Target,
-    operations: &[mxprobe::report::OperationRecord],
+    operations: &[crate::report::OperationRecord],
     place: Option<PathBuf>,
     interrupt: &Interrupt,
 ) -> Result<BenchReport, Failure> {

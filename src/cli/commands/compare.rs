@@ -1,6 +1,6 @@
 //! `compare`: what differs between reports.
 
-use mxprobe::report::{Comparisons, compare};
+use crate::report::{Comparisons, compare};
 
 use crate::cli::{
     arguments::{Compare, Screen},

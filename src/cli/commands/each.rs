@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use mxprobe::report::{OperationRecord, Outcome as Ending};
+use crate::report::{OperationRecord, Outcome as Ending};
 use mxprobe_api::{Device, Error, OperationId};
 
 use crate::cli::{

@@ -1,6 +1,6 @@
 //! `explain`: what a probe, a model, a format, a family of operations or a field of the report means.
 
-use mxprobe::{
+use crate::{
     glossary::{
         self, EXPLANATION_SCHEMA, Entry, Explained, Explanation, FieldInWords, Kind, ModelInWords, TraceInWords,
     },

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use mxprobe::{
+use crate::{
     identify::{Arithmetic, model_of},
     report::{DeviceRecord, IdentificationOutcome, IdentifiedOperation, Kind, Time, build_version},
 };

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use mxprobe::{
+use crate::{
     identify::{self, Arithmetic, Effort, NanBits, Outcome as Ending, disagreements, equals, model_of, parameters},
     report::{
         Block, Host, IDENTIFICATION_SCHEMA, IdentificationOutcome, IdentificationReport, IdentifiedOperation,

@@ -1,6 +1,6 @@
 //! `list`: devices, operations, and what cannot be used and why.
 
-use mxprobe::report::{LIST_SCHEMA, Listing, Listings, Tool};
+use crate::report::{LIST_SCHEMA, Listing, Listings, Tool};
 
 use crate::cli::{
     arguments::{Format, List, Screen, given},

@@ -1,6 +1,6 @@
 //! `report`: saved reports, shown.
 
-use mxprobe::report::Reports;
+use crate::report::Reports;
 
 use crate::cli::{
     arguments::{Screen, View},

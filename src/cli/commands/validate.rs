@@ -1,8 +1,8 @@
 //! `schema` and `validate`.
 
-use mxprobe::glossary::explanation_schema;
-use mxprobe::plain;
-use mxprobe::report::{
+use crate::glossary::explanation_schema;
+use crate::plain;
+use crate::report::{
     bench_schema, check, comparison_schema, distinction_schema, identification_schema, list_schema,
     schema as report_schema, verification_schema,
 };

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use mxprobe::{
+use crate::{
     identify::{self, Comparison},
     report::{
         Host, Outcome as Ending, Time, Tool, VERIFICATION_SCHEMA, VerificationReport, VerifiedOperation, to_json,

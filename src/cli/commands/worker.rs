@@ -2,7 +2,7 @@
 
 use std::io::{self, BufReader, BufWriter, Write};
 
-use mxprobe::isolate;
+use crate::isolate;
 
 use crate::cli::{
     choose::registry::Entry,

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use mxprobe::report::{Report, check};
+use crate::report::{Report, check};
 
 use crate::cli::failure::Failure;
 

@@ -6,7 +6,7 @@ use std::{
     path::Path,
 };
 
-use mxprobe::gemm::Matrix;
+use crate::gemm::Matrix;
 use mxprobe_api::{Elements, Format};
 use npyz::{DType, Endianness, NpyHeader, Order, TypeChar, WriterBuilder};
 

@@ -7,8 +7,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use mxprobe::plain;
-use mxprobe::report::{Block, Show, on_screen, to_json};
+use crate::plain;
+use crate::report::{Block, Show, on_screen, to_json};
 use serde::Serialize;
 
 use crate::cli::{

@@ -2,7 +2,7 @@
 
 use std::io::{IsTerminal, Write};
 
-use mxprobe::report::OperationRecord;
+use crate::report::OperationRecord;
 
 use crate::cli::{arguments::Screen, io::output};
 

@@ -4,7 +4,7 @@ mod page;
 
 use std::time::Instant;
 
-use mxprobe::proof::{
+use crate::proof::{
     cnf::Encoded,
     decide::{Certificate, Comparison, Effort, Verdict},
     parts::Query,

@@ -2,7 +2,7 @@
 
 use std::{fmt::Write as _, time::Duration};
 
-use mxprobe::{
+use crate::{
     dots::Dot,
     plain::counted,
     proof::{

@@ -5,11 +5,11 @@ mod yardstick;
 
 use std::{path::Path, sync::Arc, time::Instant};
 
-use mxprobe::gemm::{
+use crate::gemm::{
     Accumulation, Algorithm, Matrix, Method, Products, Scaling, Split, Uniform, Unit, Variant, chart, errors, grow,
     multiply,
 };
-use mxprobe::report::is_layout;
+use crate::report::is_layout;
 use mxprobe_api::{Device, Error, Format, OperationId, Rounding};
 
 use crate::cli::{
@@ -148,7 +148,7 @@ fn experiment(arguments: &Gemm, screen: Screen, target: &Target, device: &Arc<dy
     let blamed = variants.iter().find(|variant| variant.words == 2 && variant.accumulation == Accumulation::Unit);
     let model = target.model()?;
     let blame = model.as_ref().zip(blamed.or(variants.first()));
-    let mut said = |interval: mxprobe::gemm::Interval, n: usize| {
+    let mut said = |interval: crate::gemm::Interval, n: usize| {
         if !screen.quiet {
             output::note(format!("n = {n}, elements in {}", interval.name()));
         }
@@ -156,7 +156,7 @@ fn experiment(arguments: &Gemm, screen: Screen, target: &Target, device: &Arc<dy
     let started = Instant::now();
     let growth = grow(&lengths, &variants, arguments.seed, &unit, blame, &mut said).map_err(Failure::of_device)?;
     if let Some(path) = &arguments.out {
-        output::replace(path, &mxprobe::report::to_json(&growth))?;
+        output::replace(path, &crate::report::to_json(&growth))?;
     }
     if let Some(path) = &arguments.svg {
         output::replace(path, &chart(&growth, &page::title(&target.listed.device.name)).svg())?;

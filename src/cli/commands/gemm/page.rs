@@ -1,6 +1,6 @@
 //! What `gemm` shows: a product, and how errors grow.
 
-use mxprobe::{
+use crate::{
     gemm::{Curve, Errors, Growth, Interval, Product, chart},
     report::{Block, Cell, Column, Layout, Page, Row, Rows, Show, Table, to_json},
 };

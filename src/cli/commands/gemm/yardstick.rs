@@ -1,6 +1,6 @@
 //! `gemm --experiment yardstick`: words on a unit beside a library's product of f32 matrices.
 
-use mxprobe::{
+use crate::{
     gemm::{Accumulation, Interval, Race, Unit, Variant, Way, Yardstick, compare},
     report::{Block, Cell, Column, Layout, Page, Row, Rows, Show, Table, to_json},
 };

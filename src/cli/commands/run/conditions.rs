@@ -13,7 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use mxprobe::report::{DeviceRecord, Kind};
+use crate::report::{DeviceRecord, Kind};
 
 /// Readings by their names, which say the unit.
 type Readings = BTreeMap<String, String>;

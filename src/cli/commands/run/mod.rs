@@ -6,7 +6,7 @@ mod sink;
 
 use std::time::Duration;
 
-use mxprobe::{
+use crate::{
     identify, probes,
     report::{OperationRecord, OperationReport, Outcome as Ending},
     scalars,

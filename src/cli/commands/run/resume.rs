@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use mxprobe::report::{DeviceRecord, Report, Resumption, build_version, check, now};
+use crate::report::{DeviceRecord, Report, Resumption, build_version, check, now};
 use mxprobe_api::OperationId;
 
 use crate::cli::{

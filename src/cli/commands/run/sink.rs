@@ -6,7 +6,7 @@ use std::{
     time::Instant,
 };
 
-use mxprobe::{
+use crate::{
     identify::EXPECTED,
     report::{DeviceRecord, Kind, OperationReport, Report, Reports, to_json},
 };
