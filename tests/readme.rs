@@ -143,8 +143,12 @@ fn every_document_is_named_and_every_link_leads_somewhere() {
         assert!(readme.contains(&format!("docs/{}", name(&path))), "README.md does not name {}", path.display());
     }
     for entry in fs::read_dir(root().join("examples")).unwrap() {
-        let name = entry.unwrap().file_name().into_string().unwrap();
-        let command = format!("--example {name}");
+        let entry = entry.unwrap();
+        let name = entry.file_name().into_string().unwrap();
+        // A crate of its own, or an example of this one.
+        let is_crate = entry.path().join("Cargo.toml").exists();
+        let command =
+            if is_crate { format!("--manifest-path examples/{name}/Cargo.toml") } else { format!("--example {name}") };
         let named = files("docs", "md").iter().any(|path| read(path).contains(&command)) || readme.contains(&command);
         assert!(named, "no document says how to run the example {name}");
     }
