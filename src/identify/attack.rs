@@ -20,12 +20,12 @@ use crate::{
     probes::{Leaf, Number, Subject},
 };
 
-/// Attacks with drawn dots that have to find nothing in a row, more where a candidate says more, and attacks with rivals' dots
-/// after them at the most.
+/// Attacks with drawn dots that have to find nothing in a row: on a candidate of no more than `SIMPLE` values that differ from
+/// the simplest, one more for each two values beyond, and at the most.
 const DRAWN: usize = 2;
-const MOST_DRAWN: usize = 5;
-/// What a simple unit has of values that differ from the simplest.
 const SIMPLE: usize = 5;
+const MOST_DRAWN: usize = 5;
+/// Attacks with rivals' dots after them at the most.
 const AGAINST_RIVALS: usize = 3;
 
 /// One dot in so many of an attack is asked again elsewhere.
@@ -56,8 +56,8 @@ fn groups(hypothesis: &Hypothesis) -> Vec<Vec<usize>> {
 /// Exponents of the larger of two terms that are far apart, at the most.
 const EXPONENTS: i32 = 400;
 
-/// The smallest product, or c, or two, beside one larger term at every exponent: the smallest of all counts where a large one is cut
-/// at a fixed number of bits, and no drawn dot is likely to hold both.
+/// The smallest product, or c, or two of them, beside a larger term at every exponent: no drawn dot is likely to hold both ends
+/// of the range, and the lowest bit that a unit keeps shows there.
 fn far_apart(subject: &Subject<'_>, seed: u64) -> Vec<Dot> {
     let mut random = Random(seed_of(seed, 7));
     let mut any = || Leaf::Product(random.below(subject.k()));
@@ -114,8 +114,8 @@ impl Search<'_, '_> {
         }
     }
 
-    /// New inputs until two attacks in a row find nothing, then those on which what is found differs from its nearest
-    /// rivals; what an attack finds is learnt from.
+    /// New inputs until as many attacks in a row find nothing as what the candidate says asks for, then those on which what is
+    /// found differs from its nearest rivals; what an attack finds is learnt from.
     fn attack(&mut self, scored: Scored) -> Result<Attacked, Error> {
         let mut now = scored;
         // What explained everything so far may take what it needs.
@@ -177,7 +177,6 @@ impl Search<'_, '_> {
 
     /// What the unit answers to these dots, and those on which the candidate differs. What fails is mostly seen in some of
     /// them: the others are not asked then.
-    #[allow(clippy::type_complexity, reason = "dots, answers and places among them")]
     fn asked(&mut self, candidate: &Hypothesis, dots: Vec<Dot>) -> Result<(Vec<Dot>, Vec<u64>, Vec<usize>), Error> {
         if dots.len() > MANY {
             let some: Vec<Dot> = dots.iter().step_by(SOME).cloned().collect();

@@ -436,9 +436,9 @@ impl Fit<'_, '_, '_> {
     /// Every adder on the dots about its additions at the ends of the range too.
     fn at_the_ends(&mut self, unary: &[usize]) {
         // What gives d first, with all that its own dots show.
-        let (first, about) = (self.adders[0].clone(), self.about[0].clone());
+        let (first, flush, about) = (self.adders[0].clone(), self.flush, self.about[0].clone());
         if self.climbed(0, &about) < about.len() {
-            self.adders[0] = first;
+            (self.adders[0], self.flush) = (first, flush);
         }
         let mut unexplained = Vec::new();
         for node in 0..self.of.len() {
