@@ -91,6 +91,13 @@ fn far_apart(subject: &Subject<'_>, seed: u64) -> Vec<Dot> {
     dots
 }
 
+/// Dots, what the unit answered, and those on which a candidate differs.
+struct Asked {
+    dots: Vec<Dot>,
+    answers: Vec<u64>,
+    wrong: Vec<usize>,
+}
+
 impl Search<'_, '_> {
     /// Attacks what explains everything so far; what does not, or fails, joins what was tried.
     pub(super) fn settle(&mut self, scored: Option<Scored>, tried: &mut Vec<Scored>) -> Result<Option<Outcome>, Error> {
@@ -143,7 +150,7 @@ impl Search<'_, '_> {
             if dots.is_empty() {
                 return Ok(Attacked::Ended(Outcome::Identified(self.arithmetic(&now.hypothesis))));
             }
-            let (dots, answers, wrong) = self.asked(&now.hypothesis, dots)?;
+            let Asked { dots, answers, wrong } = self.asked(&now.hypothesis, dots)?;
             if over && wrong.is_empty() {
                 return Ok(Attacked::Ended(Outcome::Identified(self.arithmetic(&now.hypothesis))));
             }
@@ -177,18 +184,26 @@ impl Search<'_, '_> {
 
     /// What the unit answers to these dots, and those on which the candidate differs. What fails is mostly seen in some of
     /// them: the others are not asked then.
-    fn asked(&mut self, candidate: &Hypothesis, dots: Vec<Dot>) -> Result<(Vec<Dot>, Vec<u64>, Vec<usize>), Error> {
-        if dots.len() > MANY {
-            let some: Vec<Dot> = dots.iter().step_by(SOME).cloned().collect();
-            let answers = self.subject().ask(&some)?;
-            let wrong = self.compare(candidate, &some, &answers)?;
-            if wrong.len() >= ENOUGH {
-                return Ok((some, answers, wrong));
-            }
+    fn asked(&mut self, candidate: &Hypothesis, dots: Vec<Dot>) -> Result<Asked, Error> {
+        let mut asked = Asked { dots: Vec::new(), answers: Vec::new(), wrong: Vec::new() };
+        // Dots of one kind stand together: one in so many of all of them comes first.
+        let step = if dots.len() > MANY { SOME } else { 1 };
+        let (mut some, mut rest) = (Vec::new(), Vec::new());
+        for (at, dot) in dots.into_iter().enumerate() {
+            if at.is_multiple_of(step) { &mut some } else { &mut rest }.push(dot);
         }
-        let answers = self.experiments.only_ask(&dots)?;
-        let wrong = self.compare(candidate, &dots, &answers)?;
-        Ok((dots, answers, wrong))
+        for dots in [some, rest] {
+            if asked.wrong.len() >= ENOUGH {
+                break;
+            }
+            let answers = self.subject().ask(&dots)?;
+            let from = asked.dots.len();
+            asked.wrong.extend(self.compare(candidate, &dots, &answers)?.into_iter().map(|at| from + at));
+            asked.dots.extend(dots);
+            asked.answers.extend(answers);
+        }
+        self.experiments.rounds += 1;
+        Ok(asked)
     }
 
     /// Dots of every class, as many of few terms at every distance, and as many of zeros, subnormals and the largest values
@@ -208,16 +223,8 @@ impl Search<'_, '_> {
     }
 
     fn compare(&self, hypothesis: &Hypothesis, dots: &[Dot], answers: &[u64]) -> Result<Vec<usize>, Error> {
-        let evaluator = hypothesis.evaluator(self.subject().id())?;
-        let sample = experiments::sample_of(self.subject(), dots, hypothesis.flush);
-        let mut wrong = Vec::new();
-        evaluator.visit(&sample, 0..dots.len(), |at, d| {
-            if d != answers[at] {
-                wrong.push(at);
-            }
-            true
-        });
-        Ok(wrong)
+        let modelled = experiments::modelled(self.subject(), hypothesis, dots)?;
+        Ok((0..dots.len()).filter(|at| modelled[*at] != answers[*at]).collect())
     }
 
     /// Keeps what differs, and one in so many of the rest, so that the search goes on with both.

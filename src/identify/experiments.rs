@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use mxprobe_api::{Decoded, Error, Format};
 use mxprobe_models::{Flush, Sample};
 
+use super::hypothesis::Hypothesis;
 use crate::{
     dots::{Dot, draw},
     probes::{Leaf, Number, Subject},
@@ -99,10 +100,9 @@ impl<'a, 's> Experiments<'a, 's> {
     }
 
     pub(super) fn keep(&mut self, dots: Vec<Dot>, answers: Vec<u64>) {
-        let id = self.subject.id();
         for (dot, answer) in dots.into_iter().zip(answers) {
             for sample in &mut self.samples {
-                push(sample, id, &dot);
+                push(sample, &dot);
             }
             if is_ordinary(self.subject, &dot, answer) {
                 self.ordinary.push(self.dots.len());
@@ -122,16 +122,35 @@ impl<'a, 's> Experiments<'a, 's> {
     }
 }
 
-fn push(sample: &mut Sample, id: &mxprobe_api::OperationId, dot: &Dot) {
+fn push(sample: &mut Sample, dot: &Dot) {
     let scales = dot.scales.as_ref().map(|(a, b)| (&a[..], &b[..]));
-    sample.push(id, mxprobe_models::Dot { a: &dot.a, b: &dot.b, c: dot.c, scales });
+    sample.push(mxprobe_models::Dot { a: &dot.a, b: &dot.b, c: dot.c, scales });
 }
 
 /// Dots as evaluators that flush so read them.
 pub(super) fn sample_of(subject: &Subject<'_>, dots: &[Dot], flush: Flush) -> Sample {
     let mut sample = Sample::new(subject.id(), flush);
-    dots.iter().for_each(|dot| push(&mut sample, subject.id(), dot));
+    dots.iter().for_each(|dot| push(&mut sample, dot));
     sample
+}
+
+/// Dots that are taken apart at once, where each is looked at once.
+const AT_ONCE: usize = 512;
+
+/// What a hypothesis makes of each of these dots, none of which is kept.
+pub(super) fn modelled(subject: &Subject<'_>, hypothesis: &Hypothesis, dots: &[Dot]) -> Result<Vec<u64>, Error> {
+    let evaluator = hypothesis.evaluator(subject.id())?;
+    let mut sample = Sample::new(subject.id(), hypothesis.flush);
+    let mut found = Vec::with_capacity(dots.len());
+    for dots in dots.chunks(AT_ONCE) {
+        sample.clear();
+        dots.iter().for_each(|dot| push(&mut sample, dot));
+        evaluator.visit(&sample, 0..dots.len(), |_, d| {
+            found.push(d);
+            true
+        });
+    }
+    Ok(found)
 }
 
 /// The exponent of a normal value, `None` for +0, `Err` for anything else.

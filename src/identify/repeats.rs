@@ -152,7 +152,7 @@ impl Search<'_, '_> {
         let id = subject.id();
         let (m, n, k) = id.shape.sizes();
         let mut random = Random(seed_of(self.effort.seed, 9));
-        let evaluator = found.evaluator(id)?;
+        let evaluator = found.fastest_evaluator(id)?;
         // As many k of each row hold a value as bring all of them into so many tiles.
         let each = (MOST_PLACED / (m * n * k)).clamp(2, OF_EACH_MULTIPLIER);
         let filled = (m * n * k * each).div_ceil(MOST_PLACED).min(k);
@@ -170,14 +170,9 @@ impl Search<'_, '_> {
                 (0..batch.c.len()).filter(|at| at % 4 > 0).for_each(|at| batch.c.set(at, 0));
             }
             let d = self.execute(&batch)?;
-            for at in 0..d.len() {
-                let dot = Dot::at(id, &batch, at);
-                let scales = dot.scales.as_ref().map(|(a, b)| (&a[..], &b[..]));
-                let modelled = evaluator.dot(mxprobe_models::Dot { a: &dot.a, b: &dot.b, c: dot.c, scales })?;
-                let got = d.get(at);
-                if modelled == got {
-                    continue;
-                }
+            let modelled = evaluator.tiles(&batch, 1);
+            for at in (0..d.len()).filter(|at| d.get(*at) != modelled.get(*at)) {
+                let (dot, got) = (Dot::at(id, &batch, at), d.get(at));
                 let again = self.execute(&batch)?.get(at);
                 let (row, column) = (at / n % m, at % n);
                 if again != got {

@@ -44,7 +44,7 @@ use unpack::{Reader, Unpacked, ZERO};
 pub enum Path {
     /// Integers of any width: slow, obviously right.
     Exact,
-    /// Words of 64 and 128 bits, one dot at a time.
+    /// Words of 64 to 640 bits, one dot at a time.
     Scalar,
     /// Columns in lanes, without instructions beyond the target's baseline.
     Portable,

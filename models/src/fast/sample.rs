@@ -23,21 +23,15 @@ pub struct Sample {
     k: usize,
     scale_blocks: usize,
     flush: Flush,
+    of_a: Reader,
+    of_b: Reader,
+    of_c: Reader,
+    of_scales: Option<Reader>,
     a: Vec<Unpacked>,
     b: Vec<Unpacked>,
     c: Vec<Unpacked>,
     scale_a: Vec<Unpacked>,
     scale_b: Vec<Unpacked>,
-    bits: Vec<Bits>,
-}
-
-/// A dot as it was given, for the exact evaluator.
-#[derive(Clone, Debug)]
-struct Bits {
-    a: Vec<u64>,
-    b: Vec<u64>,
-    c: u64,
-    scales: Option<(Vec<u64>, Vec<u64>)>,
 }
 
 impl Sample {
@@ -46,8 +40,20 @@ impl Sample {
     pub fn new(id: &OperationId, flush: Flush) -> Self {
         let k = id.shape.sizes().2;
         let scale_blocks = id.block_scale().map_or(0, |scale| k.div_ceil(scale.block));
-        let (a, b, c, scale_a, scale_b) = (Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        Self { k, scale_blocks, flush, a, b, c, scale_a, scale_b, bits: Vec::new() }
+        Self {
+            k,
+            scale_blocks,
+            flush,
+            of_a: Reader::new(id.a, flush.a, flush.to_positive),
+            of_b: Reader::new(id.b, flush.b, flush.to_positive),
+            of_c: Reader::new(id.c, flush.c, flush.to_positive),
+            of_scales: id.block_scale().map(|scale| Reader::new(scale.format, false, false)),
+            a: Vec::new(),
+            b: Vec::new(),
+            c: Vec::new(),
+            scale_a: Vec::new(),
+            scale_b: Vec::new(),
+        }
     }
 
     /// How the operands were read.
@@ -72,21 +78,36 @@ impl Sample {
     ///
     /// # Panics
     /// If it has another number of products or scales than the operation.
-    pub fn push(&mut self, id: &OperationId, dot: Dot<'_>) {
+    pub fn push(&mut self, dot: Dot<'_>) {
         assert!(dot.a.len() == self.k && dot.b.len() == self.k, "k is {}", self.k);
-        let Flush { a, b, c, to_positive } = self.flush;
-        let (read_a, read_b) = (Reader::new(id.a, a, to_positive), Reader::new(id.b, b, to_positive));
-        self.a.extend(dot.a.iter().map(|bits| read_a.read(*bits)));
-        self.b.extend(dot.b.iter().map(|bits| read_b.read(*bits)));
-        self.c.push(Reader::new(id.c, c, to_positive).read(dot.c));
-        if let (Some(scale), Some((of_a, of_b))) = (id.block_scale(), dot.scales) {
+        let (of_a, of_b) = (self.of_a, self.of_b);
+        self.a.extend(dot.a.iter().map(|bits| of_a.read(*bits)));
+        self.b.extend(dot.b.iter().map(|bits| of_b.read(*bits)));
+        self.c.push(self.of_c.read(dot.c));
+        if let (Some(reader), Some((of_a, of_b))) = (self.of_scales, dot.scales) {
             assert!(of_a.len() == self.scale_blocks && of_b.len() == self.scale_blocks, "{} scales", self.scale_blocks);
-            let reader = Reader::new(scale.format, false, false);
             self.scale_a.extend(of_a.iter().map(|bits| reader.read(*bits)));
             self.scale_b.extend(of_b.iter().map(|bits| reader.read(*bits)));
         }
-        let scales = dot.scales.map(|(a, b)| (a.to_vec(), b.to_vec()));
-        self.bits.push(Bits { a: dot.a.to_vec(), b: dot.b.to_vec(), c: dot.c, scales });
+    }
+
+    /// Takes every dot out, and keeps the room that they had.
+    pub fn clear(&mut self) {
+        for elements in [&mut self.a, &mut self.b, &mut self.c, &mut self.scale_a, &mut self.scale_b] {
+            elements.clear();
+        }
+    }
+
+    /// d of a dot by the exact evaluator, which takes bits.
+    #[cold]
+    fn exact(&self, at: usize, evaluator: &Evaluator) -> u64 {
+        let dot = self.unpacked(at);
+        let bits =
+            |reader: Reader, of: &[Unpacked]| of.iter().map(|element| reader.write(*element)).collect::<Vec<_>>();
+        let scales = self.of_scales.map(|reader| (bits(reader, dot.scale_a), bits(reader, dot.scale_b)));
+        let scales = scales.as_ref().map(|(a, b)| (&a[..], &b[..]));
+        let c = self.of_c.write(dot.c);
+        evaluator.exact(Dot { a: &bits(self.of_a, dot.a), b: &bits(self.of_b, dot.b), c, scales })
     }
 
     fn unpacked(&self, at: usize) -> UnpackedDot<'_> {
@@ -147,9 +168,7 @@ impl Evaluator {
             let d = self.compiled.evaluate(sample.unpacked(at), &mut scratch);
             let d = d.unwrap_or_else(|| {
                 exact += 1;
-                let bits = &sample.bits[at];
-                let scales = bits.scales.as_ref().map(|(a, b)| (&a[..], &b[..]));
-                self.exact(Dot { a: &bits.a, b: &bits.b, c: bits.c, scales })
+                sample.exact(at, self)
             });
             if !visit(at, d) {
                 break;

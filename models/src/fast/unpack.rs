@@ -1,6 +1,6 @@
 //! Operands taken apart once, so that no dot decodes a bit field.
 
-use mxprobe_api::{Decoded, Elements, Format};
+use mxprobe_api::{Decoded, Elements, Format, Specials};
 
 /// The sign bit of [`Unpacked::kind`].
 pub(super) const NEGATIVE: u32 = 1;
@@ -38,6 +38,27 @@ impl Reader {
 
     #[inline]
     pub(super) fn read(self, bits: u64) -> Unpacked {
+        self.read_normal(bits).unwrap_or_else(|| self.read_any(bits))
+    }
+
+    /// Most elements are normal, and need no other question than that.
+    #[inline]
+    #[allow(clippy::cast_possible_truncation)]
+    fn read_normal(self, bits: u64) -> Option<Unpacked> {
+        let float = self.format.as_float()?;
+        let bits = bits >> float.unread_bits;
+        let field = bits >> float.fraction_bits & ((1 << float.exponent_bits) - 1);
+        let is_normal = field != 0 && field + 1 != 1 << float.exponent_bits && float.specials != Specials::PowerOfTwo;
+        let negative = float.is_signed() && bits >> (float.exponent_bits + float.fraction_bits) & 1 == 1;
+        is_normal.then(|| Unpacked {
+            significand: bits & ((1 << float.fraction_bits) - 1) | 1 << float.fraction_bits,
+            // Exponent fields have at most 11 bits.
+            exponent: (field as u32).cast_signed() - float.bias,
+            kind: if negative { NEGATIVE } else { 0 },
+        })
+    }
+
+    fn read_any(self, bits: u64) -> Unpacked {
         let sign = |negative: bool| if negative { NEGATIVE } else { 0 };
         match self.format.decode(bits) {
             Decoded::Nan { negative, payload } => {

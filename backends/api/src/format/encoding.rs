@@ -51,6 +51,7 @@ pub enum Specials {
 impl FloatEncoding {
     /// Whether the top bit is a sign that is read.
     #[must_use]
+    #[inline]
     pub fn is_signed(self) -> bool {
         !matches!(self.specials, Specials::UnsignedAllOnesNan | Specials::PowerOfTwo)
     }

@@ -134,6 +134,7 @@ impl Format {
 
     /// The floating encoding, or `None` for an integer.
     #[must_use]
+    #[inline]
     pub fn as_float(self) -> Option<FloatEncoding> {
         match self.encoding {
             Encoding::Float(float) => Some(float),

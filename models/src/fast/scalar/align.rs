@@ -75,7 +75,7 @@ pub(super) fn odd_sum<W: Word>(terms: &[Aligned<W>], unit: i32, limit: u32) -> O
             let shift = (-shift).cast_unsigned();
             let kept = term.magnitude >> shift.min(W::BITS - 1);
             let lost = if shift >= W::BITS - 1 { true } else { kept << shift != term.magnitude };
-            if lost { kept | W::ONE } else { kept }
+            if lost { kept.or_one() } else { kept }
         };
         total = total + if term.negative { -magnitude } else { magnitude };
     }
@@ -143,14 +143,14 @@ pub(super) fn align<W: Word>(term: &Aligned<W>, unit: i32, below: Below, limit: 
             // Beyond the word, half a unit is more than any term.
             let up = shift < W::BITS - 1 && {
                 let half = W::ONE << (shift - 1);
-                let tied_up = below == Below::NearestAway || kept & W::ONE == W::ONE;
+                let tied_up = below == Below::NearestAway || kept.is_odd();
                 lost > half || (lost == half && tied_up)
             };
             let kept = if up { kept + W::ONE } else { kept };
             if term.negative { -kept } else { kept }
         }
         Below::Sticky => {
-            let kept = kept | W::ONE;
+            let kept = kept.or_one();
             if term.negative { -kept } else { kept }
         }
     })

@@ -5,6 +5,7 @@ use mxprobe_api::{Format, OperationId};
 use super::{
     align::{Range, align, align_all, grid, odd_sum, whole_range},
     output::{Adding, Causes},
+    wide::Wide,
     word::{Aligned, NONE, Number, Word, leading},
 };
 use crate::{
@@ -57,6 +58,9 @@ pub(in crate::fast) struct UnpackedDot<'a> {
 pub(in crate::fast) struct Scratch {
     pub(super) narrow: Room<i64>,
     pub(super) wide: Room<i128>,
+    /// Few dots need these: their room is made where one does.
+    pub(super) wider: Room<Wide<5>>,
+    pub(super) widest: Room<Wide<10>>,
 }
 
 pub(super) struct Room<W> {
@@ -110,7 +114,12 @@ impl Compiled {
 
     pub(in crate::fast) fn scratch(&self) -> Scratch {
         let (widest, nodes) = (self.widest, self.nodes.len());
-        Scratch { narrow: Room::new(widest, nodes), wide: Room::new(widest, nodes) }
+        Scratch {
+            narrow: Room::new(widest, nodes),
+            wide: Room::new(widest, nodes),
+            wider: Room::new(0, 0),
+            widest: Room::new(0, 0),
+        }
     }
 
     /// d of one dot, or `None` where no word is wide enough.
@@ -121,7 +130,16 @@ impl Compiled {
         {
             return Some(bits);
         }
-        if self.fits[1] { self.run(dot, &mut scratch.wide) } else { None }
+        if !self.fits[1] {
+            return None;
+        }
+        self.run(dot, &mut scratch.wide).or_else(|| self.in_wide_words(dot, scratch))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn in_wide_words(&self, dot: UnpackedDot<'_>, scratch: &mut Scratch) -> Option<u64> {
+        self.run(dot, &mut scratch.wider).or_else(|| self.run(dot, &mut scratch.widest))
     }
 
     #[inline]

@@ -96,7 +96,7 @@ impl Adding {
             }
             (Output::Integer { format, saturates }, _) => {
                 // Integers have no bits below 1, unless a grid made some.
-                if lsb != 0 {
+                if lsb != 0 || magnitude.length() > 127 {
                     return None;
                 }
                 self.read(integer(format, saturates, negative, magnitude))
@@ -197,7 +197,11 @@ impl Rounder {
                 return field << encoding.unread_bits | sign;
             }
         }
-        self.encode_any(negative, magnitude.to_u128(), lsb)
+        // What is beyond 126 bits counts as one that is lost.
+        let beyond = length.saturating_sub(126);
+        let kept = magnitude >> beyond;
+        let lost = u128::from(beyond > 0 && kept << beyond != magnitude);
+        self.encode_any(negative, kept.low_u128() | lost, lsb + beyond.cast_signed())
     }
 
     #[inline(never)]
@@ -207,7 +211,7 @@ impl Rounder {
 }
 
 fn integer<W: Word>(format: Format, saturates: bool, negative: bool, magnitude: W) -> u64 {
-    let magnitude = magnitude.to_u128();
+    let magnitude = magnitude.low_u128();
     if saturates {
         format.encode(negative, magnitude, 0, Rounding::TowardZero, Overflow::Saturate, Subnormals::Keep).bits
     } else {

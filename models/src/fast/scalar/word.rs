@@ -14,8 +14,6 @@ pub(super) trait Word:
     + std::ops::Neg<Output = Self>
     + std::ops::Shl<u32, Output = Self>
     + std::ops::Shr<u32, Output = Self>
-    + std::ops::BitAnd<Output = Self>
-    + std::ops::BitOr<Output = Self>
 {
     const BITS: u32;
     const ZERO: Self;
@@ -23,8 +21,11 @@ pub(super) trait Word:
     fn from_u64(value: u64) -> Self;
     fn times(self, factor: u64) -> Self;
     fn length(self) -> u32;
-    fn to_u128(self) -> u128;
+    fn low_u128(self) -> u128;
     fn low_u64(self) -> u64;
+    fn is_odd(self) -> bool;
+    /// With its lowest bit set.
+    fn or_one(self) -> Self;
 }
 
 macro_rules! word {
@@ -53,7 +54,7 @@ macro_rules! word {
 
             #[inline(always)]
             #[allow(clippy::cast_sign_loss, clippy::cast_lossless)]
-            fn to_u128(self) -> u128 {
+            fn low_u128(self) -> u128 {
                 self as u128
             }
 
@@ -61,6 +62,16 @@ macro_rules! word {
             #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
             fn low_u64(self) -> u64 {
                 self as u64
+            }
+
+            #[inline(always)]
+            fn is_odd(self) -> bool {
+                self & 1 == 1
+            }
+
+            #[inline(always)]
+            fn or_one(self) -> Self {
+                self | 1
             }
         }
     };
