@@ -38,14 +38,17 @@ impl Reader {
 
     #[inline]
     pub(super) fn read(self, bits: u64) -> Unpacked {
-        self.read_normal(bits).unwrap_or_else(|| self.read_any(bits))
+        self.read_usual(bits).unwrap_or_else(|| self.read_any(bits))
     }
 
-    /// Most elements are normal, and need no other question than that.
+    /// Most elements are normal or +0, and need no other question than that.
     #[inline]
     #[allow(clippy::cast_possible_truncation)]
-    fn read_normal(self, bits: u64) -> Option<Unpacked> {
+    fn read_usual(self, bits: u64) -> Option<Unpacked> {
         let float = self.format.as_float()?;
+        if bits == 0 && float.specials != Specials::PowerOfTwo {
+            return Some(Unpacked { significand: 0, exponent: 0, kind: ZERO });
+        }
         let bits = bits >> float.unread_bits;
         let field = bits >> float.fraction_bits & ((1 << float.exponent_bits) - 1);
         let is_normal = field != 0 && field + 1 != 1 << float.exponent_bits && float.specials != Specials::PowerOfTwo;
