@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     dots::Dot,
-    findings::{AppliesTo, Comparable, Evidence, Finding, Shown, source},
+    findings::{AppliesTo, Comparable, Evidence, Finding, Shown, Value, source},
 };
 
 pub(crate) const FRACTION_BITS: Probe = Probe {
@@ -169,7 +169,7 @@ impl Gaps {
             Kept::All(bits) => {
                 let shown = self.evidence(subject, bits, &format!("M − M + M·2^-{bits}: kept"));
                 let statement = format!("loses nothing over the {bits} bits that the formats allow");
-                Finding::measured(probe, serde_json::json!({ "exact_over": bits }), statement).with(shown)
+                Finding::measured(probe, Value::parts([("exact_over", bits.into())]), statement).with(shown)
             }
         }
     }
@@ -220,7 +220,7 @@ fn pairwise(subject: &Subject<'_>, facts: &mut Facts, structure: &Structure) -> 
             let statement = format!(
                 "every addition is rounded once, to {unit} bits, as IEEE 754 asks (checked {seen} places down)"
             );
-            let value = serde_json::json!({ "exact_over": seen, "rounded_to_bits": unit });
+            let value = Value::parts([("exact_over", seen.into()), ("rounded_to_bits", unit.into())]);
             vec![
                 Finding::measured(FRACTION_BITS.name, value, statement).with(shown),
                 Finding::unsupported(below::PROBE.name, "no bit is lost at alignment"),
@@ -370,7 +370,7 @@ fn narrow(subject: &Subject<'_>, facts: &mut Facts, structure: &Structure) -> Re
     }
     facts.kept = Some(Kept::All(bits));
     let statement = format!("keeps at least {bits} fraction bits below c; these formats cannot show more");
-    let value = serde_json::json!({ "exact_over": bits });
+    let value = Value::parts([("exact_over", bits.into())]);
     Ok(vec![
         Finding::measured(FRACTION_BITS.name, value, statement).with(shown),
         Finding::inconclusive(below::PROBE.name, "no product lies below the grid"),
@@ -378,9 +378,9 @@ fn narrow(subject: &Subject<'_>, facts: &mut Facts, structure: &Structure) -> Re
 }
 
 /// How many bits, or that nothing was lost, without how far that was seen.
-fn compared(value: &serde_json::Value) -> String {
-    if !value.is_object() {
-        return value.to_string();
+fn compared(value: &Value) -> Value {
+    match value.part("exact_over") {
+        Some(_) => Value::List(value.part("rounded_to_bits").cloned().into_iter().collect()),
+        None => value.clone(),
     }
-    format!("exact, then {}", value.get("rounded_to_bits").map(serde_json::Value::to_string).unwrap_or_default())
 }

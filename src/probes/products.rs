@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     dots::Dot,
-    findings::{AppliesTo, Finding, Shown, source},
+    findings::{AppliesTo, Finding, Shown, Value, source},
 };
 
 const BITS_READ: &[(&str, &str)] = &[
@@ -93,7 +93,7 @@ pub(super) fn ask(subject: &Subject<'_>, facts: &mut Facts, found: &mut Vec<Find
     found.push(operand_bits(subject, BITS_READ_B.name, false)?);
     found.push(exact(subject, facts)?);
     let exponent = exponent(subject, facts)?;
-    facts.renormalises_products = exponent.value.as_ref().map(|value| value == "leading");
+    facts.renormalises_products = exponent.value.as_ref().map(|value| *value == "leading".into());
     found.push(exponent);
     found.push(overflow(subject, facts)?);
     Ok(())
@@ -139,7 +139,7 @@ fn operand_bits(subject: &Subject<'_>, name: &str, of_a: bool) -> Result<Finding
         );
     }
     let mut statement = format!("{reads} fraction bits are read");
-    let mut value = serde_json::json!(reads);
+    let mut value = Value::from(reads);
     if float.unread_bits > 0 {
         let last = answers[answers.len() - 1];
         let up = Number::power(0).plus(Number::power(-i32::try_from(read).unwrap_or(0)));
@@ -153,7 +153,7 @@ fn operand_bits(subject: &Subject<'_>, name: &str, of_a: bool) -> Result<Finding
         ));
         let how = if last == one { "cut" } else { "rounded" };
         statement = format!("{reads} fraction bits of the {in_register} in the register are read; the rest is {how}");
-        value = serde_json::json!({ "bits": reads, "rest": how });
+        value = Value::parts([("bits", reads.into()), ("rest", how.into())]);
     }
     Ok(Finding::measured(name, value, statement).with(shown))
 }

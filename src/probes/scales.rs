@@ -5,7 +5,7 @@ use mxprobe_api::{Decoded, Error, Format};
 use super::{Ask, Probe, Subject, number::Number};
 use crate::{
     dots::Dot,
-    findings::{AppliesTo, Finding, Shown, source},
+    findings::{AppliesTo, Finding, Shown, Value, source},
 };
 
 pub(crate) const VALUE: Probe = Probe {
@@ -160,7 +160,6 @@ fn specials(subject: &Subject<'_>, format: Format) -> Result<Finding, Error> {
         .collect();
     let parts: Vec<String> =
         abouts.iter().zip(&answers).map(|(about, d)| format!("{about} gives {}", hex(*d))).collect();
-    let values: std::collections::BTreeMap<_, _> =
-        abouts.iter().zip(&answers).map(|(about, d)| (*about, hex(*d))).collect();
-    Ok(Finding::measured(name, serde_json::json!(values), parts.join(", ")).with(shown))
+    let values = abouts.iter().zip(&answers).map(|(about, d)| (*about, Value::Bits(subject.id().d, *d)));
+    Ok(Finding::measured(name, Value::parts(values), parts.join(", ")).with(shown))
 }

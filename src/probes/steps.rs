@@ -86,8 +86,8 @@ pub(super) fn findings(subject: &Subject<'_>, facts: &mut Facts, tree: Tree, evi
     };
     let statement = format!("{steps}: {}", tree.describe());
     let found = vec![
-        Finding::measured(TREE, tree.to_json(), statement).with(evidence),
-        Finding::measured(BLOCKS.name, serde_json::json!(blocks), in_steps(&blocks, at_once)),
+        Finding::measured(TREE, tree.value(), statement).with(evidence),
+        Finding::measured(BLOCKS.name, blocks.clone().into(), in_steps(&blocks, at_once)),
         Finding::measured(
             PRODUCTS_AT_ONCE.name,
             at_once.into(),

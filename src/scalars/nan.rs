@@ -3,7 +3,7 @@
 use mxprobe_api::{Decoded, Error, Format, ScalarFunction};
 
 use super::{Ask, Probe, subject::Subject};
-use crate::findings::{AppliesTo, Comparable, Finding, Shown, source};
+use crate::findings::{AppliesTo, Comparable, Finding, Shown, Value, source};
 
 pub(crate) const INVALID: Probe = Probe {
     name: "nan.invalid",
@@ -80,7 +80,7 @@ fn invalid(subject: &Subject<'_>, format: Format) -> Result<Finding, Error> {
         [] => Finding::unsupported(INVALID.name, "no function of this mode has an invalid operation"),
         [_] if seen.iter().all(is_nan) => Finding::measured(
             INVALID.name,
-            texts[0].as_str().into(),
+            Value::Bits(format, seen[0]),
             format!("an invalid operation gives {}", texts[0]),
         ),
         _ if seen.iter().all(is_nan) => {

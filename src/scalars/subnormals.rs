@@ -75,7 +75,7 @@ fn agree(
     subject: &Subject<'_>,
     found: &[Found],
     probe: &str,
-    words: [&str; 2],
+    words: [&'static str; 2],
     of: impl Fn(&Found) -> Option<bool>,
 ) -> Result<Finding, Error> {
     let told: Vec<(ScalarFunction, bool)> =

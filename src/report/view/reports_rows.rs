@@ -5,8 +5,8 @@ use super::{
     words,
 };
 use crate::{
-    findings::{Finding, OperationReport, Outcome},
-    report::record::Report,
+    findings::Outcome,
+    report::record::{FindingRecord, OperationReport, Report},
 };
 
 /// The columns of reports.
@@ -24,7 +24,7 @@ pub(super) fn findings(reports: &[Report]) -> Rows {
     Rows::new(COLUMNS, rows)
 }
 
-fn cells(report: &Report, operation: &OperationReport, finding: &Finding) -> Vec<String> {
+fn cells(report: &Report, operation: &OperationReport, finding: &FindingRecord) -> Vec<String> {
     let (device, id) = (&report.device, &operation.operation.id);
     let driver = device.driver.as_ref();
     vec![
