@@ -4,7 +4,7 @@
 #![allow(missing_docs)]
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use mxprobe_api::{Elements, Format, GemmOperands, OperationId};
+use mxprobe_api::{Elements, Format, GemmOperands, OperationId, Random};
 use mxprobe_models::{Evaluator, Path, load};
 
 /// One operation of each kind of arithmetic.
@@ -22,25 +22,16 @@ const FAMILIES: [(&str, &str, &str); 11] = [
     ("integer", "h100", "mma.m16n8k32.s32.s8.s8.s32"),
 ];
 
-/// SplitMix64.
-fn next(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut z = *state;
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
-}
-
 /// About standard normal: the sum of twelve uniform values less 6.
 #[allow(clippy::cast_precision_loss)]
-fn draw(format: Format, len: usize, state: &mut u64) -> Elements {
+fn draw(format: Format, len: usize, random: &mut Random) -> Elements {
     Elements::from_bits(
         format,
         (0..len).map(|_| {
             if format.is_integer() {
-                return next(state);
+                return random.bits();
             }
-            let sum: f64 = (0..12).map(|_| (next(state) >> 11) as f64 / 9_007_199_254_740_992.0).sum();
+            let sum: f64 = (0..12).map(|_| (random.bits() >> 11) as f64 / 9_007_199_254_740_992.0).sum();
             format.from_f64(sum - 6.0)
         }),
     )
@@ -61,9 +52,9 @@ fn evaluate(criterion: &mut Criterion) {
                 Path::Scalar => (4, 64, 512),
                 _ => (128, 512, 512),
             };
-            let mut state = 7;
-            let (a, b) = (draw(id.a, m * k, &mut state), draw(id.b, k * n, &mut state));
-            let c = draw(id.c, m * n, &mut state);
+            let mut random = Random(7);
+            let (a, b) = (draw(id.a, m * k, &mut random), draw(id.b, k * n, &mut random));
+            let c = draw(id.c, m * n, &mut random);
             let scales = id.block_scale().map(|scale| {
                 let blocks = k.div_ceil(scale.block);
                 let ones = |len: usize| Elements::from_bits(scale.format, (0..len).map(|_| scale.format.one()));
