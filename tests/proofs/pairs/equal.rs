@@ -54,10 +54,10 @@ fn rounding_to(adder: &Adder, format: Format) -> Adder {
     Adder { output: Output::in_format(format), nan, ..exact(adder) }
 }
 
-/// An adder that gives the exact sum of the same products.
+/// An adder that gives the exact sum of the same terms.
 fn exact(adder: &Adder) -> Adder {
-    let product_overflow = adder.product_overflow;
-    Adder { product_overflow, scale: adder.scale, ..Adder::exact(&adder.name, Output::Wide, NanRules::default()) }
+    let Adder { scale, product_overflow, provenance, .. } = adder.clone();
+    Adder { scale, product_overflow, provenance, ..Adder::exact(&adder.name, Output::Wide, NanRules::default()) }
 }
 
 fn shuffle<T>(random: &mut Random, items: &mut [T]) {
