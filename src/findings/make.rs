@@ -16,13 +16,13 @@ pub(crate) fn settle(findings: &mut Vec<Finding>, probes: &[&str], error: &Error
 }
 
 impl Finding {
-    pub(crate) fn measured(probe: &str, value: Value, statement: String) -> Self {
+    pub(crate) fn measured(probe: &str, value: impl Into<Value>, statement: impl Into<String>) -> Self {
         Self {
             probe: probe.into(),
             outcome: Outcome::Measured,
             reason: None,
-            value: Some(value),
-            statement,
+            value: Some(value.into()),
+            statement: statement.into(),
             evidence: Vec::new(),
         }
     }

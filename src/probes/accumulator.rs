@@ -75,15 +75,10 @@ fn overflow_finding(
     rivals.extend(infinity.map(|d| ("the format's range".to_owned(), d)));
     let shown = vec![subject.evidence(format!("2^{top} + 2^{top} − 2^{top}"), &dot, d, &rivals)];
     Ok(if d == whole {
-        Finding::measured(name, "wider".into(), format!("{place} may exceed the range of the result's format"))
-            .with(shown)
+        Finding::measured(name, "wider", format!("{place} may exceed the range of the result's format")).with(shown)
     } else if Some(d) == infinity {
-        Finding::measured(
-            name,
-            "format".into(),
-            format!("{place} beyond the range of the result's format becomes infinity"),
-        )
-        .with(shown)
+        Finding::measured(name, "format", format!("{place} beyond the range of the result's format becomes infinity"))
+            .with(shown)
     } else {
         Finding::inconclusive(name, "the sum is neither right nor infinity").with(shown)
     })

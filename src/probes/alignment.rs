@@ -164,7 +164,7 @@ impl Gaps {
             Kept::Bits(bits) => {
                 let mut shown = self.evidence(subject, bits, &format!("M − M + M·2^-{bits}: kept"));
                 shown.extend(self.evidence(subject, bits + 1, &format!("M − M + M·2^-{}: lost", bits + 1)));
-                Finding::measured(probe, bits.into(), keeps(bits)).with(shown)
+                Finding::measured(probe, bits, keeps(bits)).with(shown)
             }
             Kept::All(bits) => {
                 let shown = self.evidence(subject, bits, &format!("M − M + M·2^-{bits}: kept"));
@@ -210,8 +210,8 @@ fn pairwise(subject: &Subject<'_>, facts: &mut Facts, structure: &Structure) -> 
     if let Some((rule, words)) = one_sided {
         facts.kept = Some(Kept::Bits(bits));
         return Ok(vec![
-            Finding::measured(FRACTION_BITS.name, bits.into(), keeps(bits)).with(shown.clone()),
-            Finding::measured(below::PROBE.name, rule.into(), format!("bits below the grid are {words}")).with(shown),
+            Finding::measured(FRACTION_BITS.name, bits, keeps(bits)).with(shown.clone()),
+            Finding::measured(below::PROBE.name, rule, format!("bits below the grid are {words}")).with(shown),
         ]);
     }
     Ok(match traces.deepest {
@@ -229,12 +229,12 @@ fn pairwise(subject: &Subject<'_>, facts: &mut Facts, structure: &Structure) -> 
         Some((seen, false)) => {
             facts.kept = Some(Kept::Bits(seen));
             let statement = format!("every addition keeps {seen} fraction bits below its larger term");
-            vec![Finding::measured(FRACTION_BITS.name, seen.into(), statement).with(shown)]
+            vec![Finding::measured(FRACTION_BITS.name, seen, statement).with(shown)]
         }
         None => {
             facts.kept = Some(Kept::Bits(bits));
             let statement = format!("every addition keeps {bits} fraction bits below its larger term");
-            vec![Finding::measured(FRACTION_BITS.name, bits.into(), statement).with(shown)]
+            vec![Finding::measured(FRACTION_BITS.name, bits, statement).with(shown)]
         }
     })
 }
@@ -366,7 +366,7 @@ fn narrow(subject: &Subject<'_>, facts: &mut Facts, structure: &Structure) -> Re
     let (bits, _, _) = deepest[kept - 1];
     if kept < deepest.len() {
         facts.kept = Some(Kept::Bits(bits));
-        return Ok(vec![Finding::measured(FRACTION_BITS.name, bits.into(), keeps(bits)).with(shown)]);
+        return Ok(vec![Finding::measured(FRACTION_BITS.name, bits, keeps(bits)).with(shown)]);
     }
     facts.kept = Some(Kept::All(bits));
     let statement = format!("keeps at least {bits} fraction bits below c; these formats cannot show more");

@@ -72,7 +72,7 @@ pub(super) fn under_c(subject: &Subject<'_>, facts: &mut Facts) -> Result<Vec<Fi
     facts.structure = Some(Structure::of_blocks(blocks.clone()));
     Ok(vec![
         tree,
-        Finding::measured(steps::BLOCKS.name, blocks.clone().into(), statement).with(vec![shown]),
+        Finding::measured(steps::BLOCKS.name, blocks.clone(), statement).with(vec![shown]),
         Finding::inconclusive(
             steps::PRODUCTS_AT_ONCE.name,
             format!("at most {width}: these formats do not show whether a block's products are added in one addition"),

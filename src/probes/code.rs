@@ -83,5 +83,5 @@ fn emulation(issued: &Issued) -> Finding {
     if let Some(digest) = &issued.code_sha256 {
         words.push_str(&format!("; machine code of SHA-256 {digest}"));
     }
-    Finding::measured(EMULATION.name, is_emulated.into(), words)
+    Finding::measured(EMULATION.name, is_emulated, words)
 }

@@ -121,9 +121,9 @@ pub(super) fn steadiness(subject: &Subject<'_>, found: &mut Vec<Finding>) -> Res
     let reference = first.get(0);
 
     let repeated = if first == again {
-        Finding::measured(DETERMINISM.name, true.into(), format!("{} results repeat bit for bit", first.len()))
+        Finding::measured(DETERMINISM.name, true, format!("{} results repeat bit for bit", first.len()))
     } else {
-        Finding::measured(DETERMINISM.name, false.into(), "a second run gave other bits".into())
+        Finding::measured(DETERMINISM.name, false, "a second run gave other bits")
     };
     let shown = vec![subject.evidence("the dot that was repeated", &dot, reference, &[])];
     found.push(repeated.with(shown.clone()));
@@ -134,12 +134,12 @@ pub(super) fn steadiness(subject: &Subject<'_>, found: &mut Vec<Finding>) -> Res
                 1 => format!("at its one position, in {tiles} tiles"),
                 count => format!("at all {count} positions of {tiles} tiles"),
             };
-            Finding::measured(POSITION.name, true.into(), format!("the same dot gives the same bits {places}"))
+            Finding::measured(POSITION.name, true, format!("the same dot gives the same bits {places}"))
         }
         Some(at) => {
             let (tile, row, column) = (at / (m * n), at % (m * n) / n, at % n);
             let words = format!("tile {tile}, row {row}, column {column} gives {} instead", id.d.hex(first.get(at)));
-            Finding::measured(POSITION.name, false.into(), words)
+            Finding::measured(POSITION.name, false, words)
         }
     };
     found.push(uniform.with(shown.clone()));
@@ -147,9 +147,9 @@ pub(super) fn steadiness(subject: &Subject<'_>, found: &mut Vec<Finding>) -> Res
     let mut of_others =
         positions.iter().enumerate().map(|(tile, (row, column))| beside.get((tile * m + row) * n + column));
     let independent = if of_others.all(|d| d == reference) {
-        Finding::measured(INDEPENDENCE.name, true.into(), "other rows and columns do not matter".into())
+        Finding::measured(INDEPENDENCE.name, true, "other rows and columns do not matter")
     } else {
-        Finding::measured(INDEPENDENCE.name, false.into(), "other rows or columns change the result".into())
+        Finding::measured(INDEPENDENCE.name, false, "other rows or columns change the result")
     };
     found.push(independent.with(shown));
     Ok(())

@@ -124,10 +124,9 @@ fn normalisation(subject: &Subject<'_>, facts: &Facts, structure: &Structure) ->
     let about = format!("c just below 2^{}, its last place, and {parts}", exponent + 1);
     let shown = vec![subject.evidence(about, &dot, d, &rivals)];
     Ok(if d == whole {
-        Finding::measured(name, "once".into(), "the sum is normalised once, after all its terms are added".into())
-            .with(shown)
+        Finding::measured(name, "once", "the sum is normalised once, after all its terms are added").with(shown)
     } else if d == bare {
-        Finding::measured(name, "each".into(), "the sum is normalised after each addition".into()).with(shown)
+        Finding::measured(name, "each", "the sum is normalised after each addition").with(shown)
     } else {
         Finding::inconclusive(name, "the sum is neither of the two").with(shown)
     })

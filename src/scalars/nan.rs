@@ -84,11 +84,11 @@ fn invalid(subject: &Subject<'_>, format: Format) -> Result<Finding, Error> {
             format!("an invalid operation gives {}", texts[0]),
         ),
         _ if seen.iter().all(is_nan) => {
-            Finding::measured(INVALID.name, "differs".into(), format!("invalid operations give {}", texts.join(", ")))
+            Finding::measured(INVALID.name, "differs", format!("invalid operations give {}", texts.join(", ")))
         }
         _ => Finding::measured(
             INVALID.name,
-            "no NaN".into(),
+            "no NaN",
             format!("an invalid operation gives {}, which is no NaN", texts.join(", ")),
         ),
     }
@@ -146,5 +146,5 @@ fn operand(subject: &Subject<'_>, function: ScalarFunction, format: Format) -> R
         }
         _ => ("some operand".to_owned(), format!("{function} returns one of the NaN operands, quieted")),
     };
-    Ok(Finding::measured(OPERAND.name, value.into(), words).with(shown))
+    Ok(Finding::measured(OPERAND.name, value, words).with(shown))
 }
