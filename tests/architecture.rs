@@ -171,6 +171,16 @@ fn only_the_registry_names_the_backends_of_hardware() {
 }
 
 #[test]
+fn answers_and_evidence_become_text_in_reports_alone() {
+    let rooms = ["findings", "probes", "scalars", "identify", "proof", "gemm", "dots"];
+    for (path, text) in rooms.iter().flat_map(|room| sources(&root().join("src").join(room))) {
+        for name in ["serde_json", "parse_hex"] {
+            assert!(!text.contains(name), "{} names {name}", path.display());
+        }
+    }
+}
+
+#[test]
 fn unsafe_code_stays_where_it_may_be() {
     assert!(read("backends/api/src/lib.rs").contains("#![forbid(unsafe_code)]"));
     for (path, text) in sources(&root().join("models/src/exact")) {

@@ -3,7 +3,9 @@
 
 use std::{fs, path::Path};
 
-use mxprobe::report::{Comparison, DriverRecord, Finding, MatchedBy, Outcome, Plan, Report, State, check, compare};
+use mxprobe::report::{
+    Comparison, DriverRecord, FindingRecord, MatchedBy, Outcome, Plan, Report, State, check, compare,
+};
 use serde_json::{Value, json};
 
 fn report(name: &str) -> Report {
@@ -13,7 +15,7 @@ fn report(name: &str) -> Report {
 }
 
 /// The report with one finding of its first operation changed.
-fn changed(report: &Report, probe: &str, change: impl Fn(&mut Finding)) -> Report {
+fn changed(report: &Report, probe: &str, change: impl Fn(&mut FindingRecord)) -> Report {
     let mut report = report.clone();
     let finding = report.operations[0].findings.iter_mut().find(|finding| finding.probe == probe).expect(probe);
     change(finding);

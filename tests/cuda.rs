@@ -7,7 +7,7 @@ mod fake;
 mod recovery;
 
 use mxprobe::report::{
-    BenchReport, Finding, IdentificationReport, OperationReport, Outcome, Report, TimedBy, VerificationReport,
+    BenchReport, FindingRecord, IdentificationReport, OperationReport, Outcome, Report, TimedBy, VerificationReport,
     check::read_reports,
 };
 use mxprobe_models::shipped;
@@ -29,7 +29,7 @@ fn report(environment: &[(&str, &str)], operations: &[&str], code: i32) -> Repor
     reports.remove(0)
 }
 
-fn finding<'a>(report: &'a Report, operation: &str, probe: &str) -> &'a Finding {
+fn finding<'a>(report: &'a Report, operation: &str, probe: &str) -> &'a FindingRecord {
     let operation = report.operations.iter().find(|found| found.operation.id.to_string() == operation);
     operation.and_then(|operation| operation.finding(probe)).unwrap_or_else(|| panic!("{probe} of an operation"))
 }

@@ -4,7 +4,10 @@
 mod recovery;
 mod units;
 
-use mxprobe::{probes::probe, report::Outcome};
+use mxprobe::{
+    probes::probe,
+    report::{OperationReport, Outcome},
+};
 use mxprobe_api::{Device, Format, OperationId};
 use mxprobe_models::{Model, shipped};
 use mxprobe_sim::ModelDevice;
@@ -24,7 +27,7 @@ fn probe_all(models: &[Model]) -> Vec<String> {
             scope.spawn(|| {
                 while let Some((model, device, id)) = jobs.get(next.fetch_add(1, std::sync::atomic::Ordering::Relaxed))
                 {
-                    let report = probe(device, &device.operations()[id], None);
+                    let report: OperationReport = probe(device, &device.operations()[id], None).into();
                     let found = differences(model, id, &report);
                     wrong.lock().expect("no panic while held").extend(found);
                 }
@@ -58,7 +61,7 @@ fn the_main_findings_are_measured_on_the_main_units() {
     ] {
         let device = ModelDevice::new(mxprobe_models::load(name).unwrap());
         let id: OperationId = operation.parse().unwrap();
-        let report = probe(&device, &device.operations()[&id], None);
+        let report: OperationReport = probe(&device, &device.operations()[&id], None).into();
         let mut check = Check { report: &report, name: format!("{name} {operation}"), wrong: Vec::new() };
         let (width, bits, below, rounding) = expected;
         for probe in core {
@@ -110,7 +113,7 @@ fn probing_units_that_nobody_has_finds_their_parameters() {
     for model in &models {
         let device = ModelDevice::new(model.clone());
         let operation = device.operations().values().next().unwrap();
-        let report = probe(&device, operation, None);
+        let report: OperationReport = probe(&device, operation, None).into();
         // Twelve terms cut to 19 bits make no sum longer than f32: how it would be rounded does not show.
         let rounds = model.name != "nearest-19";
         for probe in

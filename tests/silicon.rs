@@ -8,59 +8,46 @@
 use std::sync::Arc;
 
 use mxprobe::gemm::{Accumulation, Algorithm, Method, Products, Scaling, Split, Uniform, Unit, multiply};
-use mxprobe_api::{Backend, Device, Elements, Format, Operation, Rounding, TileBatch, execute};
+use mxprobe_api::{Backend, Device, Elements, Format, Operation, Random, Rounding, TileBatch, execute};
 use mxprobe_models::load;
 use mxprobe_sim::ModelDevice;
 
-/// SplitMix64.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// Bits of one class of values: the classes differ in where exponents lie and how long significands are.
-    fn bits(&mut self, format: Format, class: u64) -> u64 {
-        let bits = self.next() & format.mask();
-        let Some(float) = format.as_float() else {
-            // Integers: any, or near the ends.
-            return if class.is_multiple_of(2) { bits } else { format.largest(bits & 1 == 1) ^ (self.next() & 3) };
-        };
-        let fraction_mask = (1u64 << float.fraction_bits) - 1;
-        let sign = bits & 1 << (format.bits() - 1);
-        let bias = u64::from(float.bias.unsigned_abs());
-        let spread = |random: &mut Self, middle: u64, width: u64| middle - width / 2 + random.next() % width;
-        let exponent = match class {
-            0 => return bits,
-            1 => spread(self, bias, 4),
-            2 => spread(self, bias, bias),
-            // Products and sums near the lower and the upper end of f32.
-            3 => spread(self, bias / 2, 14),
-            4 => spread(self, bias + bias / 2, 14),
-            5 => spread(self, 8, 16),
-            // NaN, infinity, zero and ones.
-            6 => {
-                let all = [0, 1, fraction_mask, bias << float.fraction_bits, format.infinity(false).unwrap_or(0)];
-                let special = all[usize::try_from(self.next() % 5).expect("below 5")];
-                let nan = format.nan().unwrap_or(0) | bits & fraction_mask;
-                return sign | if self.next().is_multiple_of(16) { nan } else { special };
-            }
-            // Powers of two far apart.
-            _ => return sign | spread(self, bias, 40) << float.fraction_bits,
-        };
-        sign | exponent << float.fraction_bits | bits & fraction_mask
-    }
+/// Bits of one class of values: the classes differ in where exponents lie and how long significands are.
+fn bits(random: &mut Random, format: Format, class: u64) -> u64 {
+    let bits = random.bits() & format.mask();
+    let Some(float) = format.as_float() else {
+        // Integers: any, or near the ends.
+        return if class.is_multiple_of(2) { bits } else { format.largest(bits & 1 == 1) ^ (random.bits() & 3) };
+    };
+    let fraction_mask = (1u64 << float.fraction_bits) - 1;
+    let sign = bits & 1 << (format.bits() - 1);
+    let bias = u64::from(float.bias.unsigned_abs());
+    let spread = |random: &mut Random, middle: u64, width: u64| middle - width / 2 + random.bits() % width;
+    let exponent = match class {
+        0 => return bits,
+        1 => spread(random, bias, 4),
+        2 => spread(random, bias, bias),
+        // Products and sums near the lower and the upper end of f32.
+        3 => spread(random, bias / 2, 14),
+        4 => spread(random, bias + bias / 2, 14),
+        5 => spread(random, 8, 16),
+        // NaN, infinity, zero and ones.
+        6 => {
+            let all = [0, 1, fraction_mask, bias << float.fraction_bits, format.infinity(false).unwrap_or(0)];
+            let special = all[usize::try_from(random.bits() % 5).expect("below 5")];
+            let nan = format.nan().unwrap_or(0) | bits & fraction_mask;
+            return sign | if random.bits().is_multiple_of(16) { nan } else { special };
+        }
+        // Powers of two far apart.
+        _ => return sign | spread(random, bias, 40) << float.fraction_bits,
+    };
+    sign | exponent << float.fraction_bits | bits & fraction_mask
 }
 
 fn fill(elements: &mut Elements, random: &mut Random, class: u64) {
     let format = elements.format();
     for at in 0..elements.len() {
-        elements.set(at, random.bits(format, class));
+        elements.set(at, bits(random, format, class));
     }
 }
 

@@ -109,7 +109,7 @@ const INTEGERS_OF_H100: &[&str] = &[S8, S8_CLAMPED];
 fn report(backend: &dyn Backend, name: &str, id: &str) -> OperationReport {
     let device: Box<dyn Device> = backend.open(name).unwrap_or_else(|error| panic!("{error}"));
     let operation = &device.operations()[&id.parse().expect("an operation id")];
-    probe(device.as_ref(), operation, None)
+    probe(device.as_ref(), operation, None).into()
 }
 
 fn of_wrong(fault: &str, text: &str) -> OperationReport {

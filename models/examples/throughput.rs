@@ -6,7 +6,7 @@
 
 use std::time::Instant;
 
-use mxprobe_api::{Elements, Format, GemmOperands, OperationId};
+use mxprobe_api::{Elements, Format, GemmOperands, OperationId, Random};
 use mxprobe_models::{Evaluator, Path, load};
 
 const OPERATIONS: [(&str, &str); 26] = [
@@ -38,23 +38,14 @@ const OPERATIONS: [(&str, &str); 26] = [
     ("arm", "bfmmla.m2n2k4.f32.bf16.bf16.f32"),
 ];
 
-/// SplitMix64.
-fn next(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut z = *state;
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
-}
-
 /// About the standard normal distribution: the sum of twelve uniform values.
-fn normal(state: &mut u64) -> f64 {
-    (0..12).map(|_| (next(state) >> 11) as f64 / 9_007_199_254_740_992.0).sum::<f64>() - 6.0
+fn normal(random: &mut Random) -> f64 {
+    (0..12).map(|_| (random.bits() >> 11) as f64 / 9_007_199_254_740_992.0).sum::<f64>() - 6.0
 }
 
-fn draw(format: Format, len: usize, state: &mut u64) -> Elements {
+fn draw(format: Format, len: usize, random: &mut Random) -> Elements {
     let any = format.is_integer();
-    Elements::from_bits(format, (0..len).map(|_| if any { next(state) } else { format.from_f64(normal(state)) }))
+    Elements::from_bits(format, (0..len).map(|_| if any { random.bits() } else { format.from_f64(normal(random)) }))
 }
 
 fn main() {
@@ -72,15 +63,15 @@ fn main() {
             println!("{model}:{id} is not there, but {}", known.join(" "));
             continue;
         }
-        let mut state = 7;
+        let mut random = Random(7);
         let (m, n, k) = side.map_or((128, 512, 512), |side| (side, side, side));
-        let (a, b) = (draw(id.a, m * k, &mut state), draw(id.b, k * n, &mut state));
-        let c = draw(id.c, m * n, &mut state);
+        let (a, b) = (draw(id.a, m * k, &mut random), draw(id.b, k * n, &mut random));
+        let c = draw(id.c, m * n, &mut random);
         let scales = id.block_scale().map(|scale| {
             let blocks = k.div_ceil(scale.block);
             let mut of = |len| {
-                let near_one = |state: &mut u64| scale.format.one() + next(state) % 4;
-                Elements::from_bits(scale.format, (0..len).map(|_| near_one(&mut state)))
+                let near_one = |random: &mut Random| scale.format.one() + random.bits() % 4;
+                Elements::from_bits(scale.format, (0..len).map(|_| near_one(&mut random)))
             };
             (of(m * blocks), of(blocks * n))
         });

@@ -153,6 +153,24 @@ pub enum Output {
     },
 }
 
+impl Output {
+    /// Results in a format: of a floating one rounded to nearest even, infinite beyond its range, with subnormals; of an
+    /// integer one wrapped.
+    #[must_use]
+    pub fn in_format(format: Format) -> Self {
+        if format.is_integer() {
+            return Self::Integer { format, saturates: false };
+        }
+        Self::Float {
+            format,
+            fraction_bits: format.fraction_bits(),
+            rounding: Rounding::NearestEven,
+            overflow: Overflow::Ieee,
+            subnormals: Subnormals::Keep,
+        }
+    }
+}
+
 /// The sign of a zero result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ZeroSign {

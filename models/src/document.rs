@@ -264,22 +264,11 @@ impl<'a> Table<'a> {
 
     /// Every element of an array of texts and tables.
     pub(crate) fn items(&self, key: &'static str) -> Result<Vec<Item<'a>>, Error> {
-        match self.get(key) {
-            None => Ok(Vec::new()),
-            Some((Node { value: Value::Array(nodes), .. }, place)) => nodes
-                .iter()
-                .enumerate()
-                .map(|(index, node)| {
-                    let place = Place { line: node.line, field: format!("{}[{index}]", place.field), ..place.clone() };
-                    match &node.value {
-                        Value::Text(text) => Ok(Item::Text(text, place)),
-                        Value::Table(_) => Ok(Item::Table(Table::new(node, place))),
-                        other => Err(place.error(format!("{} where a text or a table is wanted", other.kind()))),
-                    }
-                })
-                .collect(),
-            Some((node, place)) => Err(place.error(format!("{} where an array is wanted", node.value.kind()))),
-        }
+        self.elements(key, ["an array", "a text or a table"], |node, place| match &node.value {
+            Value::Text(text) => Some(Item::Text(text, place)),
+            Value::Table(_) => Some(Item::Table(Table::new(node, place))),
+            _ => None,
+        })
     }
 
     pub(crate) fn table(&self, key: &'static str) -> Result<Option<Table<'a>>, Error> {
@@ -291,23 +280,27 @@ impl<'a> Table<'a> {
     }
 
     pub(crate) fn tables(&self, key: &'static str) -> Result<Vec<Table<'a>>, Error> {
-        match self.get(key) {
-            None => Ok(Vec::new()),
-            Some((Node { value: Value::Array(nodes), .. }, place)) => nodes
-                .iter()
-                .enumerate()
-                .map(|(index, node)| {
-                    let place = Place { line: node.line, field: format!("{}[{index}]", place.field), ..place.clone() };
-                    match &node.value {
-                        Value::Table(_) => Ok(Table::new(node, place)),
-                        other => Err(place.error(format!("{} where a table is wanted", other.kind()))),
-                    }
-                })
-                .collect(),
-            Some((node, place)) => {
-                Err(place.error(format!("{} where an array of tables is wanted", node.value.kind())))
-            }
-        }
+        let is_table = |node: &Node| matches!(node.value, Value::Table(_));
+        self.elements(key, ["an array of tables", "a table"], |node, place| {
+            is_table(node).then(|| Table::new(node, place))
+        })
+    }
+
+    /// Every element of an array; `wanted` says what is wanted of it and of each element.
+    fn elements<T>(
+        &self,
+        key: &'static str,
+        wanted: [&str; 2],
+        read: impl Fn(&'a Node, Place) -> Option<T>,
+    ) -> Result<Vec<T>, Error> {
+        let Some((node, place)) = self.get(key) else { return Ok(Vec::new()) };
+        let other = |node: &Node, wanted: &str| format!("{} where {wanted} is wanted", node.value.kind());
+        let Value::Array(nodes) = &node.value else { return Err(place.error(other(node, wanted[0]))) };
+        let read = |(index, node): (usize, &'a Node)| {
+            let place = Place { line: node.line, field: format!("{}[{index}]", place.field), ..place.clone() };
+            read(node, place.clone()).ok_or_else(|| place.error(other(node, wanted[1])))
+        };
+        nodes.iter().enumerate().map(read).collect()
     }
 
     /// Every entry, which must be a table.

@@ -3,48 +3,11 @@
 mod common;
 
 use common::{dot, times};
-use mxprobe_api::{Elements, Format, GemmOperands};
+use mxprobe_api::{Elements, Format, GemmOperands, Random};
 use mxprobe_models::{Evaluator, Model, Path};
 
-/// Groups of four products on a grid of ten bits, and a chain of them that keeps twelve bits once it is normalised.
-const FILE: &str = r#"
-schema = "mxprobe-model/1"
-name = "ties-away"
-title = "a unit that rounds half up at alignment"
-vendor = "nobody"
-fingerprint = "ties-away"
-
-[sources]
-here = "made up"
-
-[adder.group]
-fraction_bits = 10
-below = "nearest-away"
-output = "wide"
-basis = "specified"
-source = "here"
-
-[adder.chain]
-fraction_bits = 24
-below = "nearest-away"
-value_cut_bits = 2
-normalised_fraction_bits = 12
-normalised_below = "nearest-away"
-output = "f32"
-rounding = "toward-zero"
-nan = "0x7fc00000"
-basis = "specified"
-source = "here"
-
-[[unit]]
-tree = "fold(c, all/4, chain(group(all), acc))"
-operations = ["dot.m1n1k8.f32.{f16.f16,bf16.bf16,e4m3.e5m2,f32.f32}.f32"]
-basis = "specified"
-source = "here"
-"#;
-
 fn model() -> Model {
-    Model::parse("ties-away.toml", FILE, None).unwrap_or_else(|error| panic!("{error}"))
+    Model::parse("ties_away.toml", include_str!("ties_away.toml"), None).unwrap_or_else(|error| panic!("{error}"))
 }
 
 #[test]
@@ -71,44 +34,35 @@ fn a_tie_at_alignment_goes_away_from_zero_on_either_side() {
     }
 }
 
-/// SplitMix64: Steele, Lea, Flood, "Fast Splittable Pseudorandom Number Generators", OOPSLA 2014.
-fn next(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut z = *state;
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
-}
-
 /// Any bits; values about 1; subnormals and what is near them; powers of two, whose sums tie.
-fn elements(format: Format, len: usize, class: u64, state: &mut u64) -> Elements {
+fn elements(format: Format, len: usize, class: u64, random: &mut Random) -> Elements {
     let float = format.as_float().expect("floats alone");
-    let draw = |state: &mut u64| {
-        let bits = next(state) & format.mask();
+    let draw = |random: &mut Random| {
+        let bits = random.bits() & format.mask();
         let sign = bits & 1 << (format.bits() - 1);
         let fraction = bits & ((1 << float.fraction_bits) - 1);
-        let field = |low: i32, width: u64, state: &mut u64| {
-            (u64::from(low.cast_unsigned()) + next(state) % width) << float.fraction_bits
+        let field = |low: i32, width: u64, random: &mut Random| {
+            (u64::from(low.cast_unsigned()) + random.bits() % width) << float.fraction_bits
         };
         match class {
             0 => bits,
-            1 => sign | field(float.bias - 3, 6, state) | fraction,
-            2 => sign | field(0, 3, state) | fraction,
-            _ => sign | field((float.bias - 7).max(1), 14, state),
+            1 => sign | field(float.bias - 3, 6, random) | fraction,
+            2 => sign | field(0, 3, random) | fraction,
+            _ => sign | field((float.bias - 7).max(1), 14, random),
         }
     };
-    Elements::from_bits(format, (0..len).map(|_| draw(state)).collect::<Vec<_>>())
+    Elements::from_bits(format, (0..len).map(|_| draw(random)).collect::<Vec<_>>())
 }
 
 #[test]
 fn every_path_rounds_half_up_at_alignment_as_the_exact_evaluator_does() {
-    let (model, mut state) = (model(), 1);
+    let (model, mut random) = (model(), Random(1));
     for id in model.operations.keys() {
         for turn in 0..16 {
             let (m, n, k) = (9, 17, 16);
-            let a = elements(id.a, m * k, turn % 4, &mut state);
-            let b = elements(id.b, k * n, turn / 4, &mut state);
-            let c = elements(id.c, m * n, turn % 4, &mut state);
+            let a = elements(id.a, m * k, turn % 4, &mut random);
+            let b = elements(id.b, k * n, turn / 4, &mut random);
+            let c = elements(id.c, m * n, turn % 4, &mut random);
             let operands = GemmOperands { m, n, k, a: &a, b: &b, c: &c, scale_a: None, scale_b: None };
             let of = |path| Evaluator::with_path(&model, id, path).unwrap().multiply(&operands, 1).unwrap();
             let exact = of(Path::Exact);

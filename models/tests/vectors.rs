@@ -1,7 +1,7 @@
 //! Reference dots, most of them measured on hardware, which every model must reproduce bit for bit.
 //!
 //! The dots are not part of the project. They are looked for in the directory of `MXPROBE_VECTORS`, then beside the
-//! project; without them the test says so and the tables of `known_answers.rs` remain.
+//! project; without them the test says so and the tables of `known_answers.txt` remain.
 #![expect(clippy::print_stdout, reason = "what ran is part of the result")]
 
 use std::{collections::BTreeMap, env, fs, path::PathBuf};

@@ -81,11 +81,7 @@ impl<'a> Edges<'a> {
             Fill::SmallestNormal => (one_of(a, normal), one_of(b, normal)),
             Fill::Largest => (a.largest(false), b.largest(false)),
             Fill::Ones(exponent) | Fill::About(exponent) => {
-                let range = |format: Format| {
-                    format.as_float().map_or((0, 0), |float| {
-                        (float.min_exponent() - float.fraction_bits.cast_signed(), float.max_exponent())
-                    })
-                };
+                let range = |format: Format| format.as_float().map_or((0, 0), FloatEncoding::exponents);
                 let (b_low, b_high) = range(b);
                 let (a_low, a_high) = range(a);
                 let of_b = (exponent / 2 + random.between(-2, 2)).clamp(b_low, b_high);
@@ -115,7 +111,7 @@ impl<'a> Edges<'a> {
     fn c(&mut self, about: i32) -> u64 {
         let format = self.id.c;
         let Some(float) = format.as_float() else { return 0 };
-        let (low, high) = (float.min_exponent() - float.fraction_bits.cast_signed(), float.max_exponent());
+        let (low, high) = float.exponents();
         let random = &mut self.random;
         // As large as what it is added to, and of all ones: what carries the farthest.
         let (exponent, ones) = match random.below(12) {

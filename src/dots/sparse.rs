@@ -23,10 +23,9 @@ impl<'a> Sparse<'a> {
     /// Operands of ±significand·2^exponent: the significand in A, a power of two in B; `None` where that fits neither.
     fn product(&mut self, significand: u64, exponent: i32) -> Option<(u64, u64)> {
         let [a, b, _] = self.floats?;
-        let lowest = |float: FloatEncoding| float.min_exponent() - float.fraction_bits.cast_signed();
+        let ((a_low, a_high), (b_low, b_high)) = (a.exponents(), b.exponents());
         // What B may hold so that A holds the rest.
-        let low = lowest(b).max(exponent - a.max_exponent());
-        let high = b.max_exponent().min(exponent - lowest(a));
+        let (low, high) = (b_low.max(exponent - a_high), b_high.min(exponent - a_low));
         if low > high {
             return None;
         }
@@ -43,10 +42,10 @@ impl Iterator for Sparse<'_> {
         let [a, b, d] = self.floats?;
         let mut dot = Dot::zeros(self.id);
         let products = 1 + self.random.below(PRODUCTS.min(dot.a.len()));
-        let lowest = |float: FloatEncoding| float.min_exponent() - float.fraction_bits.cast_signed();
-        let (least, most) = (lowest(a) + lowest(b), a.max_exponent() + b.max_exponent());
+        let ((a_low, a_high), (b_low, b_high)) = (a.exponents(), b.exponents());
+        let (least, most) = (a_low + b_low, a_high + b_high);
         // Half of the first terms lie about the smallest results, where the result has few bits, if products reach there.
-        let (from, to) = ((lowest(d) - 3).max(least), (d.min_exponent() + 2).min(most));
+        let (from, to) = ((d.exponents().0 - 3).max(least), (d.min_exponent() + 2).min(most));
         let first = if from <= to && self.random.flip() {
             self.random.between(from, to)
         } else {

@@ -2,7 +2,7 @@
 
 use mxprobe_api::Error;
 
-use super::{Evidence, Finding, Outcome};
+use super::{Evidence, Finding, Outcome, Value};
 
 /// After a question failed: each of its probes that has no finding yet fails with the error. Why no later question can be
 /// asked, if none can.
@@ -16,13 +16,13 @@ pub(crate) fn settle(findings: &mut Vec<Finding>, probes: &[&str], error: &Error
 }
 
 impl Finding {
-    pub(crate) fn measured(probe: &str, value: serde_json::Value, statement: String) -> Self {
+    pub(crate) fn measured(probe: &str, value: impl Into<Value>, statement: impl Into<String>) -> Self {
         Self {
             probe: probe.into(),
             outcome: Outcome::Measured,
             reason: None,
-            value: Some(value),
-            statement,
+            value: Some(value.into()),
+            statement: statement.into(),
             evidence: Vec::new(),
         }
     }
@@ -55,7 +55,7 @@ impl Finding {
 
     /// Whether the answer is this value.
     #[must_use]
-    pub fn is(&self, value: impl Into<serde_json::Value>) -> bool {
+    pub fn is(&self, value: impl Into<Value>) -> bool {
         self.value == Some(value.into())
     }
 }

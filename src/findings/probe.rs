@@ -2,7 +2,7 @@
 
 use std::any::Any;
 
-use serde_json::Value;
+use super::Value;
 
 /// A question and what is said of it. `A` is how it is asked, which only those who ask it need to know.
 #[derive(Clone, Copy)]
@@ -86,8 +86,8 @@ pub struct Glance {
 pub enum Comparable {
     /// Equal values are equal answers.
     AsIs,
-    /// Equal keys are equal answers: the key leaves out what says only how far the probe could see.
-    By(fn(&Value) -> String),
+    /// Equal parts are equal answers: what says only how far the probe could see is left out.
+    By(fn(&Value) -> Value),
     /// Answers differ with k by themselves, although the unit adds alike: not compared between different k.
     WithinK,
     /// Answers say how a device computes, not what: compared between reports of one device only.

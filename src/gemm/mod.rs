@@ -98,11 +98,4 @@ impl Matrix {
         }
         Ok(bits)
     }
-
-    /// Columns `first` to `first + count`.
-    #[must_use]
-    pub fn columns_from(&self, first: usize, count: usize) -> Self {
-        let rows = self.values.chunks(self.columns.max(1)).flat_map(|row| &row[first..first + count]);
-        Self { rows: self.rows, columns: count, values: rows.copied().collect() }
-    }
 }

@@ -46,25 +46,3 @@ impl Kind {
         }
     }
 }
-
-/// Text as it stands in the tables of this room.
-pub(super) struct Text {
-    pub(super) name: &'static str,
-    pub(super) about: &'static str,
-    pub(super) how: &'static str,
-    pub(super) answers: &'static [(&'static str, &'static str)],
-    pub(super) source: &'static str,
-}
-
-impl Text {
-    pub(super) fn entry(&self, kind: Kind) -> Entry {
-        Entry {
-            name: self.name.to_owned(),
-            kind,
-            about: self.about.to_owned(),
-            how: self.how.to_owned(),
-            answers: self.answers.iter().map(|(value, words)| ((*value).to_owned(), (*words).to_owned())).collect(),
-            source: self.source.to_owned(),
-        }
-    }
-}

@@ -63,9 +63,8 @@ fn floating(format: Format, float: FloatEncoding) -> Entry {
         format!("{} ({:e})", hex(format, format.largest(false)), value(format.largest(false), format)),
     )];
     if fraction_bits > 0 {
-        let least = float.min_exponent() - fraction_bits.cast_signed();
         answers.push(("smallest normal".to_owned(), format!("2^{}", float.min_exponent())));
-        answers.push(("smallest subnormal".to_owned(), format!("2^{least}")));
+        answers.push(("smallest subnormal".to_owned(), format!("2^{}", float.exponents().0)));
     }
     answers.push(("NaN and infinity".to_owned(), specials(float.specials).to_owned()));
     Entry {

@@ -1,22 +1,67 @@
 //! Every entry, and the search for a name.
 
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+
 use super::{
-    entry::{Entry, Kind, Text},
-    families, fields, formats,
+    entry::{Entry, Kind},
+    formats,
 };
 use crate::{findings::Probe, probes};
+
+/// What `words.toml` says.
+#[derive(Deserialize)]
+struct Words {
+    family: Vec<Text>,
+    field: Vec<Text>,
+}
+
+/// An entry of that file.
+#[derive(Deserialize)]
+struct Text {
+    name: String,
+    about: String,
+    how: String,
+    #[serde(default)]
+    answers: Vec<(String, String)>,
+    source: String,
+}
+
+static WORDS: LazyLock<Words> =
+    LazyLock::new(|| toml::from_str(include_str!("words.toml")).expect("the words of the glossary are TOML"));
+
+impl Text {
+    fn entry(&self, kind: Kind) -> Entry {
+        let Self { name, about, how, answers, source } = self;
+        Entry {
+            name: name.clone(),
+            kind,
+            about: about.clone(),
+            how: how.clone(),
+            answers: answers.clone(),
+            source: source.clone(),
+        }
+    }
+}
 
 /// Every entry: probes in the order in which they are asked, then formats, families and fields.
 #[must_use]
 pub fn entries() -> Vec<Entry> {
-    let families = families::TEXTS.iter().map(|text| text.entry(Kind::Family));
-    let fields = fields::TEXTS.iter().map(|text| text.entry(Kind::Field));
+    let families = WORDS.family.iter().map(|text| text.entry(Kind::Family));
+    let fields = WORDS.field.iter().map(|text| text.entry(Kind::Field));
     probes::all().map(of_probe).chain(formats::entries()).chain(families).chain(fields).collect()
 }
 
 fn of_probe(probe: &Probe) -> Entry {
-    let Probe { name, question: about, how, answers, source, .. } = *probe;
-    Text { name, about, how, answers, source }.entry(Kind::Probe)
+    Entry {
+        name: probe.name.to_owned(),
+        kind: Kind::Probe,
+        about: probe.question.to_owned(),
+        how: probe.how.to_owned(),
+        answers: probe.answers.iter().map(|(value, words)| ((*value).to_owned(), (*words).to_owned())).collect(),
+        source: probe.source.to_owned(),
+    }
 }
 
 /// What a name means, in every sense that it has; case is ignored. A function of scalar arithmetic is what its group is, an

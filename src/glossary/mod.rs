@@ -2,8 +2,6 @@
 
 mod entry;
 mod explanation;
-mod families;
-mod fields;
 mod formats;
 mod list;
 

@@ -9,7 +9,6 @@ use super::hypothesis::Hypothesis;
 use crate::{
     dots::{Dot, draw},
     probes::{Leaf, Number, Subject},
-    report::Evidence,
 };
 
 /// The experiments of one operation.
@@ -307,21 +306,4 @@ fn specials(subject: &Subject<'_>, dots: &mut Vec<Dot>) {
             dots.push(dot.clone());
         }
     }
-}
-
-/// The dot of some evidence, and what it gave; `None` where its bits do not fit the operation.
-pub(super) fn of_evidence(subject: &Subject<'_>, evidence: &Evidence) -> Option<(Dot, u64)> {
-    let id = subject.id();
-    let bits = |format: Format, texts: &[String]| -> Option<Vec<u64>> {
-        texts.iter().map(|text| format.parse_hex(text).ok()).collect()
-    };
-    let scales = match (id.block_scale(), &evidence.scale_a, &evidence.scale_b) {
-        (Some(scale), Some(a), Some(b)) => Some((bits(scale.format, a)?, bits(scale.format, b)?)),
-        (None, ..) => None,
-        _ => return None,
-    };
-    let c = id.c.parse_hex(&evidence.c).ok()?;
-    let dot = Dot { a: bits(id.a, &evidence.a)?, b: bits(id.b, &evidence.b)?, c, scales };
-    (dot.a.len() == subject.k() && dot.b.len() == subject.k()).then_some(())?;
-    Some((dot, id.d.parse_hex(&evidence.d).ok()?))
 }

@@ -10,9 +10,10 @@ use super::{
 };
 use crate::{
     dots::{Draw, seed_of},
+    findings::Finding,
     nan_bits::NanBits,
     probes::probe,
-    report::{Finding, Outcome},
+    report::{FindingRecord, Outcome},
 };
 
 /// Dots on which a shipped model is compared with what was identified.
@@ -85,8 +86,8 @@ const EXPECTED_DOTS: u64 = 200_000;
 
 /// Compares an operation with the model that is expected of it, as one more finding of a run.
 #[must_use]
-pub fn as_expected(device: &dyn Device, operation: &Operation, model: &Model, name: &str) -> Finding {
-    let finding = |outcome: Outcome, reason: Option<String>, value: Option<bool>, statement: String| Finding {
+pub fn as_expected(device: &dyn Device, operation: &Operation, model: &Model, name: &str) -> FindingRecord {
+    let finding = |outcome: Outcome, reason: Option<String>, value: Option<bool>, statement: String| FindingRecord {
         probe: EXPECTED.into(),
         outcome,
         reason,
@@ -109,7 +110,7 @@ pub fn as_expected(device: &dyn Device, operation: &Operation, model: &Model, na
             let statement =
                 format!("{} of {} dots have other bits than the model {name}", found.mismatches, found.dots);
             let finding = finding(Outcome::Measured, None, Some(false), statement);
-            Finding { evidence: found.evidence, ..finding }
+            FindingRecord { evidence: found.evidence, ..finding }
         }
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use mxprobe_api::OperationId;
 use mxprobe_models::{Adder, Flush};
 
-use crate::{nan_bits::NanBits, report::Evidence};
+use crate::{findings::Evidence, nan_bits::NanBits};
 
 /// How hard to try.
 #[derive(Clone, Copy, Debug)]

@@ -17,8 +17,8 @@ use super::{
 };
 use crate::{
     dots::{Dot, Random, seed_of},
+    findings::{self, Evidence},
     probes::{Subject, Tree, probe, summation},
-    report::Evidence,
 };
 
 /// Per cent of the ordinary dots that a reading has to explain to be bent before others are tried; the first one, which
@@ -104,10 +104,10 @@ impl Search<'_, '_> {
         let trees = self.trees()?;
         // What the probes saw, whatever they made of it.
         let probed = probe(self.subject().device(), self.subject().operation(), None);
-        let shown = probed.findings.iter().filter(|finding| finding.outcome == crate::report::Outcome::Measured);
+        let shown = probed.findings.iter().filter(|finding| finding.outcome == findings::Outcome::Measured);
         let seen: Vec<(Dot, u64)> = shown
             .flat_map(|finding| &finding.evidence)
-            .filter_map(|evidence| experiments::of_evidence(self.subject(), evidence))
+            .filter_map(|evidence| Some((evidence.dot()?.clone(), evidence.d)))
             .collect();
         self.tested += seen.len();
         let (dots, answers) = seen.into_iter().unzip();

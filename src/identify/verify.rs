@@ -10,9 +10,10 @@ use super::tiles::Tiles;
 use crate::nan_bits::NanBits;
 use crate::{
     dots::{Dot, Draw, pack, seed_of, simplest},
+    findings::Evidence,
     plain::decimal,
     probes::Subject,
-    report::{Evidence, VerifiedOperation},
+    report::{EvidenceRecord, VerifiedOperation},
 };
 
 /// Dots of directed classes that come first.
@@ -78,7 +79,7 @@ pub fn verify(
         dots: found.dots,
         mismatches: found.mismatches,
         other_nan: found.other_nan,
-        evidence,
+        evidence: EvidenceRecord::all(&evidence, &operation.id),
         failed: None,
         duration_ns: u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX),
     })

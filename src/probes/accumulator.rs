@@ -5,7 +5,7 @@ use mxprobe_api::Error;
 use super::{Ask, Leaf, Probe, Subject, facts::Facts, number::Number};
 use crate::{
     dots::Dot,
-    findings::{AppliesTo, Comparable, Finding, Shown, source},
+    findings::{AppliesTo, Comparable, Finding, Shown, Value, source},
 };
 
 pub(crate) const RANGE_WITHIN_BLOCK: Probe = Probe {
@@ -75,15 +75,10 @@ fn overflow_finding(
     rivals.extend(infinity.map(|d| ("the format's range".to_owned(), d)));
     let shown = vec![subject.evidence(format!("2^{top} + 2^{top} − 2^{top}"), &dot, d, &rivals)];
     Ok(if d == whole {
-        Finding::measured(name, "wider".into(), format!("{place} may exceed the range of the result's format"))
-            .with(shown)
+        Finding::measured(name, "wider", format!("{place} may exceed the range of the result's format")).with(shown)
     } else if Some(d) == infinity {
-        Finding::measured(
-            name,
-            "format".into(),
-            format!("{place} beyond the range of the result's format becomes infinity"),
-        )
-        .with(shown)
+        Finding::measured(name, "format", format!("{place} beyond the range of the result's format becomes infinity"))
+            .with(shown)
     } else {
         Finding::inconclusive(name, "the sum is neither right nor infinity").with(shown)
     })
@@ -129,7 +124,7 @@ fn floor(subject: &Subject<'_>, facts: &Facts) -> Result<Finding, Error> {
         facts.structure.as_ref().and_then(|structure| structure.blocks.iter().find(|block| !block.is_empty()).cloned());
     let block = block.unwrap_or_else(|| vec![0]);
     let whole = usize::BITS - 1 - block.len().leading_zeros();
-    let lowest = float.min_exponent() - float.fraction_bits.cast_signed();
+    let (lowest, _) = float.exponents();
     let mut dots = Vec::new();
     let mut sums = Vec::new();
     for doubling in 0..=whole {
@@ -155,18 +150,18 @@ fn floor(subject: &Subject<'_>, facts: &Facts) -> Result<Finding, Error> {
     };
     if kept == 0 {
         let words = format!("a product of 2^{lowest} is lost although the result could hold it");
-        return Ok(Finding::measured(name, serde_json::json!({ "lost_at": lowest }), words).with(vec![show(0)]));
+        return Ok(Finding::measured(name, Value::parts([("lost_at", lowest.into())]), words).with(vec![show(0)]));
     }
     if kept < sums.len() {
         let words = format!("products below 2^{} vanish, even if c is 0", sums[kept - 1]);
-        let value = serde_json::json!({ "kept_at": sums[kept - 1], "lost_at": sums[kept] });
+        let value = Value::parts([("kept_at", sums[kept - 1].into()), ("lost_at", sums[kept].into())]);
         return Ok(Finding::measured(name, value, words).with(vec![show(kept - 1), show(kept)]));
     }
     let words = format!("products down to 2^{} are kept if c is 0; smaller ones do not show", sums[kept - 1]);
-    Ok(Finding::measured(name, serde_json::json!({ "kept_at": sums[kept - 1] }), words).with(vec![show(kept - 1)]))
+    Ok(Finding::measured(name, Value::parts([("kept_at", sums[kept - 1].into())]), words).with(vec![show(kept - 1)]))
 }
 
 /// Where products are lost, or that none was.
-fn compared(value: &serde_json::Value) -> String {
-    if value.get("lost_at").is_none() { "kept".into() } else { value.to_string() }
+fn compared(value: &Value) -> Value {
+    if value.part("lost_at").is_none() { "kept".into() } else { value.clone() }
 }

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     dots::Dot,
-    findings::{AppliesTo, Comparable, Evidence, Finding, Shown, source},
+    findings::{AppliesTo, Comparable, Evidence, Finding, Shown, Value, source},
 };
 
 pub(crate) const FRACTION_BITS: Probe = Probe {
@@ -164,12 +164,12 @@ impl Gaps {
             Kept::Bits(bits) => {
                 let mut shown = self.evidence(subject, bits, &format!("M − M + M·2^-{bits}: kept"));
                 shown.extend(self.evidence(subject, bits + 1, &format!("M − M + M·2^-{}: lost", bits + 1)));
-                Finding::measured(probe, bits.into(), keeps(bits)).with(shown)
+                Finding::measured(probe, bits, keeps(bits)).with(shown)
             }
             Kept::All(bits) => {
                 let shown = self.evidence(subject, bits, &format!("M − M + M·2^-{bits}: kept"));
                 let statement = format!("loses nothing over the {bits} bits that the formats allow");
-                Finding::measured(probe, serde_json::json!({ "exact_over": bits }), statement).with(shown)
+                Finding::measured(probe, Value::parts([("exact_over", bits.into())]), statement).with(shown)
             }
         }
     }
@@ -210,8 +210,8 @@ fn pairwise(subject: &Subject<'_>, facts: &mut Facts, structure: &Structure) -> 
     if let Some((rule, words)) = one_sided {
         facts.kept = Some(Kept::Bits(bits));
         return Ok(vec![
-            Finding::measured(FRACTION_BITS.name, bits.into(), keeps(bits)).with(shown.clone()),
-            Finding::measured(below::PROBE.name, rule.into(), format!("bits below the grid are {words}")).with(shown),
+            Finding::measured(FRACTION_BITS.name, bits, keeps(bits)).with(shown.clone()),
+            Finding::measured(below::PROBE.name, rule, format!("bits below the grid are {words}")).with(shown),
         ]);
     }
     Ok(match traces.deepest {
@@ -220,7 +220,7 @@ fn pairwise(subject: &Subject<'_>, facts: &mut Facts, structure: &Structure) -> 
             let statement = format!(
                 "every addition is rounded once, to {unit} bits, as IEEE 754 asks (checked {seen} places down)"
             );
-            let value = serde_json::json!({ "exact_over": seen, "rounded_to_bits": unit });
+            let value = Value::parts([("exact_over", seen.into()), ("rounded_to_bits", unit.into())]);
             vec![
                 Finding::measured(FRACTION_BITS.name, value, statement).with(shown),
                 Finding::unsupported(below::PROBE.name, "no bit is lost at alignment"),
@@ -229,12 +229,12 @@ fn pairwise(subject: &Subject<'_>, facts: &mut Facts, structure: &Structure) -> 
         Some((seen, false)) => {
             facts.kept = Some(Kept::Bits(seen));
             let statement = format!("every addition keeps {seen} fraction bits below its larger term");
-            vec![Finding::measured(FRACTION_BITS.name, seen.into(), statement).with(shown)]
+            vec![Finding::measured(FRACTION_BITS.name, seen, statement).with(shown)]
         }
         None => {
             facts.kept = Some(Kept::Bits(bits));
             let statement = format!("every addition keeps {bits} fraction bits below its larger term");
-            vec![Finding::measured(FRACTION_BITS.name, bits.into(), statement).with(shown)]
+            vec![Finding::measured(FRACTION_BITS.name, bits, statement).with(shown)]
         }
     })
 }
@@ -366,11 +366,11 @@ fn narrow(subject: &Subject<'_>, facts: &mut Facts, structure: &Structure) -> Re
     let (bits, _, _) = deepest[kept - 1];
     if kept < deepest.len() {
         facts.kept = Some(Kept::Bits(bits));
-        return Ok(vec![Finding::measured(FRACTION_BITS.name, bits.into(), keeps(bits)).with(shown)]);
+        return Ok(vec![Finding::measured(FRACTION_BITS.name, bits, keeps(bits)).with(shown)]);
     }
     facts.kept = Some(Kept::All(bits));
     let statement = format!("keeps at least {bits} fraction bits below c; these formats cannot show more");
-    let value = serde_json::json!({ "exact_over": bits });
+    let value = Value::parts([("exact_over", bits.into())]);
     Ok(vec![
         Finding::measured(FRACTION_BITS.name, value, statement).with(shown),
         Finding::inconclusive(below::PROBE.name, "no product lies below the grid"),
@@ -378,9 +378,9 @@ fn narrow(subject: &Subject<'_>, facts: &mut Facts, structure: &Structure) -> Re
 }
 
 /// How many bits, or that nothing was lost, without how far that was seen.
-fn compared(value: &serde_json::Value) -> String {
-    if !value.is_object() {
-        return value.to_string();
+fn compared(value: &Value) -> Value {
+    match value.part("exact_over") {
+        Some(_) => Value::List(value.part("rounded_to_bits").cloned().into_iter().collect()),
+        None => value.clone(),
     }
-    format!("exact, then {}", value.get("rounded_to_bits").map(serde_json::Value::to_string).unwrap_or_default())
 }

@@ -145,9 +145,7 @@ pub(super) fn ask(
         _ => "rounded up, toward +∞",
     };
     Ok(match matching[..] {
-        [rule] => {
-            Finding::measured(PROBE.name, rule.into(), format!("bits below the grid are {}", words(rule))).with(shown)
-        }
+        [rule] => Finding::measured(PROBE.name, rule, format!("bits below the grid are {}", words(rule))).with(shown),
         _ => Finding::inconclusive(
             PROBE.name,
             "the answers fit none of truncation, floor, ceiling, one's complement, nearest, sticky",

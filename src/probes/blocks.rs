@@ -69,10 +69,10 @@ pub(super) fn under_c(subject: &Subject<'_>, facts: &mut Facts) -> Result<Vec<Fi
     let width = blocks.iter().map(Vec::len).max().unwrap_or(0);
     let statement =
         format!("blocks of {width} products meet before c's sum is rounded: {}", steps::show_blocks(&blocks));
-    facts.structure = Some(Structure::of_block(&blocks[0]));
+    facts.structure = Some(Structure::of_blocks(blocks.clone()));
     Ok(vec![
         tree,
-        Finding::measured(steps::BLOCKS.name, serde_json::json!(blocks), statement).with(vec![shown]),
+        Finding::measured(steps::BLOCKS.name, blocks.clone(), statement).with(vec![shown]),
         Finding::inconclusive(
             steps::PRODUCTS_AT_ONCE.name,
             format!("at most {width}: these formats do not show whether a block's products are added in one addition"),

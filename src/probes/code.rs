@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use mxprobe_api::Issued;
 
 use super::{Ask, Probe, Subject};
-use crate::findings::{AppliesTo, Comparable, Finding, Shown, source};
+use crate::findings::{AppliesTo, Comparable, Finding, Shown, Value, source};
 
 pub(crate) const INSTRUCTION: Probe = Probe {
     name: "instruction",
@@ -61,7 +61,8 @@ fn issued_instructions(issued: &Issued) -> Finding {
     } else {
         counted(&issued.matrix)
     };
-    Finding::measured(INSTRUCTION.name, serde_json::json!(issued.matrix), words)
+    let value = Value::parts(issued.matrix.iter().map(|(name, count)| (name.clone(), (*count).into())));
+    Finding::measured(INSTRUCTION.name, value, words)
 }
 
 /// An emulation is shown by what stands in the code instead.
@@ -82,5 +83,5 @@ fn emulation(issued: &Issued) -> Finding {
     if let Some(digest) = &issued.code_sha256 {
         words.push_str(&format!("; machine code of SHA-256 {digest}"));
     }
-    Finding::measured(EMULATION.name, is_emulated.into(), words)
+    Finding::measured(EMULATION.name, is_emulated, words)
 }

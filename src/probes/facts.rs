@@ -69,10 +69,10 @@ impl Structure {
         Self { blocks: tree.blocks(), site, tree: Some(tree) }
     }
 
-    /// Only one block is known: its products and c are taken to be added at once.
-    pub(super) fn of_block(block: &[usize]) -> Self {
-        let site = [Leaf::C].into_iter().chain(block.iter().map(|k| Leaf::Product(*k))).collect();
-        Self { tree: None, blocks: vec![block.to_vec()], site }
+    /// Only blocks are known: the products of the first and c are taken to be added at once.
+    pub(super) fn of_blocks(blocks: Vec<Vec<usize>>) -> Self {
+        let first = blocks.iter().take(1).flatten().map(|k| Leaf::Product(*k));
+        Self { tree: None, site: [Leaf::C].into_iter().chain(first).collect(), blocks }
     }
 
     /// Whether c is added at the site.

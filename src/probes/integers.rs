@@ -103,9 +103,10 @@ fn exact(subject: &Subject<'_>) -> Result<Finding, Error> {
     let rivals = if wrong.is_some() { vec![("the exact sum".to_owned(), expected)] } else { Vec::new() };
     let shown = vec![subject.evidence("extreme operands at every k", &dots[at], answers[at], &rivals)];
     Ok(match wrong {
-        None => Finding::measured(EXACT.name, true.into(), format!("exact on {} sums of extreme operands", dots.len()))
-            .with(shown),
-        Some(_) => Finding::measured(EXACT.name, false.into(), "a sum within range is wrong".into()).with(shown),
+        None => {
+            Finding::measured(EXACT.name, true, format!("exact on {} sums of extreme operands", dots.len())).with(shown)
+        }
+        Some(_) => Finding::measured(EXACT.name, false, "a sum within range is wrong").with(shown),
     })
 }
 
@@ -146,9 +147,9 @@ fn overflow(subject: &Subject<'_>) -> Result<Finding, Error> {
         .collect();
     Ok(if fits(wrapped) {
         let words = format!("wraps modulo 2^{}", id.d.bits());
-        Finding::measured(name, "wraps".into(), words).with(shown)
+        Finding::measured(name, "wraps", words).with(shown)
     } else if fits(saturated) {
-        Finding::measured(name, "saturates".into(), "saturates at the ends of the range".into()).with(shown)
+        Finding::measured(name, "saturates", "saturates at the ends of the range").with(shown)
     } else {
         Finding::inconclusive(name, "the sums neither wrap nor saturate").with(shown)
     })
@@ -185,9 +186,9 @@ fn staged(subject: &Subject<'_>) -> Result<Finding, Error> {
         })
         .collect();
     Ok(if answers.iter().all(|d| *d == whole) {
-        Finding::measured(name, "once".into(), "only the whole sum meets the ends of the range".into()).with(shown)
+        Finding::measured(name, "once", "only the whole sum meets the ends of the range").with(shown)
     } else if answers.iter().all(|d| *d == whole || *d == staged) {
-        Finding::measured(name, "staged".into(), "a partial sum saturates before the rest is added".into()).with(shown)
+        Finding::measured(name, "staged", "a partial sum saturates before the rest is added").with(shown)
     } else {
         Finding::inconclusive(name, "the sums are neither").with(shown)
     })

@@ -38,7 +38,7 @@ pub use subject::{Leaf, Subject};
 pub use tree::{Joint, Tree};
 
 use crate::{
-    findings::{self, AppliesTo, Finding, OperationReport, Outcome, settle},
+    findings::{self, AppliesTo, Finding, Outcome, Probed, settle},
     scalars,
 };
 use ask::{Ask, Probe, Question};
@@ -115,7 +115,7 @@ pub fn named(name: &str) -> Option<&'static findings::Probe> {
 /// Never fails: a device error becomes a finding whose outcome is `failed`, and what comes after a lost device is
 /// `skipped`. The exact layout self-test comes first; where it fails nothing else is asked.
 #[must_use]
-pub fn probe(device: &dyn Device, operation: &Operation, wanted: Option<&dyn Fn(&str) -> bool>) -> OperationReport {
+pub fn probe(device: &dyn Device, operation: &Operation, wanted: Option<&dyn Fn(&str) -> bool>) -> Probed {
     let started = Instant::now();
     let subject = Subject::new(device, operation);
     let mut findings = Vec::new();
@@ -123,8 +123,8 @@ pub fn probe(device: &dyn Device, operation: &Operation, wanted: Option<&dyn Fn(
     if let Some(wanted) = wanted {
         findings.retain(|finding| wanted(&finding.probe) || finding.outcome == Outcome::Failed);
     }
-    OperationReport {
-        operation: operation.into(),
+    Probed {
+        operation: operation.clone(),
         kernel_sha256: device.code().and_then(|code| code.kernel_hash(operation)),
         findings,
         dots: subject.asked(),
@@ -155,9 +155,8 @@ pub fn summation(subject: &Subject<'_>) -> Result<Summation, Error> {
     let found = findings.iter().find(|finding| finding.probe == order::TREE.name);
     let statement =
         found.map_or_else(String::new, |finding| finding.reason.clone().unwrap_or_else(|| finding.statement.clone()));
-    let blocks = findings.iter().find(|finding| finding.probe == steps::BLOCKS.name);
-    let blocks = blocks.and_then(|finding| serde_json::from_value(finding.value.clone()?).ok()).unwrap_or_default();
-    Ok(Summation { tree: facts.structure.and_then(|structure| structure.tree), blocks, statement })
+    let (tree, blocks) = facts.structure.map_or_else(Default::default, |structure| (structure.tree, structure.blocks));
+    Ok(Summation { tree, blocks, statement })
 }
 
 /// Asks whether the same dot gives the same bits again, at every position, and whatever stands beside it: a finding each,

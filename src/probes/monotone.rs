@@ -54,7 +54,7 @@ pub(super) fn ask(subject: &Subject<'_>, facts: &Facts, structure: &Structure) -
                 subject.evidence("the larger c, the same products", above, answers[2 * at + 1], &monotone),
             ];
             let words = "not monotone: with the same products a larger c gives a smaller result".to_owned();
-            Finding::measured(name, false.into(), words).with(shown)
+            Finding::measured(name, false, words).with(shown)
         }
         None if count == 0 => Finding::inconclusive(name, "no pair of inputs could be made"),
         None => {

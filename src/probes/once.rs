@@ -111,14 +111,14 @@ pub(super) fn ask(subject: &Subject<'_>, facts: &Facts, fraction_bits: i32) -> R
         };
         let words = format!("rounded twice: the sum is rounded or cut {through} first, then to the result");
         let shown = kept.into_iter().chain([lost]).map(show).collect();
-        return Ok(Finding::measured(PROBE.name, false.into(), words).with(shown));
+        return Ok(Finding::measured(PROBE.name, false, words).with(shown));
     }
     let once = asked.iter().copied().filter(|at| answers[*at] == cases[*at].once);
     let deepest = once.max_by_key(|at| cases[*at].depth);
     let shown = deepest.map(show).into_iter().collect();
     let seen = deepest.map_or(0, |at| cases[at].depth);
     Ok(if seen > wide {
-        Finding::measured(PROBE.name, true.into(), "the result is rounded once, from the whole sum".into()).with(shown)
+        Finding::measured(PROBE.name, true, "the result is rounded once, from the whole sum").with(shown)
     } else if wider == Format::F32 {
         let reason = format!("no bit that survives alignment falls below an intermediate {wider}");
         Finding::inconclusive(PROBE.name, reason).with(shown)

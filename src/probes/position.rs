@@ -1,6 +1,6 @@
 //! Question 10: the same dot gives the same bits, again, at every position, and whatever stands in other rows and columns.
 
-use mxprobe_api::{Error, Format, TileBatch, execute};
+use mxprobe_api::{Error, Format, Random, TileBatch, execute};
 
 use super::{Ask, Probe, Subject, facts::Facts};
 use crate::findings::{AppliesTo, Finding, Shown, source};
@@ -47,29 +47,6 @@ pub(crate) const INDEPENDENCE: Probe = Probe {
     ask: Ask::Along,
 };
 
-/// A small generator (SplitMix64): the same numbers in every run.
-struct Noise(u64);
-
-impl Noise {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// Bits of a moderate value: no NaN, no infinity, exponents around 1.
-    fn moderate(&mut self, values: &Moderate) -> u64 {
-        let bits = self.next();
-        if values.format.is_integer() {
-            return bits & values.format.mask();
-        }
-        let at = bits >> 32 & 0xff | (bits & 3) << 8 | (bits >> 8 & 1) << 10;
-        values.floats[usize::try_from(at).expect("11 bits")]
-    }
-}
-
 /// The moderate values of a format.
 struct Moderate {
     format: Format,
@@ -86,6 +63,16 @@ impl Moderate {
         };
         Self { format, floats: if format.is_integer() { Vec::new() } else { (0..1 << 11).map(float).collect() } }
     }
+
+    /// Bits of a moderate value: no NaN, no infinity, exponents around 1.
+    fn draw(&self, random: &mut Random) -> u64 {
+        let bits = random.bits();
+        if self.format.is_integer() {
+            return bits & self.format.mask();
+        }
+        let at = bits >> 32 & 0xff | (bits & 3) << 8 | (bits >> 8 & 1) << 10;
+        self.floats[usize::try_from(at).expect("11 bits")]
+    }
 }
 
 fn ask(subject: &Subject<'_>, facts: &mut Facts, found: &mut Vec<Finding>) -> Result<(), Error> {
@@ -98,11 +85,11 @@ fn ask(subject: &Subject<'_>, facts: &mut Facts, found: &mut Vec<Finding>) -> Re
 pub(super) fn steadiness(subject: &Subject<'_>, found: &mut Vec<Finding>) -> Result<(), Error> {
     let id = subject.id();
     let (m, n, k) = id.shape.sizes();
-    let mut noise = Noise(1);
+    let mut random = Random(1);
     let (values_a, values_b, values_c) = (Moderate::of(id.a), Moderate::of(id.b), Moderate::of(id.c));
-    let a: Vec<u64> = (0..k).map(|_| noise.moderate(&values_a)).collect();
-    let b: Vec<u64> = (0..k).map(|_| noise.moderate(&values_b)).collect();
-    let c = noise.moderate(&values_c);
+    let a: Vec<u64> = (0..k).map(|_| values_a.draw(&mut random)).collect();
+    let b: Vec<u64> = (0..k).map(|_| values_b.draw(&mut random)).collect();
+    let c = values_c.draw(&mut random);
     let mut dot = subject.zeros();
     (dot.a, dot.b, dot.c) = (a.clone(), b.clone(), c);
 
@@ -122,7 +109,7 @@ pub(super) fn steadiness(subject: &Subject<'_>, found: &mut Vec<Finding>) -> Res
     let positions: Vec<(usize, usize)> = (0..m.max(n)).map(|at| (at % m, at % n)).collect();
     let mut others = TileBatch::zeros(subject.operation(), positions.len());
     for (elements, values) in [(&mut others.a, &values_a), (&mut others.b, &values_b), (&mut others.c, &values_c)] {
-        (0..elements.len()).for_each(|at| elements.set(at, noise.moderate(values)));
+        (0..elements.len()).for_each(|at| elements.set(at, values.draw(&mut random)));
     }
     for (tile, (row, column)) in positions.iter().enumerate() {
         (0..k).for_each(|index| others.a.set((tile * m + row) * k + index, a[index]));
@@ -134,9 +121,9 @@ pub(super) fn steadiness(subject: &Subject<'_>, found: &mut Vec<Finding>) -> Res
     let reference = first.get(0);
 
     let repeated = if first == again {
-        Finding::measured(DETERMINISM.name, true.into(), format!("{} results repeat bit for bit", first.len()))
+        Finding::measured(DETERMINISM.name, true, format!("{} results repeat bit for bit", first.len()))
     } else {
-        Finding::measured(DETERMINISM.name, false.into(), "a second run gave other bits".into())
+        Finding::measured(DETERMINISM.name, false, "a second run gave other bits")
     };
     let shown = vec![subject.evidence("the dot that was repeated", &dot, reference, &[])];
     found.push(repeated.with(shown.clone()));
@@ -147,12 +134,12 @@ pub(super) fn steadiness(subject: &Subject<'_>, found: &mut Vec<Finding>) -> Res
                 1 => format!("at its one position, in {tiles} tiles"),
                 count => format!("at all {count} positions of {tiles} tiles"),
             };
-            Finding::measured(POSITION.name, true.into(), format!("the same dot gives the same bits {places}"))
+            Finding::measured(POSITION.name, true, format!("the same dot gives the same bits {places}"))
         }
         Some(at) => {
             let (tile, row, column) = (at / (m * n), at % (m * n) / n, at % n);
             let words = format!("tile {tile}, row {row}, column {column} gives {} instead", id.d.hex(first.get(at)));
-            Finding::measured(POSITION.name, false.into(), words)
+            Finding::measured(POSITION.name, false, words)
         }
     };
     found.push(uniform.with(shown.clone()));
@@ -160,9 +147,9 @@ pub(super) fn steadiness(subject: &Subject<'_>, found: &mut Vec<Finding>) -> Res
     let mut of_others =
         positions.iter().enumerate().map(|(tile, (row, column))| beside.get((tile * m + row) * n + column));
     let independent = if of_others.all(|d| d == reference) {
-        Finding::measured(INDEPENDENCE.name, true.into(), "other rows and columns do not matter".into())
+        Finding::measured(INDEPENDENCE.name, true, "other rows and columns do not matter")
     } else {
-        Finding::measured(INDEPENDENCE.name, false.into(), "other rows or columns change the result".into())
+        Finding::measured(INDEPENDENCE.name, false, "other rows or columns change the result")
     };
     found.push(independent.with(shown));
     Ok(())

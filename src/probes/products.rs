@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     dots::Dot,
-    findings::{AppliesTo, Finding, Shown, source},
+    findings::{AppliesTo, Finding, Shown, Value, source},
 };
 
 const BITS_READ: &[(&str, &str)] = &[
@@ -93,7 +93,7 @@ pub(super) fn ask(subject: &Subject<'_>, facts: &mut Facts, found: &mut Vec<Find
     found.push(operand_bits(subject, BITS_READ_B.name, false)?);
     found.push(exact(subject, facts)?);
     let exponent = exponent(subject, facts)?;
-    facts.renormalises_products = exponent.value.as_ref().map(|value| value == "leading");
+    facts.renormalises_products = exponent.value.as_ref().map(|value| *value == "leading".into());
     found.push(exponent);
     found.push(overflow(subject, facts)?);
     Ok(())
@@ -139,7 +139,7 @@ fn operand_bits(subject: &Subject<'_>, name: &str, of_a: bool) -> Result<Finding
         );
     }
     let mut statement = format!("{reads} fraction bits are read");
-    let mut value = serde_json::json!(reads);
+    let mut value = Value::from(reads);
     if float.unread_bits > 0 {
         let last = answers[answers.len() - 1];
         let up = Number::power(0).plus(Number::power(-i32::try_from(read).unwrap_or(0)));
@@ -153,7 +153,7 @@ fn operand_bits(subject: &Subject<'_>, name: &str, of_a: bool) -> Result<Finding
         ));
         let how = if last == one { "cut" } else { "rounded" };
         statement = format!("{reads} fraction bits of the {in_register} in the register are read; the rest is {how}");
-        value = serde_json::json!({ "bits": reads, "rest": how });
+        value = Value::parts([("bits", reads.into()), ("rest", how.into())]);
     }
     Ok(Finding::measured(name, value, statement).with(shown))
 }
@@ -189,7 +189,7 @@ fn exact(subject: &Subject<'_>, facts: &Facts) -> Result<Finding, Error> {
         let same = shorter == product;
         let shown = vec![subject.evidence("the longest significands", &dot, d, if same { &[] } else { &shown })];
         return Ok(if d == whole {
-            Finding::measured(name, "exact".into(), "products are exact".into()).with(shown)
+            Finding::measured(name, "exact", "products are exact").with(shown)
         } else {
             rounded_here(subject, name, facts, product, d).with(shown)
         });
@@ -235,7 +235,7 @@ fn exact(subject: &Subject<'_>, facts: &Facts) -> Result<Finding, Error> {
             } else {
                 format!("each product is {answer} to {} bits before c joins it", precision + 1)
             };
-            return Ok(Finding::measured(name, answer.into(), words).with(shown));
+            return Ok(Finding::measured(name, answer, words).with(shown));
         }
     }
     if let Some(Kept::Bits(bits)) = facts.kept {
@@ -248,7 +248,7 @@ fn exact(subject: &Subject<'_>, facts: &Facts) -> Result<Finding, Error> {
         });
         if cut_fits {
             let words = format!("the low bits of a product are lost at alignment ({bits} bits kept), not before");
-            return Ok(Finding::measured(name, "exact to the grid".into(), words).with(shown));
+            return Ok(Finding::measured(name, "exact to the grid", words).with(shown));
         }
     }
     Ok(Finding::inconclusive(name, "the rest fits neither an exact nor a rounded product").with(shown))
@@ -270,13 +270,11 @@ fn rounded_here(subject: &Subject<'_>, name: &str, facts: &Facts, product: Numbe
             let words = format!(
                 "a product comes back with {bits} fraction bits: alignment or the result cuts it, not the multiplier"
             );
-            Finding::measured(name, "exact to the grid".into(), words)
+            Finding::measured(name, "exact to the grid", words)
         }
-        Some(bits) => Finding::measured(
-            name,
-            format!("{bits} fraction bits").into(),
-            format!("products keep {bits} fraction bits"),
-        ),
+        Some(bits) => {
+            Finding::measured(name, format!("{bits} fraction bits"), format!("products keep {bits} fraction bits"))
+        }
         None => Finding::inconclusive(name, "the product is wrong"),
     }
 }
@@ -342,16 +340,14 @@ fn exponent(subject: &Subject<'_>, facts: &Facts) -> Result<Finding, Error> {
     Ok(match (survives(1), survives(2)) {
         (true, _) => Finding::measured(
             name,
-            "operands".into(),
-            "a product is aligned by the sum of its operands' exponents: it is not renormalised".into(),
+            "operands",
+            "a product is aligned by the sum of its operands' exponents: it is not renormalised",
         )
         .with(shown),
-        (false, true) => Finding::measured(
-            name,
-            "leading".into(),
-            "a product is aligned by its leading bit: it is renormalised first".into(),
-        )
-        .with(shown),
+        (false, true) => {
+            Finding::measured(name, "leading", "a product is aligned by its leading bit: it is renormalised first")
+                .with(shown)
+        }
         (false, false) => Finding::inconclusive(name, "the small term is lost under both hypotheses").with(shown),
     })
 }
@@ -397,19 +393,9 @@ fn overflow(subject: &Subject<'_>, facts: &Facts) -> Result<Finding, Error> {
     rivals.extend(id.d.infinity(false).map(|infinity| ("a product overflows to infinity".to_owned(), infinity)));
     let shown = vec![subject.evidence(format!("2^{} − 2^{top}", top + 1), &dot, d, &rivals)];
     Ok(if d == whole {
-        Finding::measured(
-            name,
-            false.into(),
-            "a product beyond the range of d does no harm if the sum is within".into(),
-        )
-        .with(shown)
+        Finding::measured(name, false, "a product beyond the range of d does no harm if the sum is within").with(shown)
     } else if Some(d) == id.d.infinity(false) {
-        Finding::measured(
-            name,
-            true.into(),
-            "a product beyond the range of d becomes infinity before it is added".into(),
-        )
-        .with(shown)
+        Finding::measured(name, true, "a product beyond the range of d becomes infinity before it is added").with(shown)
     } else {
         Finding::inconclusive(name, "the result is neither the sum nor infinity").with(shown)
     })

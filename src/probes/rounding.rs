@@ -246,7 +246,7 @@ fn precision(subject: &Subject<'_>, facts: &mut Facts) -> Result<Finding, Error>
     if bits >= declared {
         facts.result_fraction_bits = Some(declared);
         let statement = format!("the result has all {declared} fraction bits of {}", subject.id().d);
-        return Ok(Finding::measured(name, declared.into(), statement).with(shown));
+        return Ok(Finding::measured(name, declared, statement).with(shown));
     }
     if bits >= reach {
         let reason = format!("alignment leaves {bits} bits; the result holds them all and may hold more");
@@ -254,7 +254,7 @@ fn precision(subject: &Subject<'_>, facts: &mut Facts) -> Result<Finding, Error>
     }
     facts.result_fraction_bits = Some(bits);
     let statement = format!("the result has {bits} fraction bits, not the {declared} of {}", subject.id().d);
-    Ok(Finding::measured(name, bits.into(), statement).with(shown))
+    Ok(Finding::measured(name, bits, statement).with(shown))
 }
 
 /// Products too close in magnitude to make a long sum: how much of c alone comes back.
@@ -273,9 +273,7 @@ fn through_c(subject: &Subject<'_>, facts: &mut Facts, mut shown: Vec<Evidence>)
     }
     if seen == d.fraction_bits().cast_signed() {
         facts.result_fraction_bits = Some(seen);
-        return Ok(
-            Finding::measured(name, seen.into(), format!("the result has all {seen} fraction bits of {d}")).with(shown)
-        );
+        return Ok(Finding::measured(name, seen, format!("the result has all {seen} fraction bits of {d}")).with(shown));
     }
     Ok(Finding::inconclusive(name, format!("{seen} fraction bits are seen; no longer sum can be made")).with(shown))
 }
@@ -357,9 +355,9 @@ fn direction(
     Ok(match matching[..] {
         [(direction, rounding)] if !cases.is_empty() => {
             let statement = format!("rounded {} ({direction})", words(direction));
-            (Finding::measured(name, direction.into(), statement).with(shown), Some(rounding))
+            (Finding::measured(name, direction, statement).with(shown), Some(rounding))
         }
-        _ if unrounded => (Finding::measured(name, "none".into(), "not rounded".into()).with(shown), None),
+        _ if unrounded => (Finding::measured(name, "none", "not rounded").with(shown), None),
         _ => (Finding::inconclusive(name, "the answers fit none of RNE, RZ, RD, RU, RO").with(shown), None),
     })
 }

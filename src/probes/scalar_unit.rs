@@ -5,7 +5,7 @@ use mxprobe_api::{Device, Elements, Error, Format, Scalar, ScalarFunction, Scala
 use super::{Ask, Probe, Subject};
 use crate::{
     dots::{Dot, Draw},
-    findings::{AppliesTo, Finding, Shown, source},
+    findings::{AppliesTo, Finding, Shown, Value, source},
     scalars::exactly,
 };
 
@@ -119,8 +119,7 @@ fn both(subject: &Subject<'_>, device: &dyn Device, scalar: &Scalar) -> Result<F
             format!("{} of {} as the {name} chain", equal(way), dots.len()).replace("pairwise chain", "pairwise sum")
         })
         .collect();
-    let value: serde_json::Map<String, serde_json::Value> =
-        ways.iter().map(|(name, way)| ((*name).to_owned(), equal(way).into())).collect();
+    let value = Value::parts(ways.iter().map(|(name, way)| (*name, equal(way).into())));
     let same = ways.iter().find(|(_, way)| equal(way) == dots.len());
     let statement = match same {
         Some((name, _)) => {
@@ -135,5 +134,5 @@ fn both(subject: &Subject<'_>, device: &dyn Device, scalar: &Scalar) -> Result<F
             ways.iter().map(|(name, way)| (format!("the scalar unit, {name}"), way[at])).collect();
         subject.evidence("the same dot on both units", &dots[at], matrix[at], &rivals)
     });
-    Ok(Finding::measured(PROBE.name, value.into(), statement).with(shown.into_iter().collect()))
+    Ok(Finding::measured(PROBE.name, value, statement).with(shown.into_iter().collect()))
 }

@@ -5,7 +5,7 @@ use mxprobe_api::{Decoded, Error, Format};
 use super::{Ask, Probe, Subject, number::Number};
 use crate::{
     dots::Dot,
-    findings::{AppliesTo, Finding, Shown, source},
+    findings::{AppliesTo, Finding, Shown, Value, source},
 };
 
 pub(crate) const VALUE: Probe = Probe {
@@ -90,9 +90,9 @@ fn value(subject: &Subject<'_>, format: Format) -> Result<Finding, Error> {
     let shown = vec![subject.evidence("a product of 1 and a scale", &dots[at], answers[at], &rivals)];
     Ok(if wrong.is_none() {
         let words = format!("each of the {} codes tried multiplies a product exactly, on A and on B", dots.len());
-        Finding::measured(name, "exact".into(), words).with(shown)
+        Finding::measured(name, "exact", words).with(shown)
     } else {
-        Finding::measured(name, "inexact".into(), "a scale does not multiply a product exactly".into()).with(shown)
+        Finding::measured(name, "inexact", "a scale does not multiply a product exactly").with(shown)
     })
 }
 
@@ -126,10 +126,10 @@ fn cover(subject: &Subject<'_>, format: Format, block: usize) -> Result<Finding,
     let shown =
         vec![subject.evidence("a product of 1 at one k, a scale of 2 on one block", &dots[at], answers[at], &rivals)];
     Ok(match wrong {
-        None => Finding::measured(name, block.into(), format!("one scale covers {block} consecutive k")).with(shown),
+        None => Finding::measured(name, block, format!("one scale covers {block} consecutive k")).with(shown),
         Some(at) => {
             let words = format!("a scale on block {} does not act at k = {} as declared", keys[at].0, keys[at].1);
-            Finding::measured(name, "other".into(), words).with(shown)
+            Finding::measured(name, "other", words).with(shown)
         }
     })
 }
@@ -160,7 +160,6 @@ fn specials(subject: &Subject<'_>, format: Format) -> Result<Finding, Error> {
         .collect();
     let parts: Vec<String> =
         abouts.iter().zip(&answers).map(|(about, d)| format!("{about} gives {}", hex(*d))).collect();
-    let values: std::collections::BTreeMap<_, _> =
-        abouts.iter().zip(&answers).map(|(about, d)| (*about, hex(*d))).collect();
-    Ok(Finding::measured(name, serde_json::json!(values), parts.join(", ")).with(shown))
+    let values = abouts.iter().zip(&answers).map(|(about, d)| (*about, Value::Bits(subject.id().d, *d)));
+    Ok(Finding::measured(name, Value::parts(values), parts.join(", ")).with(shown))
 }

@@ -23,9 +23,7 @@ pub(crate) const PROBE: Probe = Probe {
 fn ask(subject: &Subject<'_>) -> Finding {
     let (device, operation) = (subject.device(), subject.operation());
     match self_test(operation, |batch| execute(device, operation, batch)) {
-        Ok(_) => {
-            Finding::measured(PROBE.name, true.into(), "small integers come back right at every position".to_owned())
-        }
+        Ok(_) => Finding::measured(PROBE.name, true, "small integers come back right at every position"),
         Err(error) => Finding::failed(PROBE.name, error.to_string()),
     }
 }

@@ -1,13 +1,11 @@
 //! Question 8: NaN bits, infinities, signed zeros, overflow.
 
-use std::collections::BTreeMap;
-
 use mxprobe_api::{Decoded, Error, Format};
 
 use super::{Ask, Probe, Subject};
 use crate::{
     dots::Dot,
-    findings::{AppliesTo, Comparable, Evidence, Finding, Rival, Shown},
+    findings::{AppliesTo, Comparable, Evidence, Finding, Shown, Value},
 };
 
 pub(crate) const NAN: Probe = Probe {
@@ -219,9 +217,9 @@ fn zero_cases(subject: &Subject<'_>) -> Vec<Case> {
     cases
 }
 
-fn table(subject: &Subject<'_>, cases: &[Case], answers: &[u64]) -> (BTreeMap<String, String>, Vec<Evidence>) {
+fn table(subject: &Subject<'_>, cases: &[Case], answers: &[u64]) -> (Value, Vec<Evidence>) {
     let format = subject.id().d;
-    let values = cases.iter().zip(answers).map(|(case, d)| (case.key.to_owned(), format.hex(*d))).collect();
+    let values = Value::parts(cases.iter().zip(answers).map(|(case, d)| (case.key, Value::Bits(format, *d))));
     let shown = cases.iter().zip(answers).map(|(case, d)| subject.evidence(case.about, &case.dot, *d, &[])).collect();
     (values, shown)
 }
@@ -236,12 +234,13 @@ fn nan_finding(subject: &Subject<'_>, cases: &[Case], answers: &[u64]) -> Findin
     for (evidence, d) in shown.iter_mut().zip(answers) {
         let quieted = matches!(format.decode(*d), Decoded::Nan { .. });
         let canonical = format.nan().filter(|nan| nan != d && quieted);
-        evidence.rivals.extend(canonical.map(|nan| Rival { answer: "the default NaN".into(), d: format.hex(nan) }));
+        evidence.rivals.extend(canonical.map(|nan| ("the default NaN".into(), nan)));
     }
     if let Some((case, d)) = cases.iter().zip(answers).find(|(_, d)| !matches!(format.decode(**d), Decoded::Nan { .. }))
     {
         let words = format!("{} gives {}, which is no NaN", case.about, format.hex(*d));
-        return Finding::measured(name, serde_json::json!({ "not_nan": case.key, "bits": values }), words).with(shown);
+        let value = Value::parts([("not_nan", case.key.into()), ("bits", values)]);
+        return Finding::measured(name, value, words).with(shown);
     }
     let statement = if answers.windows(2).all(|pair| pair[0] == pair[1]) {
         format!("every NaN result is {}: payload and sign are not kept", format.hex(answers[0]))
@@ -259,7 +258,7 @@ fn nan_finding(subject: &Subject<'_>, cases: &[Case], answers: &[u64]) -> Findin
         }
         parts.join(", ")
     };
-    Finding::measured(name, serde_json::json!(values), statement).with(shown)
+    Finding::measured(name, values, statement).with(shown)
 }
 
 fn infinity_finding(subject: &Subject<'_>, cases: &[Case], answers: &[u64]) -> Finding {
@@ -270,7 +269,7 @@ fn infinity_finding(subject: &Subject<'_>, cases: &[Case], answers: &[u64]) -> F
     let format = subject.id().d;
     let (values, mut shown) = table(subject, cases, answers);
     for evidence in &mut shown {
-        evidence.rivals.push(Rival { answer: "saturates".into(), d: format.hex(format.largest(false)) });
+        evidence.rivals.push(("saturates".into(), format.largest(false)));
     }
     let of = |key: &str| cases.iter().position(|case| case.key == key).map(|at| answers[at]);
     let overflow = match of("overflow") {
@@ -284,7 +283,7 @@ fn infinity_finding(subject: &Subject<'_>, cases: &[Case], answers: &[u64]) -> F
         Some(d) => format!("Inf in A gives {}, ", format.hex(d)),
         None => String::new(),
     };
-    Finding::measured(name, serde_json::json!(values), format!("{passes}{overflow}")).with(shown)
+    Finding::measured(name, values, format!("{passes}{overflow}")).with(shown)
 }
 
 fn zero_finding(subject: &Subject<'_>, cases: &[Case], answers: &[u64]) -> Finding {
@@ -293,8 +292,7 @@ fn zero_finding(subject: &Subject<'_>, cases: &[Case], answers: &[u64]) -> Findi
     let (values, mut shown) = table(subject, cases, answers);
     let minus = sign_of(format);
     for (evidence, d) in shown.iter_mut().zip(answers) {
-        let other = Rival { answer: "the other zero".into(), d: format.hex(*d ^ minus) };
-        evidence.rivals.push(other);
+        evidence.rivals.push(("the other zero".into(), *d ^ minus));
     }
     let of = |key: &str| cases.iter().position(|case| case.key == key).map(|at| answers[at]);
     let statement = if answers.iter().all(|d| *d == 0) {
@@ -311,5 +309,5 @@ fn zero_finding(subject: &Subject<'_>, cases: &[Case], answers: &[u64]) -> Findi
             cases.iter().zip(answers).map(|(case, d)| format!("{}: {}", case.about, format.hex(*d))).collect();
         parts.join("; ")
     };
-    Finding::measured(name, serde_json::json!(values), statement).with(shown)
+    Finding::measured(name, values, statement).with(shown)
 }

@@ -86,11 +86,11 @@ pub(super) fn findings(subject: &Subject<'_>, facts: &mut Facts, tree: Tree, evi
     };
     let statement = format!("{steps}: {}", tree.describe());
     let found = vec![
-        Finding::measured(TREE, tree.to_json(), statement).with(evidence),
-        Finding::measured(BLOCKS.name, serde_json::json!(blocks), in_steps(&blocks, at_once)),
+        Finding::measured(TREE, tree.value(), statement).with(evidence),
+        Finding::measured(BLOCKS.name, blocks.clone(), in_steps(&blocks, at_once)),
         Finding::measured(
             PRODUCTS_AT_ONCE.name,
-            at_once.into(),
+            at_once,
             match at_once {
                 1 => "every addition joins two terms".to_owned(),
                 count => format!("the widest addition takes {count} products"),

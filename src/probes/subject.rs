@@ -322,6 +322,6 @@ impl<'a> Subject<'a> {
     /// A dot and its answer as evidence.
     #[must_use]
     pub fn evidence(&self, about: impl Into<String>, dot: &Dot, d: u64, rivals: &[(String, u64)]) -> Evidence {
-        Evidence::of_dot(self.id(), about, dot, d, rivals)
+        Evidence::of_dot(about, dot, d, rivals)
     }
 }

@@ -118,11 +118,10 @@ fn operand(subject: &Subject<'_>, name: &str, narrow: Format, wide: Format, of_a
         vec![subject.evidence(format!("the smallest subnormal of {operand} times 2^{factor}"), &dot, d, &rivals)];
     Ok(match subject.d_value(d) {
         Some(value) if value == product => {
-            Finding::measured(name, "kept".into(), format!("subnormals of {operand} are read")).with(shown)
+            Finding::measured(name, "kept", format!("subnormals of {operand} are read")).with(shown)
         }
         Some(value) if value.is_zero() => {
-            Finding::measured(name, "zero".into(), format!("subnormals of {operand} are read as zero (DAZ)"))
-                .with(shown)
+            Finding::measured(name, "zero", format!("subnormals of {operand} are read as zero (DAZ)")).with(shown)
         }
         _ => Finding::inconclusive(name, "the product is neither right nor zero").with(shown),
     })
@@ -156,14 +155,10 @@ fn of_c(subject: &Subject<'_>) -> Result<Finding, Error> {
         .collect();
     let is_zero = |d: u64| d & !zero_sign == 0;
     Ok(if answers == [positive, negative] {
-        Finding::measured(name, "kept".into(), "subnormals of C are read and returned".into()).with(shown)
+        Finding::measured(name, "kept", "subnormals of C are read and returned").with(shown)
     } else if is_zero(answers[0]) && is_zero(answers[1]) {
-        Finding::measured(
-            name,
-            "zero".into(),
-            "a subnormal C gives zero: it is read as zero, or the result is flushed".into(),
-        )
-        .with(shown)
+        Finding::measured(name, "zero", "a subnormal C gives zero: it is read as zero, or the result is flushed")
+            .with(shown)
     } else {
         Finding::inconclusive(name, "a subnormal c comes back neither whole nor as zero").with(shown)
     })
@@ -203,9 +198,7 @@ pub(super) fn ask_results(subject: &Subject<'_>, facts: &mut Facts, found: &mut 
     let shown: Vec<_> = dots.iter().zip(&answers).map(|(dot, d)| subject.evidence(about, dot, *d, &rivals)).collect();
     let zero_sign = 1u64 << (id.d.bits() - 1);
     if answers[0] == kept_bits {
-        found.push(
-            Finding::measured(name, "kept".into(), "subnormal results are kept (gradual underflow)".into()).with(shown),
-        );
+        found.push(Finding::measured(name, "kept", "subnormal results are kept (gradual underflow)").with(shown));
         found.push(Finding::unsupported(TININESS.name, "subnormal results are not flushed"));
         return Ok(());
     }
@@ -223,7 +216,7 @@ pub(super) fn ask_results(subject: &Subject<'_>, facts: &mut Facts, found: &mut 
         "subnormal results are flushed to +0 (FTZ)"
     };
     let value = if ask_negative && signed { "flushed to signed zero" } else { "flushed to zero" };
-    found.push(Finding::measured(name, value.into(), words.into()).with(shown));
+    found.push(Finding::measured(name, value, words).with(shown));
     let decided = facts.kept.is_none_or(|kept| kept.at_least() > fraction_bits + 1);
     found.push(if decided {
         tininess(subject, low, fraction_bits)?
@@ -266,10 +259,9 @@ fn tininess(subject: &Subject<'_>, low: i32, fraction_bits: i32) -> Result<Findi
         ),
     ];
     Ok(if maybe == normal {
-        Finding::measured(name, "after rounding".into(), "a result is tiny by its value after rounding".into())
-            .with(shown)
+        Finding::measured(name, "after rounding", "a result is tiny by its value after rounding").with(shown)
     } else if is_zero(maybe) {
-        Finding::measured(name, "before rounding".into(), "a result is tiny by its exact value".into()).with(shown)
+        Finding::measured(name, "before rounding", "a result is tiny by its exact value").with(shown)
     } else {
         Finding::inconclusive(name, "the result is neither zero nor the smallest normal value").with(shown)
     })

@@ -12,7 +12,7 @@ use super::{
     monotone,
     number::Number,
 };
-use crate::findings::{AppliesTo, Comparable, Finding, Shown, source};
+use crate::findings::{AppliesTo, Comparable, Finding, Shown, Value, source};
 
 pub(crate) const NORMALISATION: Probe = Probe {
     name: "normalisation",
@@ -124,10 +124,9 @@ fn normalisation(subject: &Subject<'_>, facts: &Facts, structure: &Structure) ->
     let about = format!("c just below 2^{}, its last place, and {parts}", exponent + 1);
     let shown = vec![subject.evidence(about, &dot, d, &rivals)];
     Ok(if d == whole {
-        Finding::measured(name, "once".into(), "the sum is normalised once, after all its terms are added".into())
-            .with(shown)
+        Finding::measured(name, "once", "the sum is normalised once, after all its terms are added").with(shown)
     } else if d == bare {
-        Finding::measured(name, "each".into(), "the sum is normalised after each addition".into()).with(shown)
+        Finding::measured(name, "each", "the sum is normalised after each addition").with(shown)
     } else {
         Finding::inconclusive(name, "the sum is neither of the two").with(shown)
     })
@@ -214,11 +213,9 @@ fn carry(subject: &Subject<'_>, facts: &Facts, structure: &Structure) -> Result<
         }
     };
     let value = |enough: bool, top: i32| {
-        let mut value = serde_json::json!({ "enough": enough, "beyond_leading_bit": top - leading });
-        if let Some(exponent) = exponent {
-            value[if enough { "reached" } else { "bits" }] = (top - exponent).into();
-        }
-        value
+        let above = exponent.map(|exponent| (if enough { "reached" } else { "bits" }, (top - exponent).into()));
+        let known = [("enough", enough.into()), ("beyond_leading_bit", (top - leading).into())];
+        Value::parts(known.into_iter().chain(above))
     };
     let show = |at: usize| {
         let needed = exact[at].leading().unwrap_or(0);
@@ -246,10 +243,9 @@ fn carry(subject: &Subject<'_>, facts: &Facts, structure: &Structure) -> Result<
 }
 
 /// Enough carry bits, or how many there are; older reports have one of the two counts.
-fn compared(value: &serde_json::Value) -> String {
-    let part = |name: &str| value.get(name).map(serde_json::Value::to_string);
-    if part("enough").as_deref() == Some("true") {
+fn compared(value: &Value) -> Value {
+    if value.part("enough") == Some(&true.into()) {
         return "enough".into();
     }
-    part("bits").or_else(|| part("beyond_leading_bit")).unwrap_or_default()
+    value.part("bits").or_else(|| value.part("beyond_leading_bit")).unwrap_or(value).clone()
 }

@@ -1,6 +1,7 @@
 //! A summation tree, and how it follows from which leaves swamp which.
 
 use super::subject::Leaf;
+use crate::findings::Value;
 
 /// A summation tree as it shows from outside: which leaves are joined before which.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -250,11 +251,11 @@ impl Tree {
 
     /// Nested lists: `[["c", 0, 1], 2, 3]` is c and the products 0 and 1 at once, then 2 and 3.
     #[must_use]
-    pub fn to_json(&self) -> serde_json::Value {
+    pub fn value(&self) -> Value {
         match self {
             Self::Leaf(Leaf::Product(k)) => (*k).into(),
             Self::Leaf(Leaf::C) => "c".into(),
-            Self::Node { children, .. } => children.iter().map(Self::to_json).collect(),
+            Self::Node { children, .. } => Value::List(children.iter().map(Self::value).collect()),
         }
     }
 

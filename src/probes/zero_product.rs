@@ -78,10 +78,10 @@ fn finding(subject: &Subject<'_>, facts: &Facts) -> Result<Finding, Error> {
     let is_zero = |d: u64| subject.d_value(d).is_some_and(Number::is_zero);
     Ok(if answers.iter().all(|d| *d == wanted) {
         let words = format!("2^{exponent} survives beside zero times the largest value, as beside zeros");
-        Finding::measured(PROBE.name, "ignored".into(), words)
+        Finding::measured(PROBE.name, "ignored", words)
     } else if answers.iter().all(|d| *d == wanted || is_zero(*d)) {
         let words = format!("2^{exponent} survives beside zeros, and is lost beside zero times the largest value");
-        Finding::measured(PROBE.name, "counts".into(), words)
+        Finding::measured(PROBE.name, "counts", words)
     } else {
         Finding::inconclusive(PROBE.name, "the result is neither the small product nor zero")
     }

@@ -7,16 +7,17 @@ mod compare;
 mod record;
 mod view;
 
-pub use crate::findings::{Evidence, Finding, OperationRecord, OperationReport, Outcome, Rival};
+pub use crate::findings::Outcome;
 pub use compare::{compare, is_layout};
 pub use record::{
     Alone, Answer, BENCH_SCHEMA, BenchReport, BenchSettings, COMPARISON_SCHEMA, Compared, Comparison, Conditions,
     CyclePeak, DISTINCTION_SCHEMA, Data, DeviceRecord, DistinctionReport, DistinctionVerdict, DotCompared,
-    DriverRecord, EXECUTION, FEWEST_SAMPLES, Host, IDENTIFICATION_SCHEMA, IdentificationOutcome, IdentificationReport,
-    IdentifiedOperation, Inputs, Kind, LIST_SCHEMA, ListedDevice, Listing, Match, MatchedBy, Peak, Plan, ProofRecord,
-    RefusalRecord, RefutedFormula, Report, Resumption, SCHEMA, Side, State, Throughput, ThroughputRun, Time, TimedBy,
-    Tool, Units, VERIFICATION_SCHEMA, VerificationReport, VerifiedOperation, bench_schema, build_version, check,
-    comparison_schema, distinction_schema, identification_schema, list_schema, now, schema, verification_schema,
+    DriverRecord, EXECUTION, EvidenceRecord, FEWEST_SAMPLES, FindingRecord, Host, IDENTIFICATION_SCHEMA,
+    IdentificationOutcome, IdentificationReport, IdentifiedOperation, Inputs, Kind, LIST_SCHEMA, ListedDevice, Listing,
+    Match, MatchedBy, OperationRecord, OperationReport, Peak, Plan, ProofRecord, RefusalRecord, RefutedFormula, Report,
+    Resumption, RivalRecord, SCHEMA, Side, State, Throughput, ThroughputRun, Time, TimedBy, Tool, Units,
+    VERIFICATION_SCHEMA, VerificationReport, VerifiedOperation, bench_schema, build_version, check, comparison_schema,
+    distinction_schema, identification_schema, list_schema, now, schema, verification_schema,
 };
 pub use view::{
     Block, Cell, CellKind, Column, Comparisons, Form, Layout, Listings, Page, Reports, Row, Rows, Show, Style, Table,

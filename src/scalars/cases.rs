@@ -1,7 +1,7 @@
 //! Operands that tell modes apart: every pair of special values, results at ties and at the ends of the range, and values
 //! drawn from everything.
 
-use mxprobe_api::{Decoded, Format, Overflow, Rounding, ScalarFunction, Subnormals};
+use mxprobe_api::{Decoded, FloatEncoding, Format, Overflow, Rounding, ScalarFunction, Subnormals};
 
 use crate::dots::Random;
 
@@ -130,8 +130,8 @@ fn drawn(function: ScalarFunction, format: Format, random: &mut Random, turn: us
 
 /// A value about the places where a conversion rounds, overflows, or becomes subnormal.
 fn about_the_range_of(from: Format, to: Format, random: &mut Random) -> u64 {
-    let (low, high) = match to.as_float() {
-        Some(float) => (float.min_exponent() - float.fraction_bits.cast_signed() - 2, float.max_exponent() + 2),
+    let (low, high) = match to.as_float().map(FloatEncoding::exponents) {
+        Some((low, high)) => (low - 2, high + 2),
         None => (-3, to.bits().cast_signed()),
     };
     let exponent = random.between(low, high);

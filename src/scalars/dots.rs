@@ -9,7 +9,7 @@ use rustc_apfloat::{
 use super::{Ask, Probe, cases::number, subject::Subject};
 use crate::{
     dots::Random,
-    findings::{AppliesTo, Finding, Shown, source},
+    findings::{AppliesTo, Finding, Shown, Value, source},
 };
 
 pub(crate) const ERROR: Probe = Probe {
@@ -76,11 +76,10 @@ pub(super) fn ask(subject: &Subject<'_>, findings: &mut Vec<Finding>) -> Result<
     let shown = shown.collect();
     let unit = 2.0f64.powi(-bits - 1);
     let words: Vec<String> = means.iter().map(|(name, mean)| format!("{name} {:.3}", mean / unit)).collect();
-    let value: serde_json::Map<String, serde_json::Value> =
-        means.iter().map(|(name, mean)| ((*name).to_owned(), format!("{:.3}", mean / unit).into())).collect();
+    let value = Value::parts(means.iter().map(|(name, mean)| (*name, Value::Decimal(mean / unit))));
     let statement =
         format!("mean error of {DOTS} dots of elements in −1…2, in units of 2^-{}: {}", bits + 1, words.join(", "));
-    findings.push(Finding::measured(ERROR.name, value.into(), statement).with(shown));
+    findings.push(Finding::measured(ERROR.name, value, statement).with(shown));
     Ok(())
 }
 

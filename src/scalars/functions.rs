@@ -217,7 +217,7 @@ fn explained(subject: &Subject<'_>, calls: &Calls, reading: (Mode, Steps), expla
     let instruction = subject.scalar.functions[&function].as_ref();
     let behind = instruction.map(|text| format!(" [{text}]")).unwrap_or_default();
     let statement = format!("{words}, in all of {count} calls{behind}");
-    Finding::measured(&probe(function), value.into(), statement).with(evidence(subject, calls, reading, explain))
+    Finding::measured(&probe(function), value, statement).with(evidence(subject, calls, reading, explain))
 }
 
 /// The paper's example, and a call on which the other readings give other bits.
@@ -306,5 +306,5 @@ fn unexplained(subject: &Subject<'_>, calls: &Calls) -> (Finding, (Mode, Steps))
     let off = worst.map_or_else(String::new, |worst| format!(", by up to {worst} units in the last place"));
     let statement = format!("not correctly rounded: {} of {all} calls differ from {words}{off}", wrong.len());
     let value = worst.map_or_else(|| "wrong".to_owned(), |worst| format!("within {worst} ulp"));
-    (Finding::measured(&probe(function), value.into(), statement).with(shown), reading)
+    (Finding::measured(&probe(function), value, statement).with(shown), reading)
 }

@@ -23,7 +23,7 @@ pub(crate) use ask::{Ask, Probe};
 pub(crate) use cases::exactly;
 pub(crate) use subnormals::TININESS;
 
-use crate::findings::{Finding, OperationReport, Outcome, settle};
+use crate::findings::{Finding, Outcome, Probed, settle};
 use subject::Subject;
 
 /// The questions, in the order in which they are asked.
@@ -77,7 +77,7 @@ pub fn named<'d>(device: &'d dyn Device, id: &OperationId) -> Option<&'d Scalar>
 /// Asks the questions; `wanted` tells by its name which findings to keep (all, if `None`). Never fails: a device error
 /// becomes a finding whose outcome is `failed`.
 #[must_use]
-pub fn probe(device: &dyn Device, scalar: &Scalar, wanted: Option<&dyn Fn(&str) -> bool>) -> OperationReport {
+pub fn probe(device: &dyn Device, scalar: &Scalar, wanted: Option<&dyn Fn(&str) -> bool>) -> Probed {
     let started = Instant::now();
     let subject = Subject::new(device, scalar);
     let mut findings = Vec::new();
@@ -85,8 +85,8 @@ pub fn probe(device: &dyn Device, scalar: &Scalar, wanted: Option<&dyn Fn(&str) 
     if let Some(wanted) = wanted {
         findings.retain(|finding| wanted(&finding.probe) || finding.outcome == Outcome::Failed);
     }
-    OperationReport {
-        operation: (&operation(scalar)).into(),
+    Probed {
+        operation: operation(scalar),
         kernel_sha256: None,
         findings,
         dots: subject.asked(),

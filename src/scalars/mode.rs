@@ -72,11 +72,7 @@ pub(super) fn ask(subject: &Subject<'_>, found: &[Found]) -> Finding {
         );
     }
     if against.is_empty() {
-        return Finding::measured(
-            PROBE.name,
-            true.into(),
-            format!("every function does as {} asks", checked.join(", ")),
-        );
+        return Finding::measured(PROBE.name, true, format!("every function does as {} asks", checked.join(", ")));
     }
     // For each word a call of the first function that does not follow it.
     let shown = against.iter().filter_map(|(word, functions)| {
@@ -93,5 +89,5 @@ pub(super) fn ask(subject: &Subject<'_>, found: &[Found]) -> Finding {
         functions.iter().map(name).collect::<Vec<_>>().join(", ")
     };
     let words = against.iter().map(|(word, functions)| format!("{word} is not followed by {}", names(functions)));
-    Finding::measured(PROBE.name, false.into(), words.collect::<Vec<_>>().join("; ")).with(shown)
+    Finding::measured(PROBE.name, false, words.collect::<Vec<_>>().join("; ")).with(shown)
 }

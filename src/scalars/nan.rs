@@ -3,7 +3,7 @@
 use mxprobe_api::{Decoded, Error, Format, ScalarFunction};
 
 use super::{Ask, Probe, subject::Subject};
-use crate::findings::{AppliesTo, Comparable, Finding, Shown, source};
+use crate::findings::{AppliesTo, Comparable, Finding, Shown, Value, source};
 
 pub(crate) const INVALID: Probe = Probe {
     name: "nan.invalid",
@@ -80,15 +80,15 @@ fn invalid(subject: &Subject<'_>, format: Format) -> Result<Finding, Error> {
         [] => Finding::unsupported(INVALID.name, "no function of this mode has an invalid operation"),
         [_] if seen.iter().all(is_nan) => Finding::measured(
             INVALID.name,
-            texts[0].as_str().into(),
+            Value::Bits(format, seen[0]),
             format!("an invalid operation gives {}", texts[0]),
         ),
         _ if seen.iter().all(is_nan) => {
-            Finding::measured(INVALID.name, "differs".into(), format!("invalid operations give {}", texts.join(", ")))
+            Finding::measured(INVALID.name, "differs", format!("invalid operations give {}", texts.join(", ")))
         }
         _ => Finding::measured(
             INVALID.name,
-            "no NaN".into(),
+            "no NaN",
             format!("an invalid operation gives {}, which is no NaN", texts.join(", ")),
         ),
     }
@@ -146,5 +146,5 @@ fn operand(subject: &Subject<'_>, function: ScalarFunction, format: Format) -> R
         }
         _ => ("some operand".to_owned(), format!("{function} returns one of the NaN operands, quieted")),
     };
-    Ok(Finding::measured(OPERAND.name, value.into(), words).with(shown))
+    Ok(Finding::measured(OPERAND.name, value, words).with(shown))
 }

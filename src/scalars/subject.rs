@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use mxprobe_api::{Device, Elements, Error, Format, Scalar, ScalarFunction, call};
 
-use crate::findings::{Evidence, Rival};
+use crate::findings::{Evidence, Input};
 
 /// The scalar arithmetic of a device in one mode, and how often it was asked.
 pub(crate) struct Subject<'a> {
@@ -53,18 +53,7 @@ impl<'a> Subject<'a> {
         d: u64,
         rivals: &[(String, u64)],
     ) -> Evidence {
-        let to = function.result(self.format());
-        let rivals = rivals.iter().map(|(answer, d)| Rival { answer: answer.clone(), d: to.hex(*d) });
-        Evidence {
-            about: about.into(),
-            function: Some(function.to_string()),
-            a: operands.iter().map(|bits| self.format().hex(*bits)).collect(),
-            b: Vec::new(),
-            c: String::new(),
-            scale_a: None,
-            scale_b: None,
-            d: to.hex(d),
-            rivals: rivals.collect(),
-        }
+        let input = Input::Call(function, operands.to_vec());
+        Evidence { about: about.into(), input, d, rivals: rivals.to_vec() }
     }
 }

@@ -75,7 +75,7 @@ fn agree(
     subject: &Subject<'_>,
     found: &[Found],
     probe: &str,
-    words: [&str; 2],
+    words: [&'static str; 2],
     of: impl Fn(&Found) -> Option<bool>,
 ) -> Result<Finding, Error> {
     let told: Vec<(ScalarFunction, bool)> =
@@ -116,7 +116,7 @@ fn agree(
             &rivals,
         ));
     }
-    Ok(Finding::measured(probe, value.into(), statement).with(shown))
+    Ok(Finding::measured(probe, value, statement).with(shown))
 }
 
 fn least_exponent(subject: &Subject<'_>) -> i32 {
@@ -161,14 +161,10 @@ fn tininess(subject: &Subject<'_>, found: &[Found]) -> Result<Finding, Error> {
     let shown = shown.collect();
     let magnitudes: Vec<u64> = results.iter().map(|d| d & !sign).collect();
     Ok(match magnitudes[..] {
-        [0, 0] => {
-            Finding::measured(TININESS.name, "before rounding".into(), "a result is tiny by its exact value".to_owned())
+        [0, 0] => Finding::measured(TININESS.name, "before rounding", "a result is tiny by its exact value"),
+        [x, y] if [0, normal].contains(&x) && [0, normal].contains(&y) => {
+            Finding::measured(TININESS.name, "after rounding", "a result is tiny only if it is once rounded")
         }
-        [x, y] if [0, normal].contains(&x) && [0, normal].contains(&y) => Finding::measured(
-            TININESS.name,
-            "after rounding".into(),
-            "a result is tiny only if it is once rounded".to_owned(),
-        ),
         _ => Finding::inconclusive(TININESS.name, "neither zero nor the smallest normal value came back"),
     }
     .with(shown))

@@ -1,7 +1,7 @@
 //! Scalar arithmetic from the outside: what the CPU that runs the tests does.
 #![cfg(target_arch = "x86_64")]
 
-use mxprobe::report::{Finding, OperationReport, Report};
+use mxprobe::report::{FindingRecord, OperationReport, Report};
 
 use super::say;
 
@@ -10,7 +10,7 @@ fn report(op: &str) -> Report {
     serde_json::from_str(&said.out).unwrap()
 }
 
-fn finding<'a>(operation: &'a OperationReport, probe: &str) -> &'a Finding {
+fn finding<'a>(operation: &'a OperationReport, probe: &str) -> &'a FindingRecord {
     operation.finding(probe).unwrap_or_else(|| panic!("{} has no {probe}", operation.operation.id))
 }
 

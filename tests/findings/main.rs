@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use mxprobe::{
     glossary,
     probes::{self, probe},
-    report::{Finding, OperationReport, Outcome},
+    report::{FindingRecord, OperationReport, Outcome},
 };
 use mxprobe_api::{Backend, Device, Error, Format, OperationId};
 use mxprobe_models::{Dot, Evaluator, Model};
@@ -22,21 +22,21 @@ use units::{invented, operations};
 fn report_of(model: Model) -> OperationReport {
     let device = ModelDevice::new(model);
     let operation = device.operations().values().next().expect("an operation");
-    probe(&device, operation, None)
+    probe(&device, operation, None).into()
 }
 
 fn report(name: &str, id: &str) -> OperationReport {
     let device = SimBackend.open(name).unwrap_or_else(|error| panic!("{error}"));
     let id: OperationId = id.parse().expect("an operation id");
-    probe(device.as_ref(), &device.operations()[&id], None)
+    probe(device.as_ref(), &device.operations()[&id], None).into()
 }
 
-fn found<'r>(report: &'r OperationReport, probe: &str) -> &'r Finding {
+fn found<'r>(report: &'r OperationReport, probe: &str) -> &'r FindingRecord {
     report.finding(probe).unwrap_or_else(|| panic!("no {probe}"))
 }
 
 /// What a finding says, or why it says nothing.
-fn words(finding: &Finding) -> &str {
+fn words(finding: &FindingRecord) -> &str {
     finding.reason.as_deref().unwrap_or(&finding.statement)
 }
 
@@ -258,7 +258,8 @@ fn the_widest_addition_is_the_one_with_most_products_in_the_tree() {
         let model = mxprobe_models::load(name).unwrap();
         let device = ModelDevice::new(model.clone());
         for id in operations(&model) {
-            let report = probe(&device, &device.operations()[&id], Some(&|probe| probe.starts_with("order")));
+            let report: OperationReport =
+                probe(&device, &device.operations()[&id], Some(&|probe| probe.starts_with("order"))).into();
             let Some(tree) = report.finding("order.tree").and_then(|finding| finding.value.as_ref()) else { continue };
             let at_once = found(&report, "order.products_at_once").value.as_ref().and_then(serde_json::Value::as_u64);
             assert_eq!(at_once, Some(widest(tree).max(1)), "{name} {id}: {tree}");
@@ -272,7 +273,7 @@ fn the_widest_addition_is_the_one_with_most_products_in_the_tree() {
 fn normalisation_after_each_addition_is_found_with_fewer_terms_than_a_last_place_has_units() {
     let device = Normalising::new();
     let operation = device.operations().values().next().unwrap();
-    let report = probe(&device, operation, None);
+    let report: OperationReport = probe(&device, operation, None).into();
     assert!(found(&report, "alignment.fraction_bits").is(25), "{:?}", found(&report, "alignment.fraction_bits"));
     let finding = found(&report, "normalisation");
     assert!(finding.is("each"), "{}", words(finding));

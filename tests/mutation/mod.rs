@@ -9,6 +9,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use mxprobe_api::Random;
+
 /// How many files are read, all kinds together, where `MXPROBE_MUTATIONS` says nothing.
 const FILES: u64 = 20_000;
 
@@ -49,24 +51,19 @@ pub(crate) fn survives(count: u64, whole: Vec<Vec<u8>>, read: impl Fn(&[u8]) + S
 
 /// A text with one to three changes; the number says which.
 pub(crate) fn mutated(number: u64, whole: &[u8]) -> Vec<u8> {
-    let mut random = Random(number);
+    let mut changes = Changes(Random(number));
     let mut text = whole.to_vec();
-    for _ in 0..=random.below(3) {
-        random.change(&mut text);
+    for _ in 0..=changes.below(3) {
+        changes.change(&mut text);
     }
     text
 }
 
-/// SplitMix64.
-struct Random(u64);
+struct Changes(Random);
 
-impl Random {
+impl Changes {
     fn below(&mut self, limit: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        usize::try_from((z ^ (z >> 31)) >> 8).unwrap() % limit.max(1)
+        self.0.below(limit)
     }
 
     fn one_of<'a>(&mut self, all: &[&'a [u8]]) -> &'a [u8] {

@@ -59,43 +59,11 @@ fn every_unit_of_every_shipped_model_computes_as_the_exact_evaluator_does() {
     }
 }
 
-/// Units that round half up at alignment and once their sum is normalised, to ten bits in groups of four.
-const TIES_AWAY: &str = r#"
-schema = "mxprobe-model/1"
-name = "ties-away"
-title = "a unit that rounds half up at alignment"
-vendor = "nobody"
-fingerprint = "ties-away"
-[sources]
-here = "made up"
-[adder.group]
-fraction_bits = 10
-below = "nearest-away"
-output = "wide"
-basis = "assumed"
-source = "here"
-[adder.chain]
-fraction_bits = 24
-below = "nearest-away"
-value_cut_bits = 2
-normalised_fraction_bits = 12
-normalised_below = "nearest-away"
-output = "f32"
-rounding = "toward-zero"
-nan = "0x7fc00000"
-basis = "assumed"
-source = "here"
-[[unit]]
-tree = "fold(c, all/4, chain(group(all), acc))"
-operations = ["dot.m1n1k8.f32.{f16.f16,bf16.bf16,e4m3.e5m2}.f32"]
-basis = "assumed"
-source = "here"
-"#;
-
 #[test]
 fn units_that_round_half_up_at_alignment_compute_as_the_exact_evaluator_does() {
-    let model = Model::parse("ties-away", TIES_AWAY, None).unwrap();
-    for id in model.operations.keys() {
+    // To ten bits in groups of four, and once their sum is normalised. Products of f32 take the proving evaluator minutes.
+    let model = Model::parse("ties-away", include_str!("../../models/tests/ties_away.toml"), None).unwrap();
+    for id in model.operations.keys().filter(|id| id.a != Format::F32) {
         agree(&model, id, Draw::new(id, 3).take(400));
     }
 }

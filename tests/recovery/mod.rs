@@ -1,6 +1,6 @@
 //! Whether a report says of a unit what its model says.
 
-use mxprobe::report::{Finding, OperationReport, Outcome};
+use mxprobe::report::{FindingRecord, OperationReport, Outcome};
 use mxprobe_api::{Format, OperationId, Rounding, Subnormals};
 use mxprobe_models::{Adder, Choices, Class, Model, NanRules, Output, Plan, Term};
 
@@ -57,10 +57,10 @@ impl Check<'_> {
     pub(crate) fn is(&mut self, probe: &str, wanted: impl Into<serde_json::Value>) {
         let wanted = wanted.into();
         match self.report.finding(probe) {
-            Some(Finding { outcome: Outcome::Measured, value: Some(value), .. }) if *value != wanted => {
+            Some(FindingRecord { outcome: Outcome::Measured, value: Some(value), .. }) if *value != wanted => {
                 self.wrong.push(format!("{}: {probe} is {value}, and the model says {wanted}", self.name));
             }
-            Some(Finding { outcome: Outcome::Failed, reason, .. }) => {
+            Some(FindingRecord { outcome: Outcome::Failed, reason, .. }) => {
                 self.wrong.push(format!("{}: {probe} failed: {reason:?}", self.name));
             }
             _ => {}

@@ -9,18 +9,26 @@ use std::{
     sync::atomic::{AtomicUsize, Ordering},
 };
 
-use mxprobe::{report::Outcome, scalars};
+use mxprobe::{
+    report::{OperationReport, Outcome},
+    scalars,
+};
 use mxprobe_api::{
     Device, DeviceInfo, Elements, Error, Operation, OperationSet, Scalar, ScalarFunction, Scalars, TileBatch,
 };
 
 use unit::{Change, Unit};
 
+/// What is found of the first mode of a device.
+fn probed(device: &dyn Device) -> OperationReport {
+    scalars::probe(device, &device.scalars().unwrap().members()[0], None).into()
+}
+
 /// The answer to every question, as text.
 fn answers(change: Change, mode: &[&str]) -> BTreeMap<String, String> {
     let unit = Unit::new(change, mode);
-    let report = scalars::probe(&unit, &unit.scalars().unwrap().members()[0], None);
-    let answer = |finding: &mxprobe::report::Finding| {
+    let report = probed(&unit);
+    let answer = |finding: &mxprobe::report::FindingRecord| {
         finding
             .value
             .as_ref()
@@ -109,7 +117,7 @@ fn each_way_of_contracting_a_dot_product_is_recognised_and_named() {
     );
     // Each is a rival of the others.
     let unit = Unit::new(Change::ContractedFirst, &[]);
-    let report = scalars::probe(&unit, &unit.scalars().unwrap().members()[0], None);
+    let report = probed(&unit);
     let finding = report.finding(pairwise).unwrap();
     assert!(finding.statement.contains("contracted to fma(a0, b0, p1) + fma(a2, b2, p3)"), "{}", finding.statement);
     let rivals: Vec<&str> =
@@ -167,14 +175,14 @@ fn a_failed_call_leaves_what_the_other_functions_had_shown() {
         Failing { unit, calls: AtomicUsize::new(0), at, error }
     };
     let right = failing(usize::MAX, || Error::driver("no"));
-    let whole = scalars::probe(&right, &right.scalars().unwrap().members()[0], None);
+    let whole = probed(&right);
     let calls = right.calls.load(Ordering::Relaxed);
     let names: Vec<&String> = whole.findings.iter().map(|finding| &finding.probe).collect();
     let errors: [fn() -> Error; 2] = [|| Error::driver("a launch failed"), || Error::device_lost("the bus is gone")];
     for error in errors {
         for at in 0..calls {
             let device = failing(at, error);
-            let report = scalars::probe(&device, &device.scalars().unwrap().members()[0], None);
+            let report = probed(&device);
             let about = format!("call {at}, {}", error());
             let found: Vec<&String> = report.findings.iter().map(|finding| &finding.probe).collect();
             assert_eq!(found, names, "{about}");
@@ -208,7 +216,7 @@ fn flushed_subnormals_are_told_apart_by_where_they_are_flushed() {
 fn tininess_is_not_asked_where_no_result_is_rounded_up_to_the_normal_range() {
     let found = |change: Change| {
         let unit = Unit::new(change, &[]);
-        let report = scalars::probe(&unit, &unit.scalars().unwrap().members()[0], None);
+        let report = probed(&unit);
         let tininess = report.finding("subnormals.tininess").unwrap();
         (tininess.outcome, tininess.value.clone())
     };
@@ -245,7 +253,7 @@ fn a_signalling_nan_that_passes_before_a_quiet_one_is_found() {
 #[test]
 fn the_dot_of_the_largest_error_stands_beside_its_exact_sum() {
     let unit = Unit::new(Change::Nothing, &[]);
-    let report = scalars::probe(&unit, &unit.scalars().unwrap().members()[0], None);
+    let report = probed(&unit);
     let evidence = &report.finding("dot4.error").unwrap().evidence;
     let bits = |text: &str| u32::from_str_radix(&text[2..], 16).unwrap();
     assert_eq!(evidence.len(), 3);
@@ -268,7 +276,7 @@ fn the_dot_of_the_largest_error_stands_beside_its_exact_sum() {
 #[test]
 fn no_two_rivals_of_one_call_have_the_same_name() {
     let unit = Unit::new(Change::Nothing, &[]);
-    let report = scalars::probe(&unit, &unit.scalars().unwrap().members()[0], None);
+    let report = probed(&unit);
     let mut orders = 0;
     for evidence in report.findings.iter().flat_map(|finding| &finding.evidence) {
         let names: std::collections::BTreeSet<&str> =
@@ -297,13 +305,13 @@ fn another_direction_is_found_and_a_mode_that_is_not_kept_is_named() {
 #[test]
 fn a_function_that_is_not_correctly_rounded_does_not_follow_a_direction() {
     let unit = Unit::new(Change::DivisionOff, &["rne"]);
-    let mut report = scalars::probe(&unit, &unit.scalars().unwrap().members()[0], None);
+    let mut report = probed(&unit);
     // Conversions to integers go toward zero in every mode here.
     let said = report.finding("mode").unwrap().statement.clone();
     assert_eq!(said, "rne is not followed by divide (not correctly rounded in any direction), convert.s32");
     // Of subnormals nothing is known of it.
     let unit = Unit::new(Change::DivisionOff, &["preserve"]);
-    report = scalars::probe(&unit, &unit.scalars().unwrap().members()[0], None);
+    report = probed(&unit);
     assert!(report.finding("mode").unwrap().is(true));
 }
 
@@ -316,7 +324,7 @@ fn a_mode_that_is_not_kept_has_a_call_that_shows_it() {
         (Change::DivisionOff, "rne"),
     ] {
         let unit = Unit::new(change, &[word]);
-        let report = scalars::probe(&unit, &unit.scalars().unwrap().members()[0], None);
+        let report = probed(&unit);
         let mode = report.finding("mode").unwrap();
         assert!(mode.is(false), "{word}: {}", mode.statement);
         let shown = &mode.evidence[0];

@@ -1,6 +1,6 @@
 //! A check of an operation's layout that needs no model: small integers whose sums are exact in every format.
 
-use crate::{Elements, Encoding, Error, Format, Operation, Overflow, Rounding, Subnormals, TileBatch};
+use crate::{Elements, Encoding, Error, Format, Operation, Overflow, Random, Rounding, Subnormals, TileBatch};
 
 /// How many tiles a check computes.
 const TILES: usize = 16;
@@ -97,15 +97,8 @@ fn inputs(operation: &Operation) -> Inputs {
     let used = usize::try_from((limit - magnitude) / (magnitude * magnitude)).expect("a positive limit").min(k);
     let non_negative = id.has("satfinite") && is_unsigned(id.d);
 
-    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    let mut random = move || {
-        // splitmix64 (Steele, Lea, Flood 2014).
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = (state ^ state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ z >> 31
-    };
-    let mut below = |bound: usize| usize::try_from(random() % bound as u64).expect("below a length");
+    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    let mut below = |bound: usize| usize::try_from(random.bits() % bound as u64).expect("below a length");
     let mut integer = |format: Format| {
         let magnitude = usize::try_from(magnitude).expect("1 to 3");
         let value = if non_negative || is_unsigned(format) { below(magnitude + 1) } else { below(2 * magnitude + 1) };

@@ -26,6 +26,7 @@
 mod abilities;
 mod against;
 mod arithmetic;
+mod backend;
 mod device;
 mod faults;
 mod suite;
@@ -35,7 +36,8 @@ pub use mxprobe_dots::{CLASSES, Dot, Maker, Random, pack};
 
 pub use abilities::{ABILITIES, Ability, able, dropped};
 pub use against::{against, against_dots};
+pub use backend::{BACKEND_CHECKS, check_backend};
 pub use device::{ABILITY_CHECKS, check_device};
 pub use faults::{FAULTS, Fault, FaultBackend, Right, wrong};
-pub use suite::{BACKEND_CHECKS, CHECKS, check, check_backend};
+pub use suite::{CHECKS, check};
 pub use violation::Violation;

@@ -29,6 +29,8 @@ mod amx;
 #[cfg(target_arch = "x86_64")]
 mod blas;
 #[cfg(target_arch = "x86_64")]
+mod blocks;
+#[cfg(target_arch = "x86_64")]
 mod cores;
 #[cfg(target_arch = "x86_64")]
 mod detect;

@@ -155,82 +155,48 @@ fn each_rival_of_the_model_is_refuted_by_the_unit() {
     });
 }
 
-/// Products at some k, c, then what TDPBF16PS and VDPBF16PS return; VDPBF16PS has k 0 and 1 only.
-type Row = (&'static [(usize, u16, u16)], u32, u32, Option<u32>);
+/// A dot of up to 32 products: A, B, c and d.
+type Known = ([u16; 32], [u16; 32], u32, u32);
 
-/// Results of TDPBF16PS and VDPBF16PS (*measured* on an Intel Xeon and, for VDPBF16PS, on an AMD EPYC of family 26).
-const DIRECTED: &[Row] = &[
-    // 1 + 2^-24: a tie, to even.
-    (&[(0, 0x3380, 0x3f80)], 0x3f80_0000, 0x3f80_0000, Some(0x3f80_0000)),
-    // (1 + 2^-23) + 2^-24: a tie, to even.
-    (&[(0, 0x3380, 0x3f80)], 0x3f80_0001, 0x3f80_0002, Some(0x3f80_0002)),
-    // Just above a tie.
-    (&[(0, 0x3381, 0x3f80)], 0x3f80_0000, 0x3f80_0001, Some(0x3f80_0001)),
-    // 1 + 2^-24 + 2^-24, the even chain: each step rounds.
-    (&[(0, 0x3f80, 0x3f80), (2, 0x3380, 0x3f80), (4, 0x3380, 0x3f80)], 0, 0x3f80_0000, None),
-    // 2^-24 + 2^-24, then 1; or one after the other to 1.
-    (&[(0, 0x3380, 0x3f80), (1, 0x3380, 0x3f80)], 0x3f80_0000, 0x3f80_0001, Some(0x3f80_0000)),
-    (&[(0, 0x3f80, 0x3f80), (1, 0x3380, 0x3f80)], 0x3380_0000, 0x3f80_0000, Some(0x3f80_0001)),
-    // 2^30 − 2^30 + 1: the odd element meets c first.
-    (&[(1, 0xce80, 0x3f80), (0, 0x3f80, 0x3f80)], 0x4e80_0000, 0x0000_0000, Some(0x3f80_0000)),
-    (&[(0, 0xce80, 0x3f80), (1, 0x3f80, 0x3f80)], 0x4e80_0000, 0x0000_0000, Some(0x0000_0000)),
-    // 2^-120 + 2^-140: the tiny product is kept inside the step.
-    (&[(0, 0x0380, 0x3f80), (2, 0x1c80, 0x1c80)], 0, 0x0380_0008, None),
-    (&[(0, 0x1c80, 0x1c80)], 0x0380_0000, 0x0380_0000, Some(0x0380_0008)),
-    // −2^127 + 2^128: a product above the range is kept inside the step.
-    (&[(0, 0xff00, 0x3f80), (2, 0x5f80, 0x5f80)], 0, 0x7f00_0000, None),
-    (&[(0, 0x5f80, 0x5f80)], 0xff00_0000, 0x7f80_0000, Some(0x7f00_0000)),
-    (&[(0, 0x7f00, 0x3f80), (2, 0x7f00, 0x3f80), (4, 0xff00, 0x3f80)], 0, 0x7f80_0000, None),
-    // Subnormals in: 2^-133 · 2^127, and · ∞.
-    (&[(0, 0x0001, 0x7f00)], 0, 0x0000_0000, Some(0x0000_0000)),
-    (&[(0, 0x0001, 0x7f80)], 0, 0xffc0_0000, Some(0xffc0_0000)),
-    (&[], 0x0000_0001, 0x0000_0000, Some(0x0000_0000)),
-    (&[], 0x007f_ffff, 0x0000_0000, Some(0x0000_0000)),
-    // −2^-127: flushed with its sign; the chains of TDPBF16PS add it to +0 again.
-    (&[(0, 0xa000, 0x1f80)], 0, 0x0000_0000, Some(0x8000_0000)),
-    // 2^-126 − 2^-151 rounds to 2^-126 if the exponent is unbounded; 2^-126 − 2^-150 does not.
-    (&[(0, 0x0080, 0x3f80), (2, 0x9a00, 0x1980)], 0, 0x0080_0000, None),
-    (&[(0, 0x0080, 0x3f80), (2, 0x9a00, 0x1a00)], 0, 0x0000_0000, None),
-    (&[(1, 0x9a00, 0x1980)], 0x0080_0000, 0x0080_0000, Some(0x0080_0000)),
-    // 2^-126 − 1.5 · 2^-126: negative and tiny, −0.
-    (&[(0, 0x80c0, 0x3f80)], 0x0080_0000, 0x8000_0000, Some(0x8000_0000)),
-    // Signs of zeros: other products +0, so −0 + 0 is +0.
-    (&[], 0x8000_0000, 0x0000_0000, Some(0x0000_0000)),
-    (&[(0, 0x8000, 0x3f80), (1, 0x8000, 0x3f80)], 0x8000_0000, 0x0000_0000, Some(0x8000_0000)),
-    // Infinities.
-    (&[(0, 0x7f80, 0x0000)], 0, 0xffc0_0000, Some(0xffc0_0000)),
-    (&[(0, 0x7f80, 0x3f80), (1, 0xff80, 0x3f80)], 0, 0xffc0_0000, Some(0xffc0_0000)),
-    (&[(0, 0x7300, 0x3f80)], 0x7f7f_ffff, 0x7f80_0000, Some(0x7f80_0000)),
-    // NaN: quieted, payload kept; a before b; c first or last.
-    (&[(0, 0x7f81, 0x3f80)], 0, 0x7fc1_0000, Some(0x7fc1_0000)),
-    (&[(0, 0xff85, 0x3f80)], 0, 0xffc5_0000, Some(0xffc5_0000)),
-    (&[(0, 0x7fc1, 0x7fc2)], 0, 0x7fc1_0000, Some(0x7fc1_0000)),
-    (&[(0, 0x7fc1, 0x3f80)], 0x7fc1_2345, 0x7fc1_2345, Some(0x7fc1_0000)),
-    (&[(0, 0x7fc1, 0x3f80), (2, 0x7fc2, 0x3f80)], 0, 0x7fc2_0000, None),
-    (&[(0, 0x7fc1, 0x3f80), (1, 0x7fc2, 0x3f80)], 0, 0x7fc1_0000, Some(0x7fc1_0000)),
-    (&[(0, 0x7f80, 0x0000), (1, 0x7fc2, 0x3f80)], 0, 0xffc0_0000, Some(0x7fc2_0000)),
-    (&[(0, 0x7f80, 0x0000)], 0x7fc1_2345, 0x7fc1_2345, Some(0x7fc1_2345)),
-];
-
-/// Products at their places of k; the others are +0.
-fn spread(products: &[(usize, u16, u16)]) -> ([u16; 32], [u16; 32]) {
-    let (mut a, mut b) = ([0; 32], [0; 32]);
-    for (k, x, y) in products {
-        (a[*k], b[*k]) = (*x, *y);
-    }
-    (a, b)
+/// The dots of an operation whose answers were measured.
+fn measured(operation: &str) -> Vec<Known> {
+    let lines = include_str!("../../../models/tests/known_answers.txt").lines();
+    let of_operation = lines.filter_map(|line| line.strip_prefix(operation)?.strip_prefix(": "));
+    let found: Vec<Known> = of_operation.map(|line| known(line).unwrap_or_else(|| panic!("{line}"))).collect();
+    assert!(found.len() > 25, "{operation}: {}", found.len());
+    found
 }
+
+/// `a*b kN:a*b + c = d`, in hex: a product stands at the k that is its place, or at the one that is named.
+fn known(line: &str) -> Option<Known> {
+    let word = |text: &str| u32::from_str_radix(text, 16).ok();
+    let half = |text: &str| u16::from_str_radix(text, 16).ok();
+    let (inputs, d) = line.split_once(" = ")?;
+    let (products, c) = inputs.split_once(" + ").unwrap_or(("", inputs));
+    let (mut a, mut b) = ([0; 32], [0; 32]);
+    for (place, product) in products.split_whitespace().enumerate() {
+        let named = product.strip_prefix('k').and_then(|rest| rest.split_once(':'));
+        let (k, (x, y)) = match named {
+            Some((k, product)) => (k.parse().ok()?, product.split_once('*')?),
+            None => (place, product.split_once('*')?),
+        };
+        (a[k], b[k]) = (half(x)?, half(y)?);
+    }
+    Some((a, b, word(c)?, word(d)?))
+}
+
+const TDPBF16PS: &str = "amx amx.m16n16k32.f32.bf16.bf16.f32";
+const VDPBF16PS: &str = "avx512 dot.m1n1k2.f32.bf16.bf16.f32";
 
 #[test]
 fn the_models_give_the_bits_of_directed_dots_that_were_measured() {
-    for (products, c, tdp, vdp) in DIRECTED {
-        let (a, b) = spread(products);
-        let given = tdpbf16ps(fma_in_f64, |k| a[k], |k| b[k], *c);
-        assert_eq!(given, *tdp, "the model of TDPBF16PS: {products:04x?} c {c:08x}");
-        if let Some(vdp) = vdp {
-            let given = vdpbf16ps(fma_in_f64, [a[0], a[1]], [b[0], b[1]], *c);
-            assert_eq!(given, *vdp, "the model of VDPBF16PS: {products:04x?} c {c:08x}");
-        }
+    for (a, b, c, d) in measured(TDPBF16PS) {
+        let given = tdpbf16ps(fma_in_f64, |k| a[k], |k| b[k], c);
+        assert_eq!(given, d, "the model of TDPBF16PS: {a:04x?} {b:04x?} c {c:08x}");
+    }
+    for (a, b, c, d) in measured(VDPBF16PS) {
+        let given = vdpbf16ps(fma_in_f64, [a[0], a[1]], [b[0], b[1]], c);
+        assert_eq!(given, d, "the model of VDPBF16PS: {:04x?} {:04x?} c {c:08x}", &a[..2], &b[..2]);
     }
 }
 
@@ -238,12 +204,9 @@ fn the_models_give_the_bits_of_directed_dots_that_were_measured() {
 #[cfg_attr(not(avx512_bf16), ignore = "this CPU has no AVX512-BF16")]
 fn vdpbf16ps_gives_the_bits_of_directed_dots_that_were_measured() {
     with_instruction("vdpbf16ps", |device, operation| {
-        for (products, c, _, vdp) in DIRECTED {
-            let (a, b) = spread(products);
-            if let Some(vdp) = vdp {
-                let given = results(device, operation, &[([a[0], a[1]], [b[0], b[1]], *c)])[0];
-                assert_eq!(given, *vdp, "{products:04x?} c {c:08x} gave {given:08x}, expected {vdp:08x}");
-            }
+        for (a, b, c, d) in measured(VDPBF16PS) {
+            let given = results(device, operation, &[([a[0], a[1]], [b[0], b[1]], c)])[0];
+            assert_eq!(given, d, "{:04x?} {:04x?} c {c:08x} gave {given:08x}", &a[..2], &b[..2]);
         }
     });
 }
@@ -252,20 +215,15 @@ fn vdpbf16ps_gives_the_bits_of_directed_dots_that_were_measured() {
 #[cfg_attr(not(amx_bf16), ignore = "this CPU has no AMX-BF16")]
 fn tdpbf16ps_gives_the_bits_of_directed_dots_that_were_measured() {
     with_instruction("tdpbf16ps", |device, operation| {
-        for (products, c, tdp, _) in DIRECTED {
-            let (a, b) = spread(products);
+        for (a, b, c, expected) in measured(TDPBF16PS) {
             // The same dot in every row and column.
             let mut batch = TileBatch::zeros(operation, 1);
             batch.a = Elements::from_bits(operation.id.a, (0..16 * 32).map(|at| u64::from(a[at % 32])));
             batch.b = Elements::from_bits(operation.id.b, (0..32 * 16).map(|at| u64::from(b[at / 16])));
-            batch.c = Elements::from_bits(operation.id.c, (0..256).map(|_| u64::from(*c)));
+            batch.c = Elements::from_bits(operation.id.c, (0..256).map(|_| u64::from(c)));
             let d = execute(device, operation, &batch).expect("the device computes");
             for (at, given) in d.iter().enumerate() {
-                assert_eq!(
-                    given,
-                    u64::from(*tdp),
-                    "{products:04x?} c {c:08x} gave {given:08x} at {at}, expected {tdp:08x}"
-                );
+                assert_eq!(given, u64::from(expected), "{a:04x?} {b:04x?} c {c:08x} gave {given:08x} at {at}");
             }
         }
     });

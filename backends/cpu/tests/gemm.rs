@@ -2,31 +2,18 @@
 #![cfg(target_arch = "x86_64")]
 #![expect(clippy::print_stdout, reason = "says which part ran")]
 
-use mxprobe_api::{Backend, Elements, GemmOperands, multiply, multiply_by_tiles};
+use mxprobe_api::{Backend, Elements, Format, GemmOperands, Random, multiply, multiply_by_tiles};
 use mxprobe_cpu::CpuBackend;
 
-/// SplitMix64.
-struct Random(u64);
-
-impl Random {
-    fn bits(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// Any bits of a format, NaN and infinities among them; or, of a floating one, of moderate size.
-    fn matrix(&mut self, format: mxprobe_api::Format, len: usize, is_any: bool) -> Elements {
-        let bits = (0..len).map(|_| {
-            let bits = self.bits();
-            #[expect(clippy::cast_precision_loss)]
-            let value = (bits >> 11) as f64 / (1u64 << 52) as f64 - 1.0;
-            if is_any || format.is_integer() { bits } else { format.from_f64(value) }
-        });
-        Elements::from_bits(format, bits)
-    }
+/// Any bits of a format, NaN and infinities among them; or, of a floating one, of moderate size.
+fn matrix(random: &mut Random, format: Format, len: usize, is_any: bool) -> Elements {
+    let bits = (0..len).map(|_| {
+        let bits = random.bits();
+        #[expect(clippy::cast_precision_loss)]
+        let value = (bits >> 11) as f64 / (1u64 << 52) as f64 - 1.0;
+        if is_any || format.is_integer() { bits } else { format.from_f64(value) }
+    });
+    Elements::from_bits(format, bits)
 }
 
 #[test]
@@ -56,8 +43,8 @@ fn products_have_the_bits_of_tiles_whatever_their_size() {
             for (seed, (m, n, k)) in sizes.into_iter().enumerate() {
                 for is_any in [false, true] {
                     let mut random = Random(seed as u64);
-                    let (a, b) = (random.matrix(id.a, m * k, is_any), random.matrix(id.b, k * n, is_any));
-                    let c = random.matrix(id.c, m * n, is_any);
+                    let (a, b) = (matrix(&mut random, id.a, m * k, is_any), matrix(&mut random, id.b, k * n, is_any));
+                    let c = matrix(&mut random, id.c, m * n, is_any);
                     let product = GemmOperands { m, n, k, a: &a, b: &b, c: &c, scale_a: None, scale_b: None };
                     let Some(d) = multiply(device.as_ref(), operation, &product).expect("it multiplies") else {
                         break;

@@ -4,26 +4,17 @@
 
 use std::{arch::x86_64::*, time::Instant};
 
-use mxprobe_api::{Backend, Clock, Device, Elements, Format, Load, Operation, Span, TileBatch, execute, time};
+use mxprobe_api::{Backend, Clock, Device, Elements, Format, Load, Operation, Random, Span, TileBatch, execute, time};
 use mxprobe_cpu::CpuBackend;
-
-/// SplitMix64.
-fn random(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut z = *state;
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
-}
 
 /// Values between −1 and 1, or any integers.
 fn drawn(operation: &Operation, tiles: usize, seed: u64) -> TileBatch {
     let mut batch = TileBatch::zeros(operation, tiles);
-    let mut state = seed;
+    let mut random = Random(seed);
     for elements in [&mut batch.a, &mut batch.b, &mut batch.c] {
         let format = elements.format();
         for at in 0..elements.len() {
-            let bits = random(&mut state);
+            let bits = random.bits();
             #[expect(clippy::cast_precision_loss)]
             let unit = (bits >> 11) as f64 / (1u64 << 52) as f64 - 1.0;
             elements.set(at, if format.is_integer() { bits } else { format.from_f64(unit) });

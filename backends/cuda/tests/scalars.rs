@@ -4,7 +4,7 @@
 
 mod fake;
 
-use mxprobe_api::{Device, DotOrder, Elements, Error, Format, Scalar, ScalarFunction};
+use mxprobe_api::{Device, DotOrder, Elements, Error, Format, Random, Scalar, ScalarFunction};
 use mxprobe_cuda::{CudaBackend, CudaDevice};
 
 use fake::on_fake_driver;
@@ -102,19 +102,6 @@ fn call(device: &CudaDevice, id: &str, function: ScalarFunction, operands: &[u64
     let scalar = member(device, id);
     let operands = Elements::from_bits(scalar.id.format, operands.iter().copied());
     mxprobe_api::call(device, scalar, function, &operands).unwrap().iter().collect()
-}
-
-/// SplitMix64.
-struct Random(u64);
-
-impl Random {
-    fn bits(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
 }
 
 #[test]

@@ -18,9 +18,8 @@
 mod classes;
 mod dot;
 mod maker;
-mod random;
 
 pub use classes::CLASSES;
 pub use dot::{Dot, pack, pack_from, place};
 pub use maker::Maker;
-pub use random::Random;
+pub use mxprobe_api::Random;

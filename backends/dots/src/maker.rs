@@ -2,7 +2,7 @@
 
 use mxprobe_api::{FloatEncoding, Format, OperationId, Overflow, Rounding, Subnormals};
 
-use crate::{dot::Dot, random::Random};
+use crate::{Random, dot::Dot};
 
 /// What fills the fraction of a value.
 #[derive(Clone, Copy)]
@@ -26,7 +26,8 @@ pub(crate) struct Range {
 
 impl Range {
     pub(crate) fn of(float: FloatEncoding) -> Self {
-        Self { low: float.min_exponent() - float.fraction_bits.cast_signed(), high: float.max_exponent() }
+        let (low, high) = float.exponents();
+        Self { low, high }
     }
 }
 

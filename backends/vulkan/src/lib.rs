@@ -81,13 +81,6 @@ impl VulkanBackend {
         self
     }
 
-    /// The same with or without `VK_LAYER_KHRONOS_validation`.
-    #[must_use]
-    pub fn with_validation(mut self, validation: bool) -> Self {
-        self.validation = validation;
-        self
-    }
-
     /// The same with another Vulkan loader than the system's.
     #[must_use]
     pub fn with_loader(mut self, library: impl Into<PathBuf>) -> Self {

@@ -3,10 +3,9 @@
 use mxprobe_api::{Elements, Format, GemmOperands, OperationId, Rounding, Subnormals};
 
 use super::{
-    Path,
     drive::{Kernel, Source},
     operand::{Operand, bits_of},
-    simd::{self, Chain, Join, NARROW_PANEL, PackedA, PackedB, Vectorised, WIDE_PANEL, vectorised},
+    simd::{self, Chain, Join, NARROW_PANEL, PackedA, PackedB, Piece, Vectorised, WIDE_PANEL, vectorised},
     tree::store_floats,
 };
 use crate::{
@@ -408,16 +407,7 @@ impl Kernel for ChainPlan {
         store_floats(self.d, from, into);
     }
 
-    fn run(
-        &self,
-        path: Path,
-        a: &PackedA,
-        row: usize,
-        b: &PackedB,
-        steps: std::ops::Range<usize>,
-        accumulators: &mut [f32],
-        left: &mut [u64],
-    ) {
-        simd::run_chain(path, &self.chain, a, row, b, steps, accumulators, left);
+    fn run(&self, piece: Piece<'_, PackedA, PackedB, f32>) {
+        simd::run_chain(&self.chain, piece);
     }
 }

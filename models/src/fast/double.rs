@@ -5,7 +5,7 @@ use mxprobe_api::{Elements, Format, OperationId, Overflow, Rounding, Subnormals}
 use super::{
     Path,
     drive::{Kernel, Source},
-    simd::{self, Packed},
+    simd::{self, Packed, Piece},
 };
 use crate::{
     adder::{Adder, Below, Output, Scale, ZeroSign},
@@ -117,16 +117,7 @@ impl Kernel for DoublePlan {
         from.iter().zip(into.chunks_exact_mut(8)).for_each(|(value, slot)| slot.copy_from_slice(&value.to_le_bytes()));
     }
 
-    fn run(
-        &self,
-        path: Path,
-        a: &Packed<f64>,
-        row: usize,
-        b: &Packed<f64>,
-        steps: std::ops::Range<usize>,
-        accumulators: &mut [f64],
-        left: &mut [u64],
-    ) {
-        simd::run_doubles(path, self.rounding, self.order.len(), a, row, b, steps, accumulators, left);
+    fn run(&self, piece: Piece<'_, Packed<f64>, Packed<f64>, f64>) {
+        simd::run_doubles(self.rounding, self.order.len(), piece);
     }
 }

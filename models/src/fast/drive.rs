@@ -8,8 +8,8 @@ use std::sync::{
 use mxprobe_api::{Elements, GemmOperands, TileBatch};
 
 use super::{
-    Evaluator, Path, Room, View,
-    simd::{NARROW_PANEL, WIDE_PANEL},
+    Evaluator, Room, View,
+    simd::{NARROW_PANEL, Piece, WIDE_PANEL},
 };
 
 /// A kernel whose lanes are columns: it takes packed rows of A and a packed panel of B.
@@ -34,20 +34,8 @@ pub(super) trait Kernel: Sync {
     /// Accumulators as elements of D.
     fn store_d(&self, from: &[Self::Accumulator], into: &mut [u8]);
 
-    /// Runs rows of A from `row` on through operations `steps`, for the columns of the panel: `accumulators` hold a row
-    /// of the panel after another, c at first and d at last. `left`, a word for each row, gets a bit for each column
-    /// whose result is not to be used.
-    #[allow(clippy::too_many_arguments)]
-    fn run(
-        &self,
-        path: Path,
-        a: &Self::A,
-        row: usize,
-        b: &Self::B,
-        steps: std::ops::Range<usize>,
-        accumulators: &mut [Self::Accumulator],
-        left: &mut [u64],
-    );
+    /// Runs rows of A through operations for the columns of the panel.
+    fn run(&self, piece: Piece<'_, Self::A, Self::B, Self::Accumulator>);
 }
 
 /// Where the operands of one tile begin.
@@ -243,9 +231,15 @@ fn one_panel<K: Kernel>(
         }
         if bench.left[..rows].iter().any(|left| left & all != all) {
             for from in (0..steps).step_by(steps_at_once) {
-                let steps = from..(from + steps_at_once).min(steps);
-                let accumulators = &mut bench.accumulators[..rows * panel];
-                kernel.run(evaluator.path(), a, start, &bench.b, steps, accumulators, &mut bench.left[..rows]);
+                kernel.run(Piece {
+                    path: evaluator.path(),
+                    a,
+                    row: start,
+                    b: &bench.b,
+                    steps: from..(from + steps_at_once).min(steps),
+                    accumulators: &mut bench.accumulators[..rows * panel],
+                    left: &mut bench.left[..rows],
+                });
             }
         }
         for row in 0..rows {

@@ -3,10 +3,9 @@
 use mxprobe_api::{Elements, Encoding, Format, OperationId};
 
 use super::{
-    Path,
     drive::{Kernel, Source},
     operand::bits_of,
-    simd::{self, Packed},
+    simd::{self, Packed, Piece},
 };
 use crate::{
     adder::{Adder, Below, Output, Scale},
@@ -131,16 +130,7 @@ impl Kernel for IntegerPlan {
         from.iter().zip(into.chunks_exact_mut(4)).for_each(|(value, slot)| slot.copy_from_slice(&value.to_le_bytes()));
     }
 
-    fn run(
-        &self,
-        path: Path,
-        a: &Packed<u32>,
-        row: usize,
-        b: &Packed<u32>,
-        steps: std::ops::Range<usize>,
-        accumulators: &mut [i32],
-        _left: &mut [u64],
-    ) {
-        simd::run_integers(path, self.padded / 2, self.saturates, a, row, b, steps, accumulators);
+    fn run(&self, piece: Piece<'_, Packed<u32>, Packed<u32>, i32>) {
+        simd::run_integers(self.padded / 2, self.saturates, piece);
     }
 }

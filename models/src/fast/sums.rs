@@ -6,7 +6,7 @@ use super::{
     Path,
     drive::{Kernel, Source},
     operand::{Operand, bits_of},
-    simd::{self, Split},
+    simd::{self, Piece, Split},
     tree::{Flush, store_floats},
     unpack::{NEGATIVE, Reader, SPECIAL, Unpacked, ZERO},
 };
@@ -405,16 +405,7 @@ impl Kernel for SumsPlan {
         }
     }
 
-    fn run(
-        &self,
-        path: Path,
-        a: &Split,
-        row: usize,
-        b: &Split,
-        steps: std::ops::Range<usize>,
-        accumulators: &mut [f32],
-        left: &mut [u64],
-    ) {
-        simd::run_sums(path, &self.nodes, &self.context, a, row, b, steps, accumulators, left);
+    fn run(&self, piece: Piece<'_, Split, Split, f32>) {
+        simd::run_sums(&self.nodes, &self.context, piece);
     }
 }

@@ -6,7 +6,7 @@ use super::{
     Path,
     drive::{Kernel, Source},
     operand::{Operand, bits_of},
-    simd::{self, Packed},
+    simd::{self, Packed, Piece},
 };
 use crate::{
     adder::{Adder, Below, Output, Scale, ZeroSign},
@@ -191,17 +191,8 @@ impl Kernel for TreePlan {
         store_floats(self.d, from, into);
     }
 
-    fn run(
-        &self,
-        path: Path,
-        a: &Packed<f32>,
-        row: usize,
-        b: &Packed<f32>,
-        steps: std::ops::Range<usize>,
-        accumulators: &mut [f32],
-        left: &mut [u64],
-    ) {
-        simd::run_tree(path, &self.steps, self.len, self.flush_c, a, row, b, steps, accumulators, left);
+    fn run(&self, piece: Piece<'_, Packed<f32>, Packed<f32>, f32>) {
+        simd::run_tree(&self.steps, self.len, self.flush_c, piece);
     }
 }
 

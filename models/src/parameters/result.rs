@@ -1,6 +1,6 @@
 //! The format of a result and which NaN comes out: read, written and in words.
 
-use mxprobe_api::{Decoded, Error, Format, Overflow, Rounding, Subnormals};
+use mxprobe_api::{Decoded, Error, Format};
 
 use crate::{
     adder::{Adder, NanCause, NanRules, Output},
@@ -13,17 +13,7 @@ pub(super) fn read_output(adder: &mut Adder, table: &Table<'_>) -> Result<(), Er
     adder.output = Output::Wide;
     if name != "wide" {
         let format = Format::named(name).map_err(|error| table.place_of("output").error(error))?;
-        adder.output = if format.is_integer() {
-            Output::Integer { format, saturates: false }
-        } else {
-            Output::Float {
-                format,
-                fraction_bits: format.fraction_bits(),
-                rounding: Rounding::NearestEven,
-                overflow: Overflow::Ieee,
-                subnormals: Subnormals::Keep,
-            }
-        };
+        adder.output = Output::in_format(format);
     }
     Ok(())
 }

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use crate::{
     identify::{self, Arithmetic, Effort, NanBits, Outcome as Ending, disagreements, equals, model_of, parameters},
     report::{
-        Block, Host, IDENTIFICATION_SCHEMA, IdentificationOutcome, IdentificationReport, IdentifiedOperation,
-        Outcome as Ended, Time, Tool, identified, identified_of, to_json,
+        Block, EvidenceRecord, Host, IDENTIFICATION_SCHEMA, IdentificationOutcome, IdentificationReport,
+        IdentifiedOperation, Outcome as Ended, Time, Tool, identified, identified_of, to_json,
     },
 };
 use mxprobe_api::{Device, Error, Operation, OperationId};
@@ -153,7 +153,7 @@ fn one(
         readings: found.readings as u64,
         equals: Vec::new(),
         disagreements: Vec::new(),
-        evidence: found.counterexamples.clone(),
+        evidence: EvidenceRecord::all(&found.counterexamples, &operation.id),
         model: None,
         duration_ns: 0,
     };
@@ -174,14 +174,14 @@ fn one(
         Ending::Unrepeatable { what, evidence } => {
             record.outcome = IdentificationOutcome::Unrepeatable;
             record.reason = Some(what.clone());
-            record.evidence = evidence.iter().cloned().collect();
+            record.evidence = EvidenceRecord::all(evidence, &operation.id);
         }
         Ending::Outside { evidence, nearest, explained, of, only_nan } => {
             record.outcome = IdentificationOutcome::Outside;
             let nan = if *only_nan { NanBits::HINT } else { "" };
             record.reason = Some(format!("nothing that a model file can say explains every dot{nan}"));
             describe(&mut record, nearest);
-            record.evidence = evidence.iter().cloned().collect();
+            record.evidence = EvidenceRecord::all(evidence, &operation.id);
             (record.explained, record.tested) = (Some(*explained as u64), *of as u64);
         }
     }

@@ -55,7 +55,7 @@ fn element(kind: Kind, format: Format, at: usize, stream: &mut Uniform) -> f64 {
         Kind::Positive => 1.0 - between(0.0, 1.0),
         Kind::Centred => 0.5 - between(0.0, 1.0),
         Kind::Anywhere => {
-            let lowest = (float.min_exponent() - float.fraction_bits.cast_signed() - 3).max(-40);
+            let lowest = (float.exponents().0 - 3).max(-40);
             let exponent = between(f64::from(lowest), f64::from(float.max_exponent().min(4))).floor();
             between(1.0, 2.0) * exponent.exp2() * between(-1.0, 1.0).signum()
         }
@@ -64,7 +64,7 @@ fn element(kind: Kind, format: Format, at: usize, stream: &mut Uniform) -> f64 {
         Kind::Below(depth) => (2.0 - unit) * (f64::from(-depth) / 2.0 - 1.0).floor().exp2(),
         Kind::Remainders => 1.0 + (1..5).map(|word| unit.powi(word)).sum::<f64>() * (1.0 - power_of_two(-20)),
         Kind::Subnormal => {
-            let least = power_of_two((float.min_exponent() - float.fraction_bits.cast_signed()).max(-60));
+            let least = power_of_two(float.exponents().0.max(-60));
             least * between(0.4, 3.0)
         }
         Kind::Cancelling => match at % 4 {

@@ -16,7 +16,7 @@ pub(super) fn keys(probe: &str, answers: &[Answer]) -> BTreeSet<String> {
 /// What of an answer is a property of the arithmetic, and not of how far the probe could see.
 fn key(probe: &str, value: &Value) -> String {
     match comparable(probe) {
-        Comparable::By(key) => key(value),
+        Comparable::By(part) => Value::from(&part(&value.into())).to_string(),
         _ => value.to_string(),
     }
 }

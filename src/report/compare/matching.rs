@@ -5,8 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use mxprobe_api::{Format, OperationId};
 
 use crate::{
-    findings::OperationReport,
-    report::record::{MatchedBy, Report},
+    report::record::{MatchedBy, OperationReport, Report},
     scalars::FAMILY,
 };
 

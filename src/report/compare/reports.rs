@@ -9,9 +9,10 @@ use super::{
     matching, same_device,
 };
 use crate::{
-    findings::{Comparable, Evidence, Finding, OperationReport, Outcome},
+    findings::{Comparable, Outcome},
     report::record::{
-        Alone, Answer, COMPARISON_SCHEMA, Compared, Comparison, DotCompared, Match, MatchedBy, Report, Side, State,
+        Alone, Answer, COMPARISON_SCHEMA, Compared, Comparison, DotCompared, EvidenceRecord, FindingRecord, Match,
+        MatchedBy, OperationReport, Report, Side, State,
     },
 };
 
@@ -165,7 +166,7 @@ fn answers(probe: &str, operations: &[&OperationReport]) -> Vec<Answer> {
     answers
 }
 
-fn answer(finding: &Finding, id: &OperationId) -> Answer {
+fn answer(finding: &FindingRecord, id: &OperationId) -> Answer {
     Answer {
         outcome: finding.outcome,
         value: finding.value.clone(),
@@ -186,7 +187,8 @@ fn compare_dots(found: &matching::Matched<'_>) -> (usize, Vec<DotCompared>) {
             let id = &report.operation.id;
             for evidence in report.findings.iter().flat_map(|finding| &finding.evidence) {
                 let at = *asked.entry(input(evidence, id)).or_insert_with(|| {
-                    let input = Evidence { about: question(&evidence.about), rivals: Vec::new(), ..evidence.clone() };
+                    let input =
+                        EvidenceRecord { about: question(&evidence.about), rivals: Vec::new(), ..evidence.clone() };
                     dots.push(DotCompared { operations: vec![None; sides], input, d: vec![None; sides] });
                     dots.len() - 1
                 });
@@ -218,7 +220,7 @@ fn is_zero(hex: &str) -> bool {
     hex.trim_start_matches("0x").bytes().all(|digit| digit == b'0')
 }
 
-fn input<'a>(evidence: &'a Evidence, id: &OperationId) -> Input<'a> {
+fn input<'a>(evidence: &'a EvidenceRecord, id: &OperationId) -> Input<'a> {
     let scales = (evidence.scale_a.as_deref(), evidence.scale_b.as_deref());
     let function = evidence.function.as_deref().unwrap_or_default();
     (vec![id.d, id.a, id.b, id.c], [function, &evidence.c], &evidence.a, &evidence.b, scales.0, scales.1)

@@ -7,14 +7,12 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{
+    finding::{EvidenceRecord, FindingRecord, OperationReport},
     report::{LIST_SCHEMA, Listing, Report, SCHEMA},
     throughput::{BENCH_SCHEMA, BenchReport},
     unique::Unique,
 };
-use crate::{
-    findings::{Evidence, Finding, OperationReport, Outcome},
-    plain::counted,
-};
+use crate::{findings::Outcome, plain::counted};
 
 /// What is wrong, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -252,7 +250,7 @@ fn check_operation(operation: &OperationReport, path: &str, problems: &mut Vec<P
     }
 }
 
-fn check_finding(finding: &Finding, path: &str, problems: &mut Vec<Problem>) {
+fn check_finding(finding: &FindingRecord, path: &str, problems: &mut Vec<Problem>) {
     let measured = finding.outcome == Outcome::Measured;
     let mut wrong = |field: &str, reason: &str| problems.push(problem(format!("{path}.{field}"), reason));
     match (measured, &finding.value) {
@@ -271,7 +269,7 @@ fn check_finding(finding: &Finding, path: &str, problems: &mut Vec<Problem>) {
 }
 
 /// A call of a scalar function: its operands stand in `a`.
-fn check_call(evidence: &Evidence, name: &str, id: &OperationId, path: &str, problems: &mut Vec<Problem>) {
+fn check_call(evidence: &EvidenceRecord, name: &str, id: &OperationId, path: &str, problems: &mut Vec<Problem>) {
     let function: ScalarFunction = match name.parse() {
         Ok(function) => function,
         Err(error) => return problems.push(problem(format!("{path}.function"), error.to_string())),
@@ -290,7 +288,7 @@ fn check_call(evidence: &Evidence, name: &str, id: &OperationId, path: &str, pro
     }
 }
 
-fn check_evidence(evidence: &Evidence, id: &OperationId, path: &str, problems: &mut Vec<Problem>) {
+fn check_evidence(evidence: &EvidenceRecord, id: &OperationId, path: &str, problems: &mut Vec<Problem>) {
     if let Some(name) = &evidence.function {
         return check_call(evidence, name, id, path, problems);
     }

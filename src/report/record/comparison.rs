@@ -5,8 +5,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::report::{DriverRecord, Kind};
-use crate::findings::{Evidence, Outcome};
+use super::{
+    finding::EvidenceRecord,
+    report::{DriverRecord, Kind},
+};
+use crate::findings::Outcome;
 
 /// The schema version of a comparison.
 pub const COMPARISON_SCHEMA: &str = "mxprobe-comparison/1.0";
@@ -127,7 +130,7 @@ pub struct DotCompared {
     #[schemars(with = "Vec<Option<String>>")]
     pub operations: Vec<Option<OperationId>>,
     /// What the input is made to show, and its bits. `d` is that of the first report that has it.
-    pub input: Evidence,
+    pub input: EvidenceRecord,
     /// What each report's device returned.
     pub d: Vec<Option<String>>,
 }

@@ -4,8 +4,7 @@ use mxprobe_api::OperationId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Tool;
-use crate::findings::Evidence;
+use super::{Tool, finding::EvidenceRecord};
 
 /// The schema version of a distinction.
 pub const DISTINCTION_SCHEMA: &str = "mxprobe-distinction/1.0";
@@ -30,7 +29,7 @@ pub struct DistinctionReport {
     pub tried: u64,
     /// Where they differ: the dot, as simple as it was found. d is that of the first model, the rival the second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub evidence: Option<Evidence>,
+    pub evidence: Option<EvidenceRecord>,
     /// Where they are equal: why.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proof: Option<ProofRecord>,

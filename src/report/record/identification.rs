@@ -4,8 +4,8 @@ use mxprobe_api::OperationId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{DeviceRecord, Host, Time, Tool};
-use crate::{findings::Evidence, nan_bits::NanBits};
+use super::{DeviceRecord, Host, Time, Tool, finding::EvidenceRecord};
+use crate::nan_bits::NanBits;
 
 /// The schema version of an identification.
 pub const IDENTIFICATION_SCHEMA: &str = "mxprobe-identification/1.1";
@@ -88,7 +88,7 @@ pub struct IdentifiedOperation {
     pub disagreements: Vec<String>,
     /// Inputs on which an earlier candidate failed; or the simplest that nothing explains.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub evidence: Vec<Evidence>,
+    pub evidence: Vec<EvidenceRecord>,
     /// A model file of this operation alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
@@ -133,7 +133,7 @@ pub struct VerifiedOperation {
     pub other_nan: u64,
     /// The first of them, made simple; rivals say what the model gives.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub evidence: Vec<Evidence>,
+    pub evidence: Vec<EvidenceRecord>,
     /// Why the comparison did not come to its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed: Option<String>,

@@ -3,6 +3,7 @@
 pub mod check;
 mod comparison;
 mod distinction;
+mod finding;
 mod identification;
 mod plan;
 mod provenance;
@@ -18,6 +19,7 @@ pub use comparison::{
 pub use distinction::{
     DISTINCTION_SCHEMA, DistinctionReport, DistinctionVerdict, Inputs, ProofRecord, RefutedFormula, distinction_schema,
 };
+pub use finding::{EvidenceRecord, FindingRecord, OperationRecord, OperationReport, RivalRecord};
 pub use identification::{
     IDENTIFICATION_SCHEMA, IdentificationOutcome, IdentificationReport, IdentifiedOperation, VERIFICATION_SCHEMA,
     VerificationReport, VerifiedOperation, identification_schema, verification_schema,

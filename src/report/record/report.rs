@@ -7,10 +7,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
+    finding::{OperationRecord, OperationReport},
     plan::{Plan, Resumption},
     provenance::{Conditions, Host, Time, Tool, published},
 };
-use crate::findings::{OperationRecord, OperationReport};
 
 /// The schema version a report carries: a reader ignores unknown keys of the same major version.
 pub const SCHEMA: &str = "mxprobe-report/1.3";

@@ -2,8 +2,11 @@
 
 use mxprobe_api::OperationId;
 
-use super::Report;
-use crate::findings::{Finding, OperationRecord, OperationReport, Outcome};
+use super::{
+    Report,
+    finding::{FindingRecord, OperationRecord, OperationReport},
+};
+use crate::findings::Outcome;
 
 /// The name of the finding that stands in for all others where the probes of an operation did not come to their end.
 pub const EXECUTION: &str = "execution";
@@ -15,7 +18,7 @@ impl OperationReport {
         Self {
             operation: operation.clone(),
             kernel_sha256: None,
-            findings: vec![Finding {
+            findings: vec![FindingRecord {
                 probe: EXECUTION.into(),
                 outcome,
                 reason: Some(reason.to_owned()),
@@ -109,8 +112,11 @@ mod tests {
             OperationRecord { id: id.parse().unwrap(), scope: "thread".into(), instruction: None, aliases: Vec::new() };
         let mut report = OperationReport::without_answer(&record, Outcome::Skipped, "it hung");
         if !outcomes.is_empty() {
-            let finding =
-                |outcome: &Outcome| Finding { probe: "p".into(), outcome: *outcome, ..report.findings[0].clone() };
+            let finding = |outcome: &Outcome| FindingRecord {
+                probe: "p".into(),
+                outcome: *outcome,
+                ..report.findings[0].clone()
+            };
             report.findings = outcomes.iter().map(finding).collect();
         }
         report

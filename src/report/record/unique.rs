@@ -19,8 +19,19 @@ impl<'de> Deserialize<'de> for Unique {
 
 struct Whole;
 
+/// Values that are taken as they come.
+macro_rules! scalars {
+    ($($name:ident: $type:ty),*) => {
+        $(fn $name<E: Error>(self, value: $type) -> Result<Value, E> {
+            Ok(value.into())
+        })*
+    };
+}
+
 impl<'de> Visitor<'de> for Whole {
     type Value = Value;
+
+    scalars!(visit_bool: bool, visit_i64: i64, visit_u64: u64, visit_str: &str, visit_string: String);
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a JSON value")
@@ -30,28 +41,8 @@ impl<'de> Visitor<'de> for Whole {
         Ok(Value::Null)
     }
 
-    fn visit_bool<E: Error>(self, value: bool) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_i64<E: Error>(self, value: i64) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_u64<E: Error>(self, value: u64) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
     fn visit_f64<E: Error>(self, value: f64) -> Result<Value, E> {
         Ok(Number::from_f64(value).map_or(Value::Null, Value::Number))
-    }
-
-    fn visit_str<E: Error>(self, value: &str) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_string<E: Error>(self, value: String) -> Result<Value, E> {
-        Ok(value.into())
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Value, A::Error> {

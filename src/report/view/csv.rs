@@ -2,7 +2,11 @@
 
 use serde_json::Value;
 
-use crate::plain;
+use super::words;
+use crate::{
+    plain,
+    report::record::{DeviceRecord, Time, Tool},
+};
 
 /// Records of the same fields.
 #[derive(Clone, Debug, Default)]
@@ -27,6 +31,23 @@ pub(super) fn text(rows: &Rows) -> String {
     row(&mut out, rows.columns.iter().copied());
     rows.rows.iter().for_each(|cells| row(&mut out, cells.iter().map(String::as_str)));
     out
+}
+
+/// The first ten cells of a row about a device: `schema` to `driver_version`.
+pub(super) fn of_run(schema: &str, tool: &Tool, time: &Time, device: &DeviceRecord) -> Vec<String> {
+    let driver = device.driver.as_ref();
+    vec![
+        schema.to_owned(),
+        tool.version.clone(),
+        time.start.clone(),
+        device.backend.clone(),
+        device.fingerprint.clone(),
+        device.name.clone(),
+        words::kind_name(device.kind).to_owned(),
+        device.emulated.to_string(),
+        driver.map(|driver| driver.name.clone()).unwrap_or_default(),
+        driver.map(|driver| driver.version.clone()).unwrap_or_default(),
+    ]
 }
 
 /// A value as it is; lists and objects as JSON.

@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use crate::{
-    findings::{Finding, OperationReport, Outcome},
-    report::record::RefusalRecord,
+    findings::Outcome,
+    report::record::{FindingRecord, OperationReport, RefusalRecord},
 };
 
 /// Refusals with the same reason as one: what they refuse, and the first of them.
@@ -39,7 +39,7 @@ pub(super) fn groups(operations: &[OperationReport], apart: bool) -> Vec<Vec<&Op
 }
 
 fn same_answers(left: &OperationReport, right: &OperationReport) -> bool {
-    fn answer(finding: &Finding) -> (&str, Outcome, Option<&Value>) {
+    fn answer(finding: &FindingRecord) -> (&str, Outcome, Option<&Value>) {
         (&finding.probe, finding.outcome, finding.value.as_ref())
     }
     left.findings.iter().map(answer).eq(right.findings.iter().map(answer))

@@ -4,9 +4,9 @@ use serde_json::Value;
 
 use super::groups::title;
 use crate::{
-    findings::OperationReport,
     plot::{Bar, Bars, Length},
     probes::{FRACTION_BITS_KEPT, FRACTION_BITS_OF_D},
+    report::record::OperationReport,
 };
 
 /// Every plot there is data for.

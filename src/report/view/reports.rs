@@ -10,10 +10,10 @@ use super::{
     plot, reports_rows, reports_screen, words,
 };
 use crate::{
-    findings::{AppliesTo, Finding, OperationReport, Outcome},
+    findings::{AppliesTo, Outcome},
     plain::counted,
     probes,
-    report::record::{Kind, Report},
+    report::record::{FindingRecord, Kind, OperationReport, Report},
 };
 
 /// Reports, one after the other.
@@ -128,7 +128,7 @@ fn glance(groups: &[Vec<&OperationReport>], anchors: &[String], probes: &[(&str,
 }
 
 /// An answer in a word or two; a dash where there is none.
-fn brief(finding: Option<&Finding>) -> Cell {
+fn brief(finding: Option<&FindingRecord>) -> Cell {
     let muted = |text: &str| Cell::words(text).tone(Tone::Muted);
     let Some(finding) = finding else { return muted("—") };
     match (&finding.value, finding.outcome) {
@@ -167,7 +167,7 @@ fn section(group: &[&OperationReport], anchor: String, evidence: bool, blocks: &
     blocks.push(Block::Words(Tone::Muted, summary));
 }
 
-fn answer(finding: &Finding, report: &OperationReport, evidence: bool) -> Row {
+fn answer(finding: &FindingRecord, report: &OperationReport, evidence: bool) -> Row {
     let mut cell = Cell::words(finding.words()).tone(words::tone(finding.outcome));
     if evidence && !finding.evidence.is_empty() {
         let mut lines = Vec::new();

@@ -1,12 +1,9 @@
 //! Reports as rows for spreadsheets, one a finding.
 
-use super::{
-    csv::{self, Rows},
-    words,
-};
+use super::csv::{self, Rows};
 use crate::{
-    findings::{Finding, OperationReport, Outcome},
-    report::record::Report,
+    findings::Outcome,
+    report::record::{FindingRecord, OperationReport, Report},
 };
 
 /// The columns of reports.
@@ -24,20 +21,10 @@ pub(super) fn findings(reports: &[Report]) -> Rows {
     Rows::new(COLUMNS, rows)
 }
 
-fn cells(report: &Report, operation: &OperationReport, finding: &Finding) -> Vec<String> {
-    let (device, id) = (&report.device, &operation.operation.id);
-    let driver = device.driver.as_ref();
-    vec![
-        report.schema.clone(),
-        report.tool.version.clone(),
-        report.time.start.clone(),
-        device.backend.clone(),
-        device.fingerprint.clone(),
-        device.name.clone(),
-        words::kind_name(device.kind).to_owned(),
-        device.emulated.to_string(),
-        driver.map(|driver| driver.name.clone()).unwrap_or_default(),
-        driver.map(|driver| driver.version.clone()).unwrap_or_default(),
+fn cells(report: &Report, operation: &OperationReport, finding: &FindingRecord) -> Vec<String> {
+    let id = &operation.operation.id;
+    let mut cells = csv::of_run(&report.schema, &report.tool, &report.time, &report.device);
+    cells.extend([
         id.to_string(),
         id.family.clone(),
         id.shape.m.to_string(),
@@ -54,5 +41,6 @@ fn cells(report: &Report, operation: &OperationReport, finding: &Finding) -> Vec
         finding.statement.clone(),
         if finding.outcome == Outcome::Measured { String::new() } else { finding.reason.clone().unwrap_or_default() },
         finding.evidence.len().to_string(),
-    ]
+    ]);
+    cells
 }

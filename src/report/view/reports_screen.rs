@@ -7,10 +7,7 @@ use super::{
     page::{Block, Cell, Column, Layout, Row, Table, Tone},
     words,
 };
-use crate::{
-    findings::{Evidence, OperationReport},
-    report::record::{Kind, Report},
-};
+use crate::report::record::{EvidenceRecord, Kind, OperationReport, Report};
 
 /// Names of probes have at most this much room.
 const WIDEST_NAME: usize = 40;
@@ -79,7 +76,7 @@ fn group(group: &[&OperationReport], names: usize, evidence: bool, blocks: &mut 
 }
 
 /// What a dot was made to show, and its bits.
-fn dot(evidence: &Evidence, id: &OperationId) -> [Block; 2] {
+fn dot(evidence: &EvidenceRecord, id: &OperationId) -> [Block; 2] {
     let muted = |lines: Vec<String>| Block::List(lines.into_iter().map(|line| (Tone::Muted, line)).collect());
     [muted(vec![words::about(evidence).to_owned()]), Block::Inset(vec![muted(words::dot(evidence, id))])]
 }

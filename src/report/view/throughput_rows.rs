@@ -1,6 +1,6 @@
 //! Throughput as rows for spreadsheets.
 
-use super::{csv::Rows, words};
+use super::csv::{self, Rows};
 use crate::report::record::{BenchReport, Throughput, ThroughputRun, Units};
 
 /// The columns for programs.
@@ -23,20 +23,10 @@ pub(super) fn rows(reports: &[BenchReport]) -> Rows {
 }
 
 fn fields(report: &BenchReport, found: &Throughput, run: Option<&ThroughputRun>) -> Vec<String> {
-    let device = &report.device;
     let of = |field: &dyn Fn(&ThroughputRun) -> Option<String>| run.and_then(field).unwrap_or_default();
     let is_all = run.is_some_and(|run| run.span == Units::All);
-    vec![
-        report.schema.clone(),
-        report.tool.version.clone(),
-        report.time.start.clone(),
-        device.backend.clone(),
-        device.fingerprint.clone(),
-        device.name.clone(),
-        words::kind_name(device.kind).to_owned(),
-        device.emulated.to_string(),
-        device.driver.as_ref().map(|driver| driver.name.clone()).unwrap_or_default(),
-        device.driver.as_ref().map(|driver| driver.version.clone()).unwrap_or_default(),
+    let mut cells = csv::of_run(&report.schema, &report.tool, &report.time, &report.device);
+    cells.extend([
         word(report.settings.data),
         found.id.to_string(),
         found.yardstick.to_string(),
@@ -66,7 +56,8 @@ fn fields(report: &BenchReport, found: &Throughput, run: Option<&ThroughputRun>)
             .filter(|_| is_all)
             .map(|peak| peak.flop_per_cycle_and_unit.to_string())
             .unwrap_or_default(),
-    ]
+    ]);
+    cells
 }
 
 /// The word that a value is in the JSON.

@@ -6,9 +6,11 @@ use mxprobe_api::{Decoded, Format, OperationId, ScalarFunction};
 
 use super::page::{Block, Tone};
 use crate::{
-    findings::{Evidence, Finding, OperationReport, Outcome},
+    findings::Outcome,
     plain,
-    report::record::{Conditions, DeviceRecord, DriverRecord, Host, Kind, Time, Tool},
+    report::record::{
+        Conditions, DeviceRecord, DriverRecord, EvidenceRecord, FindingRecord, Host, Kind, OperationReport, Time, Tool,
+    },
 };
 
 /// What stands behind a device, in words.
@@ -64,7 +66,7 @@ pub(super) fn conditions(conditions: &Conditions) -> Option<String> {
 }
 
 /// How many findings ended in which way; ways that did not occur are left out.
-pub(super) fn tally<'a>(findings: impl Iterator<Item = &'a Finding> + Clone) -> String {
+pub(super) fn tally<'a>(findings: impl Iterator<Item = &'a FindingRecord> + Clone) -> String {
     let ways = [Outcome::Measured, Outcome::Unsupported, Outcome::Skipped, Outcome::Inconclusive, Outcome::Failed];
     let counts = ways.map(|way| (findings.clone().filter(|finding| finding.outcome == way).count(), way.name()));
     let counts = counts.iter().filter(|(count, _)| *count > 0).map(|(count, name)| format!("{count} {name}"));
@@ -90,7 +92,7 @@ pub(super) fn group(group: &[&OperationReport]) -> String {
 }
 
 /// One dot as lines: what it was made to show, the products that are not of two zeros, scales, c, d and what rivals say.
-pub(super) fn evidence(id: &OperationId, evidence: &Evidence) -> [Block; 2] {
+pub(super) fn evidence(id: &OperationId, evidence: &EvidenceRecord) -> [Block; 2] {
     let show = |format: Format, text: &str| match format.parse_hex(text) {
         Ok(bits) => format!("{text} ({})", plain::decimal(format, bits)),
         Err(_) => text.to_owned(),
@@ -131,7 +133,7 @@ pub(super) fn interrupted(time: &Time) -> Option<Block> {
 pub(super) const INTERRUPTED: &str = "interrupted: the operations that are missing here were not asked";
 
 /// What a dot was made to show.
-pub(super) fn about(evidence: &Evidence) -> &str {
+pub(super) fn about(evidence: &EvidenceRecord) -> &str {
     if evidence.about.is_empty() { "evidence" } else { &evidence.about }
 }
 
@@ -139,7 +141,7 @@ pub(super) fn about(evidence: &Evidence) -> &str {
 const PRODUCTS_ON_LINES: usize = 8;
 
 /// A dot line by line: the inputs that are not +0, c, d, and what the rivals predict.
-pub(super) fn dot(evidence: &Evidence, id: &OperationId) -> Vec<String> {
+pub(super) fn dot(evidence: &EvidenceRecord, id: &OperationId) -> Vec<String> {
     if let Some(name) = &evidence.function {
         return call(evidence, name, id);
     }
@@ -152,7 +154,7 @@ pub(super) fn dot(evidence: &Evidence, id: &OperationId) -> Vec<String> {
 }
 
 /// A call of a scalar function: operands, result, and what the rivals predict.
-fn call(evidence: &Evidence, name: &str, id: &OperationId) -> Vec<String> {
+fn call(evidence: &EvidenceRecord, name: &str, id: &OperationId) -> Vec<String> {
     let to = name.parse().map_or(id.d, |function: ScalarFunction| function.result(id.a));
     let operands: Vec<String> = evidence.a.iter().map(|bits| number(id.a, bits)).collect();
     let mut lines = vec![format!("{name}({})  →  {}", operands.join(", "), number(to, &evidence.d))];
@@ -161,7 +163,7 @@ fn call(evidence: &Evidence, name: &str, id: &OperationId) -> Vec<String> {
 }
 
 /// The products that are not of two zeros, and the scales.
-pub(super) fn inputs(evidence: &Evidence, id: &OperationId) -> Vec<String> {
+pub(super) fn inputs(evidence: &EvidenceRecord, id: &OperationId) -> Vec<String> {
     let mut products = Vec::new();
     for (index, (a, b)) in evidence.a.iter().zip(&evidence.b).enumerate() {
         if !(is_zero(id.a, a) && is_zero(id.b, b)) {

@@ -2,9 +2,7 @@
 
 use mxprobe::dots::Random;
 use mxprobe_api::{Format, OperationId, Overflow, Rounding, Subnormals};
-use mxprobe_models::{
-    Adder, Below, Class, GridRule, IgnoredValues, Model, NanCause, NanRules, Output, Scale, ZeroSign,
-};
+use mxprobe_models::{Adder, Below, Class, GridRule, IgnoredValues, Model, NanRules, Output, Scale, ZeroSign};
 
 use super::tree::Tree;
 
@@ -52,39 +50,14 @@ fn adds_exactly(adder: &Adder) -> bool {
 
 /// An adder that rounds to a format and does nothing else.
 fn rounding_to(adder: &Adder, format: Format) -> Adder {
-    let output = if format.is_integer() {
-        Output::Integer { format, saturates: false }
-    } else {
-        Output::Float {
-            format,
-            fraction_bits: format.fraction_bits(),
-            rounding: Rounding::NearestEven,
-            overflow: Overflow::Ieee,
-            subnormals: Subnormals::Keep,
-        }
-    };
-    let order = vec![NanCause::Operand, NanCause::Value, NanCause::Invalid];
-    let nan = NanRules { order, operand: None, value: None, invalid: format.nan().unwrap_or(0) };
-    Adder { output, nan, zero: ZeroSign::Ieee, ..exact(adder) }
+    let nan = NanRules { invalid: format.nan().unwrap_or(0), ..NanRules::default() };
+    Adder { output: Output::in_format(format), nan, ..exact(adder) }
 }
 
-/// An adder that gives the exact sum.
+/// An adder that gives the exact sum of the same terms.
 fn exact(adder: &Adder) -> Adder {
-    let order = vec![NanCause::Operand, NanCause::Value, NanCause::Invalid];
-    Adder {
-        grid: Vec::new(),
-        below: Below::Truncate,
-        value_cut_bits: 0,
-        ignored_values: None,
-        carry_bits: None,
-        normalised_fraction_bits: None,
-        normalised_exponent_floor: None,
-        normalised_below: Below::Truncate,
-        output: Output::Wide,
-        zero: ZeroSign::Ieee,
-        nan: NanRules { order, operand: None, value: None, invalid: 0 },
-        ..adder.clone()
-    }
+    let Adder { scale, product_overflow, provenance, .. } = adder.clone();
+    Adder { scale, product_overflow, provenance, ..Adder::exact(&adder.name, Output::Wide, NanRules::default()) }
 }
 
 fn shuffle<T>(random: &mut Random, items: &mut [T]) {

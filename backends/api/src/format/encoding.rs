@@ -69,6 +69,12 @@ impl FloatEncoding {
         i32::try_from(self.largest() >> self.fraction_bits).unwrap_or(i32::MAX) - self.bias
     }
 
+    /// The exponents of the smallest subnormal and of the largest finite value.
+    #[must_use]
+    pub fn exponents(self) -> (i32, i32) {
+        (self.min_exponent() - self.fraction_bits.cast_signed(), self.max_exponent())
+    }
+
     pub(super) fn bits(self) -> u32 {
         // ue4m3 lives in a byte whose top bit is not read.
         let sign = u32::from(self.specials != Specials::PowerOfTwo);

@@ -37,200 +37,143 @@ pub(crate) struct Spec {
     pub(crate) smallest: f64,
 }
 
-const IEEE: Spec = Spec {
-    format: Format::F32,
-    exponent_bits: 0,
-    fraction_bits: 0,
-    bias: 0,
-    has_sign: true,
-    has_zero: true,
-    has_negative_zero: true,
-    infinity: None,
-    nan: |_| false,
-    overflow_nan: None,
-    largest: 0.0,
-    smallest_normal: 0.0,
-    smallest: 0.0,
-};
+/// A format without infinity and NaN: bits of the exponent and of the fraction, bias; largest value, smallest normal one,
+/// smallest one.
+const fn finite(
+    format: Format,
+    (exponent_bits, fraction_bits, bias): (i32, i32, i32),
+    [largest, smallest_normal, smallest]: [f64; 3],
+) -> Spec {
+    Spec {
+        format,
+        exponent_bits,
+        fraction_bits,
+        bias,
+        has_sign: true,
+        has_zero: true,
+        has_negative_zero: true,
+        infinity: None,
+        nan: |_| false,
+        overflow_nan: None,
+        largest,
+        smallest_normal,
+        smallest,
+    }
+}
 
 /// The floating formats of 8 bits or fewer.
 pub(crate) const NARROW: [Spec; 9] = [
     // OCP OFP8 1.0, table 1: S.1111.111 is NaN, S.1111.110 is 448, S.0001.000 is 2^-6, S.0000.001 is 2^-9.
     Spec {
-        format: Format::E4M3,
-        exponent_bits: 4,
-        fraction_bits: 3,
-        bias: 7,
         nan: |code| code & 0x7f == 0x7f,
         overflow_nan: Some([0x7f, 0xff]),
-        largest: 448.0,
-        smallest_normal: 0.015625,
-        smallest: 0.001953125,
-        ..IEEE
+        ..finite(Format::E4M3, (4, 3, 7), [448.0, 0.015625, 0.001953125])
     },
     // OCP OFP8 1.0, table 1: S.11111.00 is ∞, S.11111.{01,10,11} NaN, S.11110.11 is 57344.
     Spec {
-        format: Format::E5M2,
-        exponent_bits: 5,
-        fraction_bits: 2,
-        bias: 15,
         infinity: Some(0x7c),
         nan: |code| code & 0x7f > 0x7c,
         overflow_nan: Some([0x7e, 0xfe]),
-        largest: 57344.0,
-        smallest_normal: 0.00006103515625,
-        smallest: 0.0000152587890625,
-        ..IEEE
+        ..finite(Format::E5M2, (5, 2, 15), [57344.0, 0.00006103515625, 0.0000152587890625])
     },
     // arXiv:2206.02915: bias 8, 0x80 is the only NaN, 0x7f is 240.
     Spec {
-        format: Format::E4M3FNUZ,
-        exponent_bits: 4,
-        fraction_bits: 3,
-        bias: 8,
         has_negative_zero: false,
         nan: |code| code == 0x80,
         overflow_nan: Some([0x80, 0x80]),
-        largest: 240.0,
-        smallest_normal: 0.0078125,
-        smallest: 0.0009765625,
-        ..IEEE
+        ..finite(Format::E4M3FNUZ, (4, 3, 8), [240.0, 0.0078125, 0.0009765625])
     },
     // arXiv:2206.02915: bias 16, 0x80 is the only NaN, 0x7f is 57344.
     Spec {
-        format: Format::E5M2FNUZ,
-        exponent_bits: 5,
-        fraction_bits: 2,
-        bias: 16,
         has_negative_zero: false,
         nan: |code| code == 0x80,
         overflow_nan: Some([0x80, 0x80]),
-        largest: 57344.0,
-        smallest_normal: 0.000030517578125,
-        smallest: 0.00000762939453125,
-        ..IEEE
+        ..finite(Format::E5M2FNUZ, (5, 2, 16), [57344.0, 0.000030517578125, 0.00000762939453125])
     },
     // OCP MX 1.0, table 3: largest 28, smallest normal 0.25, smallest 0.0625.
-    Spec {
-        format: Format::E3M2,
-        exponent_bits: 3,
-        fraction_bits: 2,
-        bias: 3,
-        largest: 28.0,
-        smallest_normal: 0.25,
-        smallest: 0.0625,
-        ..IEEE
-    },
+    finite(Format::E3M2, (3, 2, 3), [28.0, 0.25, 0.0625]),
     // OCP MX 1.0, table 3: largest 7.5, smallest normal 1, smallest 0.125.
-    Spec {
-        format: Format::E2M3,
-        exponent_bits: 2,
-        fraction_bits: 3,
-        bias: 1,
-        largest: 7.5,
-        smallest_normal: 1.0,
-        smallest: 0.125,
-        ..IEEE
-    },
+    finite(Format::E2M3, (2, 3, 1), [7.5, 1.0, 0.125]),
     // OCP MX 1.0, table 4: largest 6, smallest normal 1, smallest 0.5.
-    Spec {
-        format: Format::E2M1,
-        exponent_bits: 2,
-        fraction_bits: 1,
-        bias: 1,
-        largest: 6.0,
-        smallest_normal: 1.0,
-        smallest: 0.5,
-        ..IEEE
-    },
+    finite(Format::E2M1, (2, 1, 1), [6.0, 1.0, 0.5]),
     // PTX ISA 8.7, 5.2.3: e4m3 without its sign.
     Spec {
-        format: Format::UE4M3,
-        exponent_bits: 4,
-        fraction_bits: 3,
-        bias: 7,
         has_sign: false,
         nan: |code| code == 0x7f,
         overflow_nan: Some([0x7f, 0x7f]),
-        largest: 448.0,
-        smallest_normal: 0.015625,
-        smallest: 0.001953125,
-        ..IEEE
+        ..finite(Format::UE4M3, (4, 3, 7), [448.0, 0.015625, 0.001953125])
     },
     // OCP MX 1.0, 5.4.1: 2^(code − 127), 0xff is NaN; 2^127 and 2^-127 as f64 bits below.
     Spec {
-        format: Format::UE8M0,
-        exponent_bits: 8,
-        fraction_bits: 0,
-        bias: 127,
         has_sign: false,
         has_zero: false,
         nan: |code| code == 0xff,
         overflow_nan: Some([0xff, 0xff]),
-        largest: f64::from_bits(0x47e0_0000_0000_0000),
-        smallest_normal: f64::from_bits(0x3800_0000_0000_0000),
-        smallest: f64::from_bits(0x3800_0000_0000_0000),
-        ..IEEE
+        ..finite(
+            Format::UE8M0,
+            (8, 0, 127),
+            [
+                f64::from_bits(0x47e0_0000_0000_0000),
+                f64::from_bits(0x3800_0000_0000_0000),
+                f64::from_bits(0x3800_0000_0000_0000),
+            ],
+        )
     },
 ];
 
 /// The wider formats whose every value, and half a unit in its last place, is an f64.
 pub(crate) const WIDE: [Spec; 4] = [
     Spec {
-        format: Format::F16,
-        exponent_bits: 5,
-        fraction_bits: 10,
-        bias: 15,
         infinity: Some(0x7c00),
         nan: |code| code & 0x7fff > 0x7c00,
         overflow_nan: Some([0x7e00, 0xfe00]),
-        largest: 65504.0,
-        smallest_normal: 0.00006103515625,
         // 2^-24, 5.96e-8.
-        smallest: f64::from_bits(0x3e70_0000_0000_0000),
-        ..IEEE
+        ..finite(Format::F16, (5, 10, 15), [65504.0, 0.00006103515625, f64::from_bits(0x3e70_0000_0000_0000)])
     },
     Spec {
-        format: Format::BF16,
-        exponent_bits: 8,
-        fraction_bits: 7,
-        bias: 127,
         infinity: Some(0x7f80),
         nan: |code| code & 0x7fff > 0x7f80,
         overflow_nan: Some([0x7fc0, 0xffc0]),
         // (2 − 2^-7) · 2^127, 2^-126, 2^-133.
-        largest: f64::from_bits(0x47ef_e000_0000_0000),
-        smallest_normal: f64::from_bits(0x3810_0000_0000_0000),
-        smallest: f64::from_bits(0x37a0_0000_0000_0000),
-        ..IEEE
+        ..finite(
+            Format::BF16,
+            (8, 7, 127),
+            [
+                f64::from_bits(0x47ef_e000_0000_0000),
+                f64::from_bits(0x3810_0000_0000_0000),
+                f64::from_bits(0x37a0_0000_0000_0000),
+            ],
+        )
     },
     Spec {
-        format: Format::TF32,
-        exponent_bits: 8,
-        fraction_bits: 10,
-        bias: 127,
         infinity: Some(0x7f80_0000),
         nan: |code| code & 0x7fff_ffff > 0x7f80_0000,
         overflow_nan: Some([0x7fc0_0000, 0xffc0_0000]),
         // (2 − 2^-10) · 2^127, 2^-126, 2^-136.
-        largest: f64::from_bits(0x47ef_fc00_0000_0000),
-        smallest_normal: f64::from_bits(0x3810_0000_0000_0000),
-        smallest: f64::from_bits(0x3770_0000_0000_0000),
-        ..IEEE
+        ..finite(
+            Format::TF32,
+            (8, 10, 127),
+            [
+                f64::from_bits(0x47ef_fc00_0000_0000),
+                f64::from_bits(0x3810_0000_0000_0000),
+                f64::from_bits(0x3770_0000_0000_0000),
+            ],
+        )
     },
     Spec {
-        format: Format::F32,
-        exponent_bits: 8,
-        fraction_bits: 23,
-        bias: 127,
         infinity: Some(0x7f80_0000),
         nan: |code| code & 0x7fff_ffff > 0x7f80_0000,
         overflow_nan: Some([0x7fc0_0000, 0xffc0_0000]),
         // (2 − 2^-23) · 2^127, 2^-126, 2^-149.
-        largest: f64::from_bits(0x47ef_ffff_e000_0000),
-        smallest_normal: f64::from_bits(0x3810_0000_0000_0000),
-        smallest: f64::from_bits(0x36a0_0000_0000_0000),
-        ..IEEE
+        ..finite(
+            Format::F32,
+            (8, 23, 127),
+            [
+                f64::from_bits(0x47ef_ffff_e000_0000),
+                f64::from_bits(0x3810_0000_0000_0000),
+                f64::from_bits(0x36a0_0000_0000_0000),
+            ],
+        )
     },
 ];
 

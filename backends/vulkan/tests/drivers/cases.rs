@@ -1,18 +1,19 @@
 //! The cases; each runs in a process of its own, with the driver it names.
 
-use std::fmt::Write as _;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use mxprobe_api::{
-    Backend, Clock, Decoded, Device, DeviceKind, Elements, GemmOperands, Load, Operation, OperationId, Span, TileBatch,
-    call, execute, multiply, time,
+    Backend, Clock, Decoded, Device, DeviceKind, Elements, Load, Operation, OperationId, Random, Span, TileBatch,
+    execute, time,
 };
 use mxprobe_conformance::check_device;
 use mxprobe_vulkan::{VulkanBackend, VulkanDevice};
 
-use crate::model::{Inputs, Random, lavapipe};
-use crate::{products, scalars};
+use crate::{
+    compiled::{instructions, timed_instructions, validates},
+    model::{Inputs, batch, lavapipe},
+    products, scalars,
+};
 
 /// One case.
 pub(crate) struct Case {
@@ -121,14 +122,14 @@ pub(crate) fn all() -> Vec<Case> {
     cases
 }
 
-fn only_device(backend: &VulkanBackend) -> VulkanDevice {
+pub(crate) fn only_device(backend: &VulkanBackend) -> VulkanDevice {
     let (mut devices, refusals) = backend.devices();
     let refused: Vec<String> = refusals.iter().map(|refusal| format!("{}: {}", refusal.what, refusal.reason)).collect();
     assert_eq!(devices.len(), 1, "{refused:?}");
     devices.pop().unwrap()
 }
 
-fn device() -> VulkanDevice {
+pub(crate) fn device() -> VulkanDevice {
     only_device(&VulkanBackend::new())
 }
 
@@ -195,9 +196,9 @@ fn agrees(id: &str) {
         let Some(operation) = device.operations().get(&id.parse().unwrap()) else { continue };
         let mut random = Random(7);
         for inputs in Inputs::ALL {
-            let batch = random.batch(&operation.id, 1600, inputs);
-            let got = execute(&device, operation, &batch).unwrap();
-            assert_equal(&operation.id, &got, &lavapipe(&operation.id, &batch), &format!("{inputs:?}"));
+            let operands = batch(&mut random, &operation.id, 1600, inputs);
+            let got = execute(&device, operation, &operands).unwrap();
+            assert_equal(&operation.id, &got, &lavapipe(&operation.id, &operands), &format!("{inputs:?}"));
         }
     }
 }
@@ -224,7 +225,7 @@ fn chains() {
         let steps = STEPS as usize;
         let mut wide = operation.id.clone();
         wide.shape.k *= STEPS;
-        let long = Random(11).batch(&wide, 100, Inputs::Moderate);
+        let long = batch(&mut Random(11), &wide, 100, Inputs::Moderate);
         let chained = device.execute_chained(&operation, &long, STEPS).unwrap();
         let mut c = long.c.clone();
         for step in 0..steps {
@@ -355,50 +356,6 @@ fn no_layers() {
     assert_eq!(refusals[0].reason.to_string(), "the Vulkan validation layers are not installed");
 }
 
-/// Every operation, the matrix instructions of its kernel, and what is refused.
-fn instructions(golden: &str) {
-    let device = device();
-    let info = device.info();
-    assert_eq!(info.kind, DeviceKind::Hardware);
-    let mut text =
-        format!("{} {} {}\n", info.fingerprint, info.aliases.join(" "), info.properties["subgroup_size_used"]);
-    for key in ["denorm_preserve_bits", "denorm_flush_to_zero_bits", "rounding_mode_rte_bits", "rounding_mode_rtz_bits"]
-    {
-        writeln!(text, "{key}: {}", info.properties[key]).unwrap();
-    }
-    writeln!(text, "configurations listed: {}", info.properties["configurations_listed"]).unwrap();
-    for refusal in device.refusals() {
-        writeln!(text, "refused: {}: {}", refusal.what, refusal.reason).unwrap();
-    }
-    for operation in device.operations().values() {
-        let issued = device.code().unwrap().issued(operation).unwrap().expect("a driver that shows its assembly");
-        let (found, assembly) = (issued.matrix, issued.listing.expect("an assembly"));
-        let found: Vec<String> =
-            found.iter().map(|(name, count)| format!("{count} {name}{}", modifiers(&assembly, name))).collect();
-        assert!(!found.is_empty(), "{} has no matrix instruction:\n{assembly}", operation.id);
-        writeln!(text, "{}: {}", operation.id, found.join(", ")).unwrap();
-    }
-    let version = &info.driver.as_ref().unwrap().version;
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/golden/{golden}.txt"));
-    if std::env::var_os("MXPROBE_BLESS").is_some() {
-        std::fs::write(&path, format!("written with {version}\n{text}")).unwrap();
-    }
-    let stored = std::fs::read_to_string(&path).unwrap_or_default();
-    let (written_with, expected) = stored.split_once('\n').unwrap_or_default();
-    assert!(
-        text == expected,
-        "{} was {written_with} and differs with {version}; MXPROBE_BLESS=1 rewrites it. Now:\n{text}",
-        path.display()
-    );
-}
-
-/// What RDNA instructions say beside their operands: which integers are signed, and whether the sum saturates.
-fn modifiers(assembly: &str, name: &str) -> String {
-    let line = assembly.lines().find(|line| line.contains(name)).expect("found before");
-    let words = line.split_whitespace().filter(|word| word.starts_with("neg_") || *word == "clamp");
-    words.map(|word| format!(" {word}")).collect()
-}
-
 fn nothing_written() {
     let device = device();
     for operation in device.operations().values() {
@@ -409,66 +366,6 @@ fn nothing_written() {
     }
 }
 
-/// No message about any operation; and, so that it is known that the layers were there, one about a wrong kernel.
-fn validates(computes: bool) {
-    let backend = VulkanBackend::new();
-    let device = only_device(&backend);
-    for operation in device.operations().values() {
-        device.compile(operation).unwrap();
-        device.code().unwrap().issued(operation).unwrap();
-        let result = execute(&device, operation, &TileBatch::zeros(operation, 100));
-        assert_eq!(result.is_ok(), computes);
-        if operation.id.c == operation.id.d {
-            device.issued_when_timed(operation).unwrap();
-            let (a, b) = (Elements::zeros(operation.id.a, 100), Elements::zeros(operation.id.b, 100));
-            let c = Elements::zeros(operation.id.c, 100);
-            let product = GemmOperands { m: 10, n: 10, k: 10, a: &a, b: &b, c: &c, scale_a: None, scale_b: None };
-            assert_eq!(multiply(&device, operation, &product).is_ok(), computes);
-            // A device that is not there writes no timestamps.
-            for span in [Span::One, Span::All].into_iter().filter(|_| computes) {
-                let operands = TileBatch::zeros(operation, 3);
-                time(&device, operation, &Load { operands: &operands, steps: 2, span }).unwrap();
-            }
-            let mut wide = operation.id.clone();
-            wide.shape.k *= 2;
-            let batch = TileBatch::zeros(&Operation::new(wide, "subgroup"), 2);
-            assert_eq!(device.execute_chained(operation, &batch, 2).is_ok(), computes);
-        }
-        assert_eq!(backend.validation_messages(), Vec::<String>::new(), "{}", operation.id);
-    }
-    for scalar in device.scalars().unwrap().members() {
-        for function in scalar.functions.keys() {
-            let operands = Elements::zeros(scalar.id.format, 100 * function.arity());
-            match call(&device, scalar, *function, &operands) {
-                Ok(_) => assert!(computes),
-                Err(error) => assert!(!computes && error.is_nothing_written(), "{error}"),
-            }
-            assert_eq!(backend.validation_messages(), Vec::<String>::new(), "{function} of {}", scalar.id);
-        }
-    }
-    let unsigned = |operation: &&Operation| operation.id.to_string().ends_with(".u32.u8.u8.u32");
-    let operation = device.operations().values().find(unsigned).expect("every driver here has it").clone();
-    device.compile_with_other_saturation(&operation).ok();
-    let messages = backend.validation_messages();
-    assert!(messages.iter().any(|message| message.contains("MulAddKHR-10060")), "{messages:?}");
-    drop(device);
-    assert_eq!(backend.validation_messages(), messages, "destroying the device");
-}
-
-/// The shader that is timed holds four sums, and the unit's instruction as often as that, or more where it takes several.
-fn timed_instructions() {
-    let device = device();
-    for operation in device.operations().values().filter(|operation| operation.id.c == operation.id.d) {
-        let once = device.code().unwrap().issued(operation).unwrap().expect("this driver shows its code");
-        let timed = device.issued_when_timed(operation).unwrap().expect("this driver shows its code");
-        for (name, count) in &once.matrix {
-            // A driver may unroll the loop; it may not leave a sum out.
-            let there = timed.matrix.get(name).copied().unwrap_or(0);
-            assert!(there >= 4 * count && there.is_multiple_of(4), "{}: {name} {there} times", operation.id);
-        }
-    }
-}
-
 /// Chains end in the bits of as many executions, on one workgroup and on as many as are fastest.
 fn timed() {
     let device = device();
@@ -476,7 +373,7 @@ fn timed() {
     for operation in device.operations().values().filter(|operation| operation.id.c == operation.id.d) {
         let (m, n, k) = operation.id.shape.sizes();
         for (tiles, steps, span) in [(1, 1, Span::One), (5, 3, Span::One), (64, 4, Span::All)] {
-            let operands = random.batch(&operation.id, tiles, Inputs::Moderate);
+            let operands = batch(&mut random, &operation.id, tiles, Inputs::Moderate);
             let timed = time(&device, operation, &Load { operands: &operands, steps, span }).unwrap();
             let mut batch = TileBatch::zeros(operation, timed.pattern.len());
             let copy = |to: &mut Elements, from: &Elements, at: usize, tile: usize, size: usize| {
@@ -508,18 +405,18 @@ fn speed() {
     device.self_test(&operation).unwrap();
     println!("open, compile and self-test: {:.3} s", start.elapsed().as_secs_f64());
     for operation in device.operations().values() {
-        let batch = Random(1).batch(&operation.id, 1 << 19, Inputs::Moderate);
-        execute(&device, operation, &batch).unwrap();
+        let operands = batch(&mut Random(1), &operation.id, 1 << 19, Inputs::Moderate);
+        execute(&device, operation, &operands).unwrap();
         let best = (0..3)
             .map(|_| {
                 let start = Instant::now();
-                execute(&device, operation, &batch).unwrap();
+                execute(&device, operation, &operands).unwrap();
                 start.elapsed()
             })
             .min()
             .unwrap();
         #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
-        let rate = batch.tiles as f64 / best.as_secs_f64() / 1e6;
+        let rate = operands.tiles as f64 / best.as_secs_f64() / 1e6;
         println!("{}: {rate:.2} million tiles/s", operation.id);
     }
 }

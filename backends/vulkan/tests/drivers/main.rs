@@ -7,6 +7,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod cases;
+mod compiled;
 mod model;
 mod products;
 mod scalars;

@@ -3,7 +3,7 @@
 //! them, inputs and results. Integers wrap.
 
 use half::f16;
-use mxprobe_api::{Elements, Format, OperationId, TileBatch};
+use mxprobe_api::{Elements, Format, OperationId, Random, TileBatch};
 
 /// Rounds to nearest even in the accumulator's format.
 fn round(format: Format, value: f64) -> f64 {
@@ -81,44 +81,33 @@ impl Inputs {
     pub(crate) const ALL: [Self; 4] = [Self::Moderate, Self::Finite, Self::Tiny, Self::Any];
 }
 
-/// splitmix64 (Steele, Lea, Flood 2014).
-pub(crate) struct Random(pub(crate) u64);
+fn element(random: &mut Random, format: Format, inputs: Inputs) -> u64 {
+    let bits = random.bits();
+    let Some(float) = format.as_float() else { return bits & format.mask() };
+    let fraction = bits & ((1 << float.fraction_bits) - 1);
+    let sign = (bits >> 40 & 1) << (format.bits() - 1);
+    let choice = bits >> 41;
+    let bias = u64::try_from(float.bias).unwrap();
+    let exponent = match inputs {
+        Inputs::Any => return bits & format.mask(),
+        Inputs::Moderate => bias - 3 + choice % 7,
+        Inputs::Finite => choice % ((1 << float.exponent_bits) - 1),
+        Inputs::Tiny => choice % 3,
+    };
+    sign | exponent << float.fraction_bits | fraction
+}
 
-impl Random {
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ z >> 31
-    }
-
-    fn element(&mut self, format: Format, inputs: Inputs) -> u64 {
-        let random = self.next();
-        let Some(float) = format.as_float() else { return random & format.mask() };
-        let fraction = random & ((1 << float.fraction_bits) - 1);
-        let sign = (random >> 40 & 1) << (format.bits() - 1);
-        let choice = random >> 41;
-        let bias = u64::try_from(float.bias).unwrap();
-        let exponent = match inputs {
-            Inputs::Any => return random & format.mask(),
-            Inputs::Moderate => bias - 3 + choice % 7,
-            Inputs::Finite => choice % ((1 << float.exponent_bits) - 1),
-            Inputs::Tiny => choice % 3,
-        };
-        sign | exponent << float.fraction_bits | fraction
-    }
-
-    pub(crate) fn batch(&mut self, id: &OperationId, tiles: usize, inputs: Inputs) -> TileBatch {
-        let (m, n, k) = id.shape.sizes();
-        let mut elements =
-            |format: Format, len: usize| Elements::from_bits(format, (0..len).map(|_| self.element(format, inputs)));
-        TileBatch {
-            tiles,
-            a: elements(id.a, tiles * m * k),
-            b: elements(id.b, tiles * k * n),
-            c: elements(id.c, tiles * m * n),
-            scale_a: None,
-            scale_b: None,
-        }
+/// Operands of so many tiles.
+pub(crate) fn batch(random: &mut Random, id: &OperationId, tiles: usize, inputs: Inputs) -> TileBatch {
+    let (m, n, k) = id.shape.sizes();
+    let mut elements =
+        |format: Format, len: usize| Elements::from_bits(format, (0..len).map(|_| element(random, format, inputs)));
+    TileBatch {
+        tiles,
+        a: elements(id.a, tiles * m * k),
+        b: elements(id.b, tiles * k * n),
+        c: elements(id.c, tiles * m * n),
+        scale_a: None,
+        scale_b: None,
     }
 }

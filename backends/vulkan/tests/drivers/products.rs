@@ -2,10 +2,10 @@
 
 use std::time::Instant;
 
-use mxprobe_api::{Decoded, Device, Elements, GemmOperands, Operation, TileBatch, multiply, multiply_by_tiles};
+use mxprobe_api::{Decoded, Device, Elements, GemmOperands, Operation, Random, TileBatch, multiply, multiply_by_tiles};
 use mxprobe_vulkan::VulkanDevice;
 
-use crate::model::{Inputs, Random};
+use crate::model::{Inputs, batch};
 
 /// m, n and k; the last needs more workgroups than one dispatch has, across and down.
 const SIZES: [(usize, usize, usize); 6] =
@@ -21,7 +21,7 @@ fn drawn(random: &mut Random, operation: &Operation, (m, n, k): (usize, usize, u
     let mut whole = operation.id.clone();
     (whole.shape.m, whole.shape.n, whole.shape.k) =
         (u32::try_from(m).unwrap(), u32::try_from(n).unwrap(), u32::try_from(k.max(1)).unwrap());
-    let mut drawn = random.batch(&whole, 1, inputs);
+    let mut drawn = batch(random, &whole, 1, inputs);
     if k == 0 {
         (drawn.a, drawn.b) = (Elements::zeros(whole.a, 0), Elements::zeros(whole.b, 0));
     }

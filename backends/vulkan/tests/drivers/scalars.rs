@@ -1,10 +1,8 @@
 //! Scalar arithmetic on lavapipe against the host's, which is that of IEEE 754 in f64.
 
 use half::f16;
-use mxprobe_api::{Decoded, Device, DotOrder, Elements, Format, ScalarFunction, ScalarId, call};
+use mxprobe_api::{Decoded, Device, DotOrder, Elements, Format, Random, ScalarFunction, ScalarId, call};
 use mxprobe_vulkan::VulkanDevice;
-
-use crate::model::Random;
 
 /// Calls of each function of each format and mode: no whole number of workgroups, and more than one buffer holds of some.
 const CALLS: usize = 100_003;
@@ -71,7 +69,7 @@ fn operands(format: Format, len: usize, positive: bool) -> Elements {
     let float = format.as_float().expect("a scalar format");
     let mut random = Random(u64::from(format.bits()));
     let draw = |_| {
-        let bits = random.next();
+        let bits = random.bits();
         let exponent = u64::from(float.bias.unsigned_abs()) + (bits >> 60) % 3;
         let sign = if positive { 0 } else { bits & 1 << (format.bits() - 1) };
         sign | exponent << float.fraction_bits | bits & ((1 << float.fraction_bits) - 1)
@@ -140,7 +138,7 @@ pub(crate) fn keeps_its_float_controls(device: &VulkanDevice) {
         let single = |function: &&F| !matches!(function, F::Fma | F::MultiplyAdd | F::Dot4 { .. });
         for function in scalar.functions.keys().filter(single) {
             let (arity, to) = (function.arity(), function.result(format));
-            let x = Elements::from_bits(format, (0..CALLS * arity).map(|_| random.next() & format.mask()));
+            let x = Elements::from_bits(format, (0..CALLS * arity).map(|_| random.bits() & format.mask()));
             let got = call(device, scalar, *function, &x).unwrap();
             for (at, found) in got.iter().enumerate() {
                 let call: Vec<u64> = (0..arity).map(|operand| flushed(format, x.get(at * arity + operand))).collect();

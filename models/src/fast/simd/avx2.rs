@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use super::lanes::{LOW, Lanes};
+use super::lanes::{LOW, Lanes, operations};
 
 /// Eight lanes. The processor must have AVX2 and FMA.
 #[derive(Clone, Copy)]
@@ -16,102 +16,35 @@ impl Lanes for Avx2 {
     type F = __m256;
     type I = __m256i;
 
-    #[inline(always)]
-    unsafe fn load_f(from: *const f32) -> Self::F {
-        unsafe { _mm256_loadu_ps(from) }
+    operations! {
+        load_f(from: *const f32) -> Self::F { _mm256_loadu_ps(from) }
+        store_f(to: *mut f32, value: Self::F) -> () { _mm256_storeu_ps(to, value) }
+        load_i(from: *const i32) -> Self::I { _mm256_loadu_si256(from.cast()) }
+        store_i(to: *mut i32, value: Self::I) -> () { _mm256_storeu_si256(to.cast(), value) }
+        splat_f(value: f32) -> Self::F { _mm256_set1_ps(value) }
+        splat_i(value: i32) -> Self::I { _mm256_set1_epi32(value) }
+        mul(x: Self::F, y: Self::F) -> Self::F { _mm256_mul_ps(x, y) }
+        add_f(x: Self::F, y: Self::F) -> Self::F { _mm256_add_ps(x, y) }
+        fma(x: Self::F, y: Self::F, z: Self::F) -> Self::F { _mm256_fmadd_ps(x, y, z) }
+        pairs(x: Self::I, y: Self::I) -> Self::I { _mm256_madd_epi16(x, y) }
+        add(x: Self::I, y: Self::I) -> Self::I { _mm256_add_epi32(x, y) }
+        sub(x: Self::I, y: Self::I) -> Self::I { _mm256_sub_epi32(x, y) }
+        max(x: Self::I, y: Self::I) -> Self::I { _mm256_max_epi32(x, y) }
+        min(x: Self::I, y: Self::I) -> Self::I { _mm256_min_epi32(x, y) }
+        min_unsigned(x: Self::I, y: Self::I) -> Self::I { _mm256_min_epu32(x, y) }
+        and(x: Self::I, y: Self::I) -> Self::I { _mm256_and_si256(x, y) }
+        or(x: Self::I, y: Self::I) -> Self::I { _mm256_or_si256(x, y) }
+        xor(x: Self::I, y: Self::I) -> Self::I { _mm256_xor_si256(x, y) }
+        greater(x: Self::I, y: Self::I) -> Self::I { _mm256_cmpgt_epi32(x, y) }
+        select(mask: Self::I, x: Self::I, y: Self::I) -> Self::I { _mm256_blendv_epi8(y, x, mask) }
+        bits(x: Self::F) -> Self::I { _mm256_castps_si256(x) }
+        from_bits(x: Self::I) -> Self::F { _mm256_castsi256_ps(x) }
+        truncate(x: Self::F) -> Self::I { _mm256_cvttps_epi32(x) }
+        power(x: Self::I) -> Self::F {
+            _mm256_castsi256_ps(_mm256_slli_epi32::<23>(_mm256_add_epi32(x, _mm256_set1_epi32(127))))
+        }
     }
-    #[inline(always)]
-    unsafe fn store_f(to: *mut f32, value: Self::F) {
-        unsafe { _mm256_storeu_ps(to, value) }
-    }
-    #[inline(always)]
-    unsafe fn load_i(from: *const i32) -> Self::I {
-        unsafe { _mm256_loadu_si256(from.cast()) }
-    }
-    #[inline(always)]
-    unsafe fn store_i(to: *mut i32, value: Self::I) {
-        unsafe { _mm256_storeu_si256(to.cast(), value) }
-    }
-    #[inline(always)]
-    unsafe fn splat_f(value: f32) -> Self::F {
-        unsafe { _mm256_set1_ps(value) }
-    }
-    #[inline(always)]
-    unsafe fn splat_i(value: i32) -> Self::I {
-        unsafe { _mm256_set1_epi32(value) }
-    }
-    #[inline(always)]
-    unsafe fn mul(x: Self::F, y: Self::F) -> Self::F {
-        unsafe { _mm256_mul_ps(x, y) }
-    }
-    #[inline(always)]
-    unsafe fn add_f(x: Self::F, y: Self::F) -> Self::F {
-        unsafe { _mm256_add_ps(x, y) }
-    }
-    #[inline(always)]
-    unsafe fn fma(x: Self::F, y: Self::F, z: Self::F) -> Self::F {
-        unsafe { _mm256_fmadd_ps(x, y, z) }
-    }
-    #[inline(always)]
-    unsafe fn pairs(x: Self::I, y: Self::I) -> Self::I {
-        unsafe { _mm256_madd_epi16(x, y) }
-    }
-    #[inline(always)]
-    unsafe fn add(x: Self::I, y: Self::I) -> Self::I {
-        unsafe { _mm256_add_epi32(x, y) }
-    }
-    #[inline(always)]
-    unsafe fn sub(x: Self::I, y: Self::I) -> Self::I {
-        unsafe { _mm256_sub_epi32(x, y) }
-    }
-    #[inline(always)]
-    unsafe fn max(x: Self::I, y: Self::I) -> Self::I {
-        unsafe { _mm256_max_epi32(x, y) }
-    }
-    #[inline(always)]
-    unsafe fn min(x: Self::I, y: Self::I) -> Self::I {
-        unsafe { _mm256_min_epi32(x, y) }
-    }
-    #[inline(always)]
-    unsafe fn min_unsigned(x: Self::I, y: Self::I) -> Self::I {
-        unsafe { _mm256_min_epu32(x, y) }
-    }
-    #[inline(always)]
-    unsafe fn and(x: Self::I, y: Self::I) -> Self::I {
-        unsafe { _mm256_and_si256(x, y) }
-    }
-    #[inline(always)]
-    unsafe fn or(x: Self::I, y: Self::I) -> Self::I {
-        unsafe { _mm256_or_si256(x, y) }
-    }
-    #[inline(always)]
-    unsafe fn xor(x: Self::I, y: Self::I) -> Self::I {
-        unsafe { _mm256_xor_si256(x, y) }
-    }
-    #[inline(always)]
-    unsafe fn greater(x: Self::I, y: Self::I) -> Self::I {
-        unsafe { _mm256_cmpgt_epi32(x, y) }
-    }
-    #[inline(always)]
-    unsafe fn select(mask: Self::I, x: Self::I, y: Self::I) -> Self::I {
-        unsafe { _mm256_blendv_epi8(y, x, mask) }
-    }
-    #[inline(always)]
-    unsafe fn bits(x: Self::F) -> Self::I {
-        unsafe { _mm256_castps_si256(x) }
-    }
-    #[inline(always)]
-    unsafe fn from_bits(x: Self::I) -> Self::F {
-        unsafe { _mm256_castsi256_ps(x) }
-    }
-    #[inline(always)]
-    unsafe fn truncate(x: Self::F) -> Self::I {
-        unsafe { _mm256_cvttps_epi32(x) }
-    }
-    #[inline(always)]
-    unsafe fn power(x: Self::I) -> Self::F {
-        unsafe { _mm256_castsi256_ps(_mm256_slli_epi32::<23>(_mm256_add_epi32(x, _mm256_set1_epi32(127)))) }
-    }
+
     #[inline(always)]
     unsafe fn exponent<const LEAST: bool>(x: Self::F, least: Self::I) -> Self::I {
         unsafe {

@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use super::lanes::Lanes;
+use super::lanes::{Lanes, operations};
 
 /// Sixteen lanes. The processor must have AVX-512 F, BW, DQ and VL.
 #[derive(Clone, Copy)]
@@ -18,102 +18,38 @@ impl Lanes for Avx512 {
     type F = __m512;
     type I = __m512i;
 
-    #[inline(always)]
-    unsafe fn load_f(from: *const f32) -> Self::F {
-        unsafe { _mm512_loadu_ps(from) }
+    operations! {
+        load_f(from: *const f32) -> Self::F { _mm512_loadu_ps(from) }
+        store_f(to: *mut f32, value: Self::F) -> () { _mm512_storeu_ps(to, value) }
+        load_i(from: *const i32) -> Self::I { _mm512_loadu_si512(from.cast()) }
+        store_i(to: *mut i32, value: Self::I) -> () { _mm512_storeu_si512(to.cast(), value) }
+        splat_f(value: f32) -> Self::F { _mm512_set1_ps(value) }
+        splat_i(value: i32) -> Self::I { _mm512_set1_epi32(value) }
+        mul(x: Self::F, y: Self::F) -> Self::F { _mm512_mul_ps(x, y) }
+        add_f(x: Self::F, y: Self::F) -> Self::F { _mm512_add_ps(x, y) }
+        fma(x: Self::F, y: Self::F, z: Self::F) -> Self::F { _mm512_fmadd_ps(x, y, z) }
+        pairs(x: Self::I, y: Self::I) -> Self::I { _mm512_madd_epi16(x, y) }
+        add(x: Self::I, y: Self::I) -> Self::I { _mm512_add_epi32(x, y) }
+        sub(x: Self::I, y: Self::I) -> Self::I { _mm512_sub_epi32(x, y) }
+        max(x: Self::I, y: Self::I) -> Self::I { _mm512_max_epi32(x, y) }
+        min(x: Self::I, y: Self::I) -> Self::I { _mm512_min_epi32(x, y) }
+        min_unsigned(x: Self::I, y: Self::I) -> Self::I { _mm512_min_epu32(x, y) }
+        and(x: Self::I, y: Self::I) -> Self::I { _mm512_and_si512(x, y) }
+        or(x: Self::I, y: Self::I) -> Self::I { _mm512_or_si512(x, y) }
+        xor(x: Self::I, y: Self::I) -> Self::I { _mm512_xor_si512(x, y) }
+        greater(x: Self::I, y: Self::I) -> Self::I { _mm512_movm_epi32(_mm512_cmpgt_epi32_mask(x, y)) }
+        select(mask: Self::I, x: Self::I, y: Self::I) -> Self::I {
+            _mm512_mask_blend_epi32(_mm512_movepi32_mask(mask), y, x)
+        }
+        bits(x: Self::F) -> Self::I { _mm512_castps_si512(x) }
+        from_bits(x: Self::I) -> Self::F { _mm512_castsi512_ps(x) }
+        truncate(x: Self::F) -> Self::I { _mm512_cvttps_epi32(x) }
+        power(x: Self::I) -> Self::F {
+            _mm512_castsi512_ps(_mm512_slli_epi32::<23>(_mm512_add_epi32(x, _mm512_set1_epi32(127))))
+        }
+        align(x: Self::F, t: Self::I) -> Self::I { _mm512_cvttps_epi32(_mm512_scalef_ps(x, _mm512_cvtepi32_ps(t))) }
     }
-    #[inline(always)]
-    unsafe fn store_f(to: *mut f32, value: Self::F) {
-        unsafe { _mm512_storeu_ps(to, value) }
-    }
-    #[inline(always)]
-    unsafe fn load_i(from: *const i32) -> Self::I {
-        unsafe { _mm512_loadu_si512(from.cast()) }
-    }
-    #[inline(always)]
-    unsafe fn store_i(to: *mut i32, value: Self::I) {
-        unsafe { _mm512_storeu_si512(to.cast(), value) }
-    }
-    #[inline(always)]
-    unsafe fn splat_f(value: f32) -> Self::F {
-        unsafe { _mm512_set1_ps(value) }
-    }
-    #[inline(always)]
-    unsafe fn splat_i(value: i32) -> Self::I {
-        unsafe { _mm512_set1_epi32(value) }
-    }
-    #[inline(always)]
-    unsafe fn mul(x: Self::F, y: Self::F) -> Self::F {
-        unsafe { _mm512_mul_ps(x, y) }
-    }
-    #[inline(always)]
-    unsafe fn add_f(x: Self::F, y: Self::F) -> Self::F {
-        unsafe { _mm512_add_ps(x, y) }
-    }
-    #[inline(always)]
-    unsafe fn fma(x: Self::F, y: Self::F, z: Self::F) -> Self::F {
-        unsafe { _mm512_fmadd_ps(x, y, z) }
-    }
-    #[inline(always)]
-    unsafe fn pairs(x: Self::I, y: Self::I) -> Self::I {
-        unsafe { _mm512_madd_epi16(x, y) }
-    }
-    #[inline(always)]
-    unsafe fn add(x: Self::I, y: Self::I) -> Self::I {
-        unsafe { _mm512_add_epi32(x, y) }
-    }
-    #[inline(always)]
-    unsafe fn sub(x: Self::I, y: Self::I) -> Self::I {
-        unsafe { _mm512_sub_epi32(x, y) }
-    }
-    #[inline(always)]
-    unsafe fn max(x: Self::I, y: Self::I) -> Self::I {
-        unsafe { _mm512_max_epi32(x, y) }
-    }
-    #[inline(always)]
-    unsafe fn min(x: Self::I, y: Self::I) -> Self::I {
-        unsafe { _mm512_min_epi32(x, y) }
-    }
-    #[inline(always)]
-    unsafe fn min_unsigned(x: Self::I, y: Self::I) -> Self::I {
-        unsafe { _mm512_min_epu32(x, y) }
-    }
-    #[inline(always)]
-    unsafe fn and(x: Self::I, y: Self::I) -> Self::I {
-        unsafe { _mm512_and_si512(x, y) }
-    }
-    #[inline(always)]
-    unsafe fn or(x: Self::I, y: Self::I) -> Self::I {
-        unsafe { _mm512_or_si512(x, y) }
-    }
-    #[inline(always)]
-    unsafe fn xor(x: Self::I, y: Self::I) -> Self::I {
-        unsafe { _mm512_xor_si512(x, y) }
-    }
-    #[inline(always)]
-    unsafe fn greater(x: Self::I, y: Self::I) -> Self::I {
-        unsafe { _mm512_movm_epi32(_mm512_cmpgt_epi32_mask(x, y)) }
-    }
-    #[inline(always)]
-    unsafe fn select(mask: Self::I, x: Self::I, y: Self::I) -> Self::I {
-        unsafe { _mm512_mask_blend_epi32(_mm512_movepi32_mask(mask), y, x) }
-    }
-    #[inline(always)]
-    unsafe fn bits(x: Self::F) -> Self::I {
-        unsafe { _mm512_castps_si512(x) }
-    }
-    #[inline(always)]
-    unsafe fn from_bits(x: Self::I) -> Self::F {
-        unsafe { _mm512_castsi512_ps(x) }
-    }
-    #[inline(always)]
-    unsafe fn truncate(x: Self::F) -> Self::I {
-        unsafe { _mm512_cvttps_epi32(x) }
-    }
-    #[inline(always)]
-    unsafe fn power(x: Self::I) -> Self::F {
-        unsafe { _mm512_castsi512_ps(_mm512_slli_epi32::<23>(_mm512_add_epi32(x, _mm512_set1_epi32(127)))) }
-    }
+
     #[inline(always)]
     unsafe fn exponent<const LEAST: bool>(x: Self::F, least: Self::I) -> Self::I {
         unsafe {
@@ -126,10 +62,6 @@ impl Lanes for Avx512 {
                 exponent
             }
         }
-    }
-    #[inline(always)]
-    unsafe fn align(x: Self::F, t: Self::I) -> Self::I {
-        unsafe { _mm512_cvttps_epi32(_mm512_scalef_ps(x, _mm512_cvtepi32_ps(t))) }
     }
     #[inline(always)]
     unsafe fn round_toward_zero(sum: Self::I, unit: Self::I) -> (Self::F, Self::I) {

@@ -67,6 +67,18 @@ pub(super) trait Lanes: Copy {
     }
 }
 
+/// Operations of one expression each. What is asked of the processor and of pointers is what [`Lanes`] says.
+macro_rules! operations {
+    ($($name:ident($($x:ident: $type:ty),*) -> $out:ty { $value:expr })*) => {
+        $(#[inline(always)]
+        #[allow(unused_unsafe, clippy::undocumented_unsafe_blocks)]
+        unsafe fn $name($($x: $type),*) -> $out {
+            unsafe { $value }
+        })*
+    };
+}
+pub(super) use operations;
+
 /// Sixteen lanes in arrays: what the compiler makes of them.
 #[derive(Clone, Copy)]
 pub(super) struct Portable;
@@ -117,22 +129,28 @@ impl Lanes for Portable {
         // SAFETY: as in `load_f`.
         unsafe { to.cast::<[i32; N]>().write(value) }
     }
-    #[inline(always)]
-    unsafe fn splat_f(value: f32) -> Self::F {
-        [value; N]
+
+    operations! {
+        splat_f(value: f32) -> Self::F { [value; N] }
+        splat_i(value: i32) -> Self::I { [value; N] }
+        mul(x: Self::F, y: Self::F) -> Self::F { map2(x, y, |x, y| x * y) }
+        add_f(x: Self::F, y: Self::F) -> Self::F { map2(x, y, |x, y| x + y) }
+        add(x: Self::I, y: Self::I) -> Self::I { map2(x, y, i32::wrapping_add) }
+        sub(x: Self::I, y: Self::I) -> Self::I { map2(x, y, i32::wrapping_sub) }
+        max(x: Self::I, y: Self::I) -> Self::I { map2(x, y, i32::max) }
+        min(x: Self::I, y: Self::I) -> Self::I { map2(x, y, i32::min) }
+        min_unsigned(x: Self::I, y: Self::I) -> Self::I {
+            map2(x, y, |x, y| x.cast_unsigned().min(y.cast_unsigned()).cast_signed())
+        }
+        and(x: Self::I, y: Self::I) -> Self::I { map2(x, y, |x, y| x & y) }
+        or(x: Self::I, y: Self::I) -> Self::I { map2(x, y, |x, y| x | y) }
+        xor(x: Self::I, y: Self::I) -> Self::I { map2(x, y, |x, y| x ^ y) }
+        greater(x: Self::I, y: Self::I) -> Self::I { map2(x, y, |x, y| -i32::from(x > y)) }
+        bits(x: Self::F) -> Self::I { map(x, |x| x.to_bits().cast_signed()) }
+        from_bits(x: Self::I) -> Self::F { map(x, |x| f32::from_bits(x.cast_unsigned())) }
+        power(x: Self::I) -> Self::F { map(x, |x| f32::from_bits(((x + 127) << 23).cast_unsigned())) }
     }
-    #[inline(always)]
-    unsafe fn splat_i(value: i32) -> Self::I {
-        [value; N]
-    }
-    #[inline(always)]
-    unsafe fn mul(x: Self::F, y: Self::F) -> Self::F {
-        map2(x, y, |x, y| x * y)
-    }
-    #[inline(always)]
-    unsafe fn add_f(x: Self::F, y: Self::F) -> Self::F {
-        map2(x, y, |x, y| x + y)
-    }
+
     #[inline(always)]
     unsafe fn fma(x: Self::F, y: Self::F, z: Self::F) -> Self::F {
         let mut out = [0.0; N];
@@ -149,56 +167,12 @@ impl Lanes for Portable {
         })
     }
     #[inline(always)]
-    unsafe fn add(x: Self::I, y: Self::I) -> Self::I {
-        map2(x, y, i32::wrapping_add)
-    }
-    #[inline(always)]
-    unsafe fn sub(x: Self::I, y: Self::I) -> Self::I {
-        map2(x, y, i32::wrapping_sub)
-    }
-    #[inline(always)]
-    unsafe fn max(x: Self::I, y: Self::I) -> Self::I {
-        map2(x, y, i32::max)
-    }
-    #[inline(always)]
-    unsafe fn min(x: Self::I, y: Self::I) -> Self::I {
-        map2(x, y, i32::min)
-    }
-    #[inline(always)]
-    unsafe fn min_unsigned(x: Self::I, y: Self::I) -> Self::I {
-        map2(x, y, |x, y| x.cast_unsigned().min(y.cast_unsigned()).cast_signed())
-    }
-    #[inline(always)]
-    unsafe fn and(x: Self::I, y: Self::I) -> Self::I {
-        map2(x, y, |x, y| x & y)
-    }
-    #[inline(always)]
-    unsafe fn or(x: Self::I, y: Self::I) -> Self::I {
-        map2(x, y, |x, y| x | y)
-    }
-    #[inline(always)]
-    unsafe fn xor(x: Self::I, y: Self::I) -> Self::I {
-        map2(x, y, |x, y| x ^ y)
-    }
-    #[inline(always)]
-    unsafe fn greater(x: Self::I, y: Self::I) -> Self::I {
-        map2(x, y, |x, y| -i32::from(x > y))
-    }
-    #[inline(always)]
     unsafe fn select(mask: Self::I, x: Self::I, y: Self::I) -> Self::I {
         let mut out = [0; N];
         for lane in 0..N {
             out[lane] = (mask[lane] & x[lane]) | (!mask[lane] & y[lane]);
         }
         out
-    }
-    #[inline(always)]
-    unsafe fn bits(x: Self::F) -> Self::I {
-        map(x, |x| x.to_bits().cast_signed())
-    }
-    #[inline(always)]
-    unsafe fn from_bits(x: Self::I) -> Self::F {
-        map(x, |x| f32::from_bits(x.cast_unsigned()))
     }
     #[inline(always)]
     unsafe fn truncate(x: Self::F) -> Self::I {
@@ -217,10 +191,6 @@ impl Lanes for Portable {
         }
         #[cfg(not(target_arch = "x86_64"))]
         map(x, |x| x as i32)
-    }
-    #[inline(always)]
-    unsafe fn power(x: Self::I) -> Self::F {
-        map(x, |x| f32::from_bits(((x + 127) << 23).cast_unsigned()))
     }
     #[inline(always)]
     unsafe fn exponent<const LEAST: bool>(x: Self::F, least: Self::I) -> Self::I {

@@ -82,6 +82,22 @@ pub(super) struct Packed<T> {
     pub panel: usize,
 }
 
+/// What a kernel runs at a time.
+pub(super) struct Piece<'a, A, B, T> {
+    pub path: Path,
+    /// Packed rows of A, and the first of them that is taken.
+    pub a: &'a A,
+    pub row: usize,
+    /// A packed panel of B.
+    pub b: &'a B,
+    /// Operations along k.
+    pub steps: std::ops::Range<usize>,
+    /// A row of the panel after another: c at first, d at last.
+    pub accumulators: &'a mut [T],
+    /// A word for each row gets a bit for each column whose result is not to be used.
+    pub left: &'a mut [u64],
+}
+
 /// Pointers to rows of A from `row` on and to a panel of B, both from word `from` on; they are good up to word `to` and
 /// for `rows` rows.
 fn operands<T>(
@@ -165,19 +181,9 @@ impl Split {
     }
 }
 
-/// Runs rows of A through operations `steps` of a panel of B, by sums on grids.
-#[allow(clippy::too_many_arguments)]
-pub(super) fn run_sums(
-    path: Path,
-    nodes: &[SumNode],
-    context: &Context,
-    a: &Split,
-    row: usize,
-    b: &Split,
-    steps: std::ops::Range<usize>,
-    accumulators: &mut [f32],
-    left: &mut [u64],
-) {
+/// Runs rows of A through operations of a panel of B, by sums on grids.
+pub(super) fn run_sums(nodes: &[SumNode], context: &Context, piece: Piece<'_, Split, Split, f32>) {
+    let Piece { path, a, row, b, steps, accumulators, left } = piece;
     let rows = left.len();
     assert!(accumulators.len() >= rows * b.panel && !nodes.is_empty());
     assert!(b.panel == WIDE_PANEL || b.panel == NARROW_PANEL);
@@ -221,20 +227,9 @@ pub(super) fn run_sums(
     unsafe { dispatch(path, b.panel, &task) }
 }
 
-/// Runs rows of A through operations `steps` of a panel of B, by the processor's own arithmetic.
-#[allow(clippy::too_many_arguments)]
-pub(super) fn run_tree(
-    path: Path,
-    nodes: &[Step],
-    len: usize,
-    flush_c: Flush,
-    a: &Packed<f32>,
-    row: usize,
-    b: &Packed<f32>,
-    steps: std::ops::Range<usize>,
-    accumulators: &mut [f32],
-    left: &mut [u64],
-) {
+/// Runs rows of A through operations of a panel of B, by the processor's own arithmetic.
+pub(super) fn run_tree(nodes: &[Step], len: usize, flush_c: Flush, piece: Piece<'_, Packed<f32>, Packed<f32>, f32>) {
+    let Piece { path, a, row, b, steps, accumulators, left } = piece;
     let rows = left.len();
     assert!(accumulators.len() >= rows * b.panel && !nodes.is_empty());
     for (index, node) in nodes.iter().enumerate() {
@@ -266,18 +261,9 @@ pub(super) fn run_tree(
     unsafe { dispatch(path, b.panel, &job) }
 }
 
-/// Runs rows of A through operations `steps` of a panel of B, `pairs` words of two 16-bit factors an operation.
-#[allow(clippy::too_many_arguments)]
-pub(super) fn run_integers(
-    path: Path,
-    pairs: usize,
-    saturates: bool,
-    a: &Packed<u32>,
-    row: usize,
-    b: &Packed<u32>,
-    steps: std::ops::Range<usize>,
-    accumulators: &mut [i32],
-) {
+/// Runs rows of A through operations of a panel of B, `pairs` words of two 16-bit factors an operation.
+pub(super) fn run_integers(pairs: usize, saturates: bool, piece: Piece<'_, Packed<u32>, Packed<u32>, i32>) {
+    let Piece { path, a, row, b, steps, accumulators, .. } = piece;
     let rows = accumulators.len() / b.panel;
     let (a_values, b_values) = operands((a, row, rows), b, (steps.start * pairs, steps.end * pairs));
     let job = integer::Integers {
@@ -295,19 +281,9 @@ pub(super) fn run_integers(
     unsafe { dispatch(path, b.panel, &job) }
 }
 
-/// Runs rows of A through operations `steps` of a panel of B, `len` fused multiply-adds each.
-#[allow(clippy::too_many_arguments)]
-pub(super) fn run_doubles(
-    path: Path,
-    rounding: Rounding,
-    len: usize,
-    a: &Packed<f64>,
-    row: usize,
-    b: &Packed<f64>,
-    steps: std::ops::Range<usize>,
-    accumulators: &mut [f64],
-    left: &mut [u64],
-) {
+/// Runs rows of A through operations of a panel of B, `len` fused multiply-adds each.
+pub(super) fn run_doubles(rounding: Rounding, len: usize, piece: Piece<'_, Packed<f64>, Packed<f64>, f64>) {
+    let Piece { path, a, row, b, steps, accumulators, left } = piece;
     let rows = left.len();
     assert!(accumulators.len() >= rows * b.panel);
     assert!(path <= fastest());
@@ -326,21 +302,9 @@ pub(super) fn run_doubles(
     unsafe { double::run(path, rounding, &task) }
 }
 
-/// Runs rows of A from `row` on through operations `steps` of a panel of B.
-///
-/// `accumulators` are `rows × panel`: c at first, d at last. `left`, one word a row, gets a bit for each column of a row whose result is
-/// not to be used.
-#[allow(clippy::too_many_arguments)]
-pub(super) fn run_chain(
-    path: Path,
-    chain: &Chain,
-    a: &PackedA,
-    row: usize,
-    b: &PackedB,
-    steps: std::ops::Range<usize>,
-    accumulators: &mut [f32],
-    left: &mut [u64],
-) {
+/// Runs rows of A through operations of a panel of B, by one chain of additions.
+pub(super) fn run_chain(chain: &Chain, piece: Piece<'_, PackedA, PackedB, f32>) {
+    let Piece { path, a, row, b, steps, accumulators, left } = piece;
     let rows = left.len();
     let (from, to) = (steps.start * chain.blocks * chain.len, steps.end * chain.blocks * chain.len);
     let (block, last_block) = (steps.start * chain.blocks, steps.end * chain.blocks);

@@ -4,13 +4,14 @@ use std::{fmt::Write as _, time::Duration};
 
 use crate::{
     dots::Dot,
+    findings::Evidence,
     plain::counted,
     proof::{
         decide::{Certificate, FoundBy, SufficientCarry, Undecided, Verdict},
         search::{Witness, as_input},
     },
     report::{
-        Block, Cell, DISTINCTION_SCHEMA, DistinctionReport, DistinctionVerdict, Evidence, Inputs, Layout, Page,
+        Block, Cell, DISTINCTION_SCHEMA, DistinctionReport, DistinctionVerdict, EvidenceRecord, Inputs, Layout, Page,
         ProofRecord, RefutedFormula, Row, Show, Tool, to_json,
     },
 };
@@ -83,7 +84,8 @@ impl Distinction<'_> {
                 report.verdict = DistinctionVerdict::Differ;
                 let [one, other] = witness.values;
                 let rivals = [(names[1].to_owned(), other)];
-                report.evidence = Some(Evidence::of_dot(self.id, how(*found), &witness.dot, one, &rivals));
+                let evidence = Evidence::of_dot(how(*found), &witness.dot, one, &rivals);
+                report.evidence = Some(EvidenceRecord::new(&evidence, self.id));
             }
             Verdict::Equal(certificate) => {
                 report.tried = certificate.tried;

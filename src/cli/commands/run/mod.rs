@@ -115,10 +115,10 @@ fn probe(
     let is_wanted = |name: &str| select::is_wanted(wanted, name);
     let is_wanted: Option<&dyn Fn(&str) -> bool> = if wanted.is_empty() { None } else { Some(&is_wanted) };
     if let Some(scalar) = scalars::named(device, id) {
-        return Some(scalars::probe(device, scalar, is_wanted));
+        return Some(scalars::probe(device, scalar, is_wanted).into());
     }
     let operation = device.operations().get(id)?;
-    let mut report = probes::probe(device, operation, is_wanted);
+    let mut report = OperationReport::from(probes::probe(device, operation, is_wanted));
     if let Some((name, model)) = expected {
         report.findings.push(identify::as_expected(device, operation, model, name));
     }

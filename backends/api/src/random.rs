@@ -1,4 +1,6 @@
-use mxprobe_api::{Elements, Format};
+//! Numbers that inputs are drawn from.
+
+use crate::{Elements, FloatEncoding, Format};
 
 /// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): the same numbers on every machine and in every run.
 #[derive(Clone, Debug)]
@@ -41,7 +43,7 @@ impl Random {
             return self.any(format);
         }
         let value = f64::from(256 + self.between(0, 255)) * f64::from(self.between(-2, 1)).exp2() / 256.0;
-        let signed = format.as_float().is_some_and(mxprobe_api::FloatEncoding::is_signed);
+        let signed = format.as_float().is_some_and(FloatEncoding::is_signed);
         format.from_f64(if signed && self.flip() { -value } else { value })
     }
 
