@@ -62,11 +62,7 @@ fn far_apart(subject: &Subject<'_>, seed: u64) -> Vec<Dot> {
     let mut random = Random(seed_of(seed, 7));
     let mut any = || Leaf::Product(random.below(subject.k()));
     let id = subject.id();
-    let of = |format: Format| {
-        let range =
-            |float: FloatEncoding| (float.min_exponent() - float.fraction_bits.cast_signed(), float.max_exponent());
-        format.as_float().map_or((0, 0), range)
-    };
+    let of = |format: Format| format.as_float().map_or((0, 0), FloatEncoding::exponents);
     let of = |leaf: Leaf| match leaf {
         Leaf::C => of(id.c),
         Leaf::Product(_) => (of(id.a).0 + of(id.b).0, of(id.a).1 + of(id.b).1),

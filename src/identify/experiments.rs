@@ -224,13 +224,9 @@ fn ladders(subject: &Subject<'_>, dots: &mut Vec<Dot>) {
     }
     let (low, high) = subject.exponents(product(0));
     let (c_low, c_high) = subject.exponents(Leaf::C);
-    let d = subject
-        .id()
-        .d
-        .as_float()
-        .map_or((0, 0), |float| (float.min_exponent() - float.fraction_bits.cast_signed(), float.max_exponent()));
-    let least = subject.id().d.as_float().map_or(0, mxprobe_api::FloatEncoding::min_exponent);
-    let tops = [0, (high.min(c_high) - 3).max(0), least, d.0 + 3, i32::midpoint(low.max(c_low), 0)];
+    let d = subject.id().d.as_float();
+    let (lowest, least) = d.map_or((0, 0), |d| (d.exponents().0, d.min_exponent()));
+    let tops = [0, (high.min(c_high) - 3).max(0), least, lowest + 3, i32::midpoint(low.max(c_low), 0)];
     let mut turn = 0usize;
     for (large, small, third) in &places {
         for top in tops {

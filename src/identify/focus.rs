@@ -1,6 +1,6 @@
 //! Dots that show one addition of a tree: terms in different arguments of it, and nothing that another addition joins.
 
-use mxprobe_api::{Format, Overflow, Rounding, Subnormals};
+use mxprobe_api::{FloatEncoding, Format, Overflow, Rounding, Subnormals};
 
 use super::{expression::Expression, moderate::MODERATE};
 use crate::{
@@ -52,11 +52,7 @@ pub(super) fn dots(subject: &Subject<'_>, expression: &Expression, random: &mut 
 impl Place {
     fn of(subject: &Subject<'_>) -> Self {
         let id = subject.id();
-        let range = |format: Format| {
-            format.as_float().map_or((0, 0), |float| {
-                (float.min_exponent() - float.fraction_bits.cast_signed(), float.max_exponent())
-            })
-        };
+        let range = |format: Format| format.as_float().map_or((0, 0), FloatEncoding::exponents);
         let (a, b) = (range(id.a), range(id.b));
         let d = id.d.as_float();
         Self {
@@ -64,7 +60,7 @@ impl Place {
             of_product: (a.0 + b.0, a.1 + b.1),
             of_c: range(id.c),
             precision: id.d.fraction_bits().cast_signed() + 1,
-            least: d.map_or(0, mxprobe_api::FloatEncoding::min_exponent),
+            least: d.map_or(0, FloatEncoding::min_exponent),
         }
     }
 
@@ -103,8 +99,8 @@ fn put(
     match leaf {
         Leaf::C => dot.c = value(id.c, exponent, negative, long, random),
         Leaf::Product(k) => {
-            let low_b = id.b.as_float().map_or(0, mxprobe_api::FloatEncoding::min_exponent);
-            let low_a = id.a.as_float().map_or(0, mxprobe_api::FloatEncoding::min_exponent);
+            let low_b = id.b.as_float().map_or(0, FloatEncoding::min_exponent);
+            let low_a = id.a.as_float().map_or(0, FloatEncoding::min_exponent);
             let (high_a, high_b) = (
                 id.a.as_float().map_or(0, mxprobe_api::FloatEncoding::max_exponent),
                 id.b.as_float().map_or(0, mxprobe_api::FloatEncoding::max_exponent),
