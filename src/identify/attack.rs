@@ -45,6 +45,9 @@ enum Attacked {
     Fails(Scored),
 }
 
+/// The dots of an attack, the unit's results for them, and the indices of those that the candidate does not reproduce.
+type Asked = (Vec<Dot>, Vec<u64>, Vec<usize>);
+
 /// The products that a candidate adds in each of its additions.
 fn groups(hypothesis: &Hypothesis) -> Vec<Vec<usize>> {
     let product = |leaf: &Leaf| if let Leaf::Product(k) = leaf { Some(*k) } else { None };
@@ -177,7 +180,7 @@ impl Search<'_, '_> {
 
     /// What the unit answers to these dots, and those on which the candidate differs. What fails is mostly seen in some of
     /// them: the others are not asked then.
-    fn asked(&mut self, candidate: &Hypothesis, dots: Vec<Dot>) -> Result<(Vec<Dot>, Vec<u64>, Vec<usize>), Error> {
+    fn asked(&mut self, candidate: &Hypothesis, dots: Vec<Dot>) -> Result<Asked, Error> {
         if dots.len() > MANY {
             let some: Vec<Dot> = dots.iter().step_by(SOME).cloned().collect();
             let answers = self.subject().ask(&some)?;
