@@ -215,7 +215,7 @@ fn one_trapping_kernel_costs_the_collection_one_operation() {
         .collect();
     assert_eq!(unfinished, [TRAPS], "{}", collected.log());
     assert!(run.operations.len() > 2, "{}", collected.log());
-    let verified: VerificationReport = unpacked.json("cuda-0-verify-wmma.json");
+    let verified: VerificationReport = unpacked.json("cuda-0-verify-chosen.json");
     let failed: Vec<_> = verified.operations.iter().filter(|found| found.failed.is_some()).collect();
     assert!(failed.len() == 1 && failed[0].id.to_string() == TRAPS, "{}", collected.log());
 }
