@@ -122,6 +122,19 @@ fn a_program_that_ends_is_started_again_for_the_next_operation() {
 }
 
 #[test]
+fn what_a_program_says_as_it_ends_is_waited_for() {
+    let script = format!(
+        r#"read -r line; echo '{}'; read -r line
+           (sleep 0.1; echo out of luck >&2) >/dev/null &
+           exit 7"#,
+        opened()
+    );
+    let device = RemoteDevice::open(self::script(&script, LIMIT), "x:0").unwrap();
+    let error = ask(&device, OPERATION).unwrap_err();
+    assert_eq!(error.to_string(), "the device's process ended with exit code 7; it last said: out of luck");
+}
+
+#[test]
 fn nothing_is_asked_of_a_device_that_fell_at_several_operations_in_a_row() {
     let ids: Vec<String> = (1..=4).map(|k| format!("dot.m1n1k{k}.f32.bf16.bf16.f32")).collect();
     let operations: Vec<String> = ids.iter().map(|id| format!(r#"{{"id":"{id}","scope":"thread"}}"#)).collect();

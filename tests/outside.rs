@@ -25,16 +25,19 @@ fn build() -> std::path::PathBuf {
     fs::copy(example.join("src/main.rs"), folder.join("src/main.rs")).unwrap();
     // The same versions as here, so that none has to be fetched.
     fs::copy(root.join("Cargo.lock"), folder.join("Cargo.lock")).unwrap();
+    // Dependencies that this workspace compiles in the same way are taken from its target folder.
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("it is in the target folder");
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
-        .args(["build", "--offline", "--target-dir", "target"])
+        .args(["build", "--offline", "--target-dir"])
+        .arg(target)
         .env("CARGO_PROFILE_DEV_OPT_LEVEL", "0")
         .env("CARGO_PROFILE_DEV_DEBUG", "false")
         .current_dir(&folder)
         .output()
         .unwrap();
     text(&output);
-    folder.join("target/debug/mxprobe-systolic")
+    target.join("debug/mxprobe-systolic")
 }
 
 #[test]

@@ -19,6 +19,8 @@ use super::{
 
 /// How often a wait looks for an interrupt.
 const TICK: Duration = Duration::from_millis(50);
+/// How long the end of standard error is waited for after the end of the process.
+const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// Longer lines on standard error are shown in pieces.
 const LONGEST_WORDS_BYTES: usize = 4096;
@@ -50,6 +52,8 @@ pub(super) struct Process {
     words: Words,
     /// What it writes on standard output that is not an answer: a driver may write there too.
     stray: Words,
+    /// Reads standard error to its end.
+    hearing: thread::JoinHandle<()>,
 }
 
 impl Process {
@@ -101,7 +105,7 @@ impl Process {
         });
         let stderr = child.stderr.take().expect("it is piped");
         let (heard, process) = (words.clone(), child.id());
-        thread::spawn(move || {
+        let hearing = thread::spawn(move || {
             lines(stderr, LONGEST_WORDS_BYTES, |line| {
                 if let (Some(said), Some(listener)) = (heard.hear(line), &listener) {
                     listener(process, &said);
@@ -109,7 +113,7 @@ impl Process {
                 true
             });
         });
-        Ok(Self { child, requests, answers, most_bytes, words, stray })
+        Ok(Self { child, requests, answers, most_bytes, words, stray, hearing })
     }
 
     /// Sends a request and waits for its answer, whose parts may have `most_bytes` in all.
@@ -165,7 +169,11 @@ impl Process {
 
     fn ended(&mut self) -> Ended {
         let status = self.kill();
-        thread::sleep(Duration::from_millis(10)); // what it said last is still on its way
+        // What it said last is still on its way. A process that it left behind may keep standard error open.
+        let end = Instant::now() + LAST_WORDS;
+        while !self.hearing.is_finished() && Instant::now() < end {
+            thread::sleep(Duration::from_millis(1));
+        }
         let how = status.map_or_else(|| "the device's process ended".to_owned(), describe);
         Ended::Died(how + &self.last_words())
     }

@@ -35,7 +35,7 @@ fn agree(model: &Model, id: &OperationId, dots: impl Iterator<Item = Dot>) {
 }
 
 /// One operation for each unit and set of formats of a model, that of the smallest k.
-fn representatives(model: &Model) -> Vec<&OperationId> {
+pub(crate) fn representatives(model: &Model) -> Vec<&OperationId> {
     let mut chosen: BTreeMap<_, &OperationId> = BTreeMap::new();
     for (number, unit) in model.units.iter().enumerate() {
         for id in &unit.operations {

@@ -34,17 +34,12 @@ impl Compiled {
         for (term, aligned) in self.terms[node.from..node.to].iter().zip(&room.terms) {
             match *term {
                 Term::Product(k) => {
-                    let mut factors = [None; 4];
-                    factors[0] = Some((self.a.format, dot.a[k]));
-                    factors[1] = Some((self.b.format, dot.b[k]));
-                    if scales_products && let Some([a, b]) = scales_of(k) {
-                        factors[2] = Some(a);
-                        factors[3] = Some(b);
-                    }
-                    let factors = factors.into_iter().flatten();
-                    let kind = factors.clone().fold(0, |kind, (_, factor)| kind | factor.kind);
+                    let (a, b) = (dot.a[k], dot.b[k]);
+                    let scales = if scales_products { scales_of(k) } else { None };
+                    let kind = a.kind | b.kind | scales.map_or(0, |[(_, a), (_, b)]| a.kind | b.kind);
                     if kind & NAN != 0 {
-                        let nan = factors.clone().find(|(_, factor)| factor.kind & NAN != 0);
+                        let factors = [(self.a.format, a), (self.b.format, b)].into_iter();
+                        let nan = factors.chain(scales.into_iter().flatten()).find(|(_, one)| one.kind & NAN != 0);
                         causes.operand = causes.operand.or(nan);
                     } else if kind & INFINITE != 0 {
                         if kind & ZERO != 0 {
