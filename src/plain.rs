@@ -72,8 +72,9 @@ pub fn decimal(format: Format, bits: u64) -> String {
 
 /// A count and its noun: `1 report`, `2 reports`.
 #[must_use]
-pub fn counted(count: usize, noun: &str) -> String {
-    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+pub fn counted<N: std::fmt::Display + PartialEq + From<u8>>(count: N, noun: &str) -> String {
+    let plural = if count == N::from(1) { "" } else { "s" };
+    format!("{count} {noun}{plural}")
 }
 
 #[cfg(test)]

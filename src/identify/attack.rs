@@ -56,8 +56,8 @@ fn groups(hypothesis: &Hypothesis) -> Vec<Vec<usize>> {
 /// Exponents of the larger of two terms that are far apart, at the most.
 const EXPONENTS: i32 = 400;
 
-/// The smallest product, or c, or two of them, beside a larger term at every exponent: no drawn dot is likely to hold both ends
-/// of the range, and the lowest bit that a unit keeps shows there.
+/// The smallest product, or c, beside a larger term at every exponent, and two of the smallest that half undo each other: no
+/// drawn dot is likely to hold both ends of the range, and the lowest bits that a unit keeps show there.
 fn far_apart(subject: &Subject<'_>, seed: u64) -> Vec<Dot> {
     let mut random = Random(seed_of(seed, 7));
     let mut any = || Leaf::Product(random.below(subject.k()));
@@ -68,18 +68,19 @@ fn far_apart(subject: &Subject<'_>, seed: u64) -> Vec<Dot> {
         Leaf::Product(_) => (of(id.a).0 + of(id.b).0, of(id.a).1 + of(id.b).1),
     };
     let mut dots = Vec::new();
-    let pairs = [(Leaf::C, any()), (any(), any()), (any(), Leaf::C)];
-    for (large, small) in pairs {
-        let (low, (from, to), third) = (of(small).0, of(large), any());
+    for (large, small, third) in
+        [(Leaf::C, any(), any()), (any(), any(), any()), (any(), any(), Leaf::C), (any(), Leaf::C, any())]
+    {
+        let ((low, _), (from, to)) = (of(small), of(large));
+        let lowest_of_both = low.max(of(third).0);
         let step = ((to - from) / EXPONENTS + 1).unsigned_abs() as usize;
         for exponent in (from..=to).step_by(step).filter(|_| large != small) {
             for (of_large, of_small) in [(1, 1), (1, -1), (-1, 1), (-1, -1)] {
-                let leaves = [(large, Number::new(of_large, exponent)), (small, Number::new(of_small, low))];
-                dots.extend(subject.dot(&leaves));
-                // And a third that half undoes the second.
+                let largest = (large, Number::new(of_large, exponent));
+                dots.extend(subject.dot(&[largest, (small, Number::new(of_small, low))]));
                 if third != large && third != small {
-                    let [of_second, of_third] = [-2 * of_small, of_small].map(|times| Number::new(times, low));
-                    dots.extend(subject.dot(&[leaves[0], (small, of_second), (third, of_third)]));
+                    let undone = (small, Number::new(-2 * of_small, lowest_of_both));
+                    dots.extend(subject.dot(&[largest, undone, (third, Number::new(of_small, lowest_of_both))]));
                 }
             }
         }
@@ -219,7 +220,7 @@ impl Search<'_, '_> {
     }
 
     fn compare(&self, hypothesis: &Hypothesis, dots: &[Dot], answers: &[u64]) -> Result<Vec<usize>, Error> {
-        let modelled = experiments::modelled(self.subject(), hypothesis, dots)?;
+        let modelled = scored::modelled(self.subject(), hypothesis, dots)?;
         Ok((0..dots.len()).filter(|at| modelled[*at] != answers[*at]).collect())
     }
 

@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 use mxprobe_api::{Decoded, Error, Format};
 use mxprobe_models::{Flush, Sample};
 
-use super::hypothesis::Hypothesis;
 use crate::{
     dots::{Dot, draw},
     probes::{Leaf, Number, Subject},
@@ -121,7 +120,8 @@ impl<'a, 's> Experiments<'a, 's> {
     }
 }
 
-fn push(sample: &mut Sample, dot: &Dot) {
+/// Adds a dot to a sample.
+pub(super) fn push(sample: &mut Sample, dot: &Dot) {
     let scales = dot.scales.as_ref().map(|(a, b)| (&a[..], &b[..]));
     sample.push(mxprobe_models::Dot { a: &dot.a, b: &dot.b, c: dot.c, scales });
 }
@@ -131,25 +131,6 @@ pub(super) fn sample_of(subject: &Subject<'_>, dots: &[Dot], flush: Flush) -> Sa
     let mut sample = Sample::new(subject.id(), flush);
     dots.iter().for_each(|dot| push(&mut sample, dot));
     sample
-}
-
-/// Dots that are taken apart at once, where each is looked at once.
-const AT_ONCE: usize = 512;
-
-/// What a hypothesis makes of each of these dots, none of which is kept.
-pub(super) fn modelled(subject: &Subject<'_>, hypothesis: &Hypothesis, dots: &[Dot]) -> Result<Vec<u64>, Error> {
-    let evaluator = hypothesis.evaluator(subject.id())?;
-    let mut sample = Sample::new(subject.id(), hypothesis.flush);
-    let mut found = Vec::with_capacity(dots.len());
-    for dots in dots.chunks(AT_ONCE) {
-        sample.clear();
-        dots.iter().for_each(|dot| push(&mut sample, dot));
-        evaluator.visit(&sample, 0..dots.len(), |_, d| {
-            found.push(d);
-            true
-        });
-    }
-    Ok(found)
 }
 
 /// The exponent of a normal value, `None` for +0, `Err` for anything else.

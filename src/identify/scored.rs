@@ -1,6 +1,13 @@
 //! Candidates, and the dots that they explain.
 
-use super::{experiments::Experiments, hypothesis::Hypothesis};
+use mxprobe_api::Error;
+use mxprobe_models::Sample;
+
+use super::{
+    experiments::{self, Experiments},
+    hypothesis::Hypothesis,
+};
+use crate::{dots::Dot, probes::Subject};
 
 /// A candidate, and how many dots it explains.
 #[derive(Clone, Debug)]
@@ -57,6 +64,25 @@ pub(super) fn unexplained_of(
     experiments.answers = answers;
     experiments.spend(which.len(), exact);
     wrong
+}
+
+/// Dots that are taken apart at once, where each is looked at once.
+const AT_ONCE: usize = 512;
+
+/// What a hypothesis makes of each of these dots, none of which is kept.
+pub(super) fn modelled(subject: &Subject<'_>, hypothesis: &Hypothesis, dots: &[Dot]) -> Result<Vec<u64>, Error> {
+    let evaluator = hypothesis.evaluator(subject.id())?;
+    let mut sample = Sample::new(subject.id(), hypothesis.flush);
+    let mut found = Vec::with_capacity(dots.len());
+    for dots in dots.chunks(AT_ONCE) {
+        sample.clear();
+        dots.iter().for_each(|dot| experiments::push(&mut sample, dot));
+        evaluator.visit(&sample, 0..dots.len(), |_, d| {
+            found.push(d);
+            true
+        });
+    }
+    Ok(found)
 }
 
 /// So many numbers spread over a list.

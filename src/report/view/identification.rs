@@ -9,6 +9,7 @@ use super::{
 };
 use crate::{
     nan_bits::NanBits,
+    plain::counted,
     report::record::{IdentificationOutcome, IdentificationReport, IdentifiedOperation},
 };
 
@@ -94,10 +95,10 @@ pub fn identified(found: &IdentifiedOperation, evidence: bool) -> Vec<Block> {
     }
     if found.dots > 0 {
         blocks.push(Block::words(format!(
-            "{} rounds after the tree, {} dots asked, {} readings of the tree tried, {}",
-            found.rounds,
-            found.dots,
-            found.readings,
+            "{} after the tree, {} asked, {} of the tree tried, {}",
+            counted(found.rounds, "round"),
+            counted(found.dots, "dot"),
+            counted(found.readings, "reading"),
             words::tenths(found.duration_ns)
         )));
     }

@@ -120,7 +120,7 @@ impl Distinction<'_> {
             "the whole dot at once".to_owned()
         } else {
             let kinds = counted(certificate.parts.len(), "kind");
-            let parts = counted(certificate.parts.iter().map(|part| part.count).sum(), "rounded sum");
+            let parts = counted(certificate.parts.iter().map(|part| part.count).sum::<usize>(), "rounded sum");
             format!("{parts} of {kinds}, each kind for every input it can have")
         };
         let why = certificate.refuted.as_ref().map_or_else(
