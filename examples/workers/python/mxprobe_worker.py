@@ -193,10 +193,10 @@ def serve(devices):
         part = None
         try:
             request = _request(line)
-            parts = [_exactly(requests, length) for length in request.get("bytes", [])]
+            parts = _parts(requests, request.get("bytes", []))
+            if parts is None:
+                return
             answer, part = _answer(devices, request, parts)
-        except EOFError:
-            return
         except Exception as error:  # whatever the callable raises is its answer
             if not isinstance(error, ProtocolError):
                 traceback.print_exc()
@@ -235,11 +235,19 @@ def _request(line):
     return request
 
 
-def _exactly(stream, length):
-    part = bytearray(length)
-    if stream.readinto(part) != length:
-        raise EOFError
-    return part
+def _parts(stream, lengths):
+    """Parts of these lengths, to be written to as well; None if the stream ends before."""
+    parts = []
+    for length in lengths:
+        try:
+            part = bytearray(length)
+        except (MemoryError, OverflowError):
+            # The rest of the stream could not be understood.
+            sys.exit(f"no memory for an operand of {length} bytes")
+        if stream.readinto(part) != length:
+            return None
+        parts.append(part)
+    return parts
 
 
 def _answer(devices, request, parts):
