@@ -31,7 +31,7 @@ static void bfdot(const mxprobe::tile &t) {
 int main() {
     mxprobe::device device("Arm BFMMLA");
     device.fingerprint = "arm-bf16";
-    device.add("mma.m2n2k4.f32.bf16.bf16.f32", bfmmla, "thread", "bfmmla");
-    device.add("dot.m1n1k2.f32.bf16.bf16.f32", bfdot, "thread", "bfdot");
+    device.add("bfmmla.m2n2k4.f32.bf16.bf16.f32", bfmmla, "thread", "BFMMLA");
+    device.add("dot.m1n1k2.f32.bf16.bf16.f32", bfdot, "thread", "BFDOT");
     return mxprobe::serve({device});
 }
