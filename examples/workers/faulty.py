@@ -35,7 +35,7 @@ FAULTS = {
     "raises": "answers `failed` to `execute`",
     "silent-about-why": "answers `failed` without a message",
     "rubbish": "answers `execute` by bytes that are not a message",
-    "endless": "answers `execute` by a line that does not end",
+    "endless": "answers `execute` by a line of 100 MiB that does not end",
     "half": "ends in the middle of a part",
     "other-answer": "answers `execute` as if it were `open`",
     "fewer-bytes": "returns one element too few",
@@ -46,10 +46,10 @@ FAULTS = {
     "two-parts": "returns D in two parts",
     "no-part": "returns no part",
     "prints-inside": "prints between the line of an answer and its part",
-    "one-behind": "answers each `execute` with the result of the one before",
+    "one-behind": "answers each `execute` with the result of the one before, if that has the same size",
     # What it computes.
     "stochastic": "flips the last bit of every result at random",
-    "remembers": "adds the number of requests so far to every result",
+    "remembers": "adds 1 to the results of every second request",
     "first-tile": "computes the first tile of a request for all of them",
     "nan": "returns a NaN for every element",
     "zeros": "returns zeros",
@@ -82,7 +82,8 @@ def main():
         else:
             count += 1
             d = execute(fault, request, parts, count)
-            answers.write(framed(fault, before if fault == "one-behind" else d, answers))
+            is_behind = fault == "one-behind" and len(before) == len(d)
+            answers.write(framed(fault, before if is_behind else d, answers))
             before = d
         answers.flush()
 
@@ -128,8 +129,10 @@ def framed(fault, d, answers):
     if fault == "rubbish":
         return bytes(range(256)) * 4 + b"\n"
     if fault == "endless":
-        while True:
+        for _ in range(100):
             answers.write(b"x" * (1 << 20))
+        answers.flush()
+        hang()
     if fault == "half":
         answers.write(message(**done, bytes=[len(d)]) + d[: len(d) // 2])
         answers.flush()
@@ -187,7 +190,7 @@ def execute(fault, request, parts, count):
         bits = array.array("I", d.tobytes())
         d = array.array("I", (word ^ random.getrandbits(1) for word in bits))
     if fault == "remembers":
-        d = array.array("f", (value + count for value in d))
+        d = array.array("f", (value + 1 - count % 2 for value in d))
     if fault == "nan":
         d = array.array("f", [float("nan")] * len(d))
     if fault == "zeros":

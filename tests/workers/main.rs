@@ -3,6 +3,8 @@
 #![cfg(unix)]
 #![allow(missing_docs)]
 
+mod faults;
+
 use std::{
     fs,
     io::Write,
@@ -82,7 +84,11 @@ fn model(name: &str, tree: &str, id: &str) -> String {
 /// The device has the bits of the model, and another model has not.
 fn has_the_bits_of(device: &str, id: &str, name: &str, tree: &str, other: &str) {
     let verify = |code, model: &str| {
-        said(code, &["verify", "--device", device, "--model", model, "--op", id, "--count", "20000", "--nan", "any"], "")
+        said(
+            code,
+            &["verify", "--device", device, "--model", model, "--op", id, "--count", "20000", "--nan", "any"],
+            "",
+        )
     };
     verify(0, &model(name, tree, id));
     verify(1, &model(&format!("{name}-other"), other, id));
@@ -142,7 +148,10 @@ fn bfmmla_in_qemu_has_the_bits_of_the_model_of_arm() {
 }
 
 #[test]
-#[cfg_attr(not(all(onednn, cpp_compiler)), ignore = "needs oneDNN, of scripts/python-tools on x86-64 Linux, and a C++ compiler")]
+#[cfg_attr(
+    not(all(onednn, cpp_compiler)),
+    ignore = "needs oneDNN, of scripts/python-tools on x86-64 Linux, and a C++ compiler"
+)]
 fn a_product_of_onednn_adds_c_once() {
     let place = root().join(".python");
     let (headers, library) = (place.join("include"), place.join("lib"));
