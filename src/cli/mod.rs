@@ -13,7 +13,8 @@ use clap::{CommandFactory, Parser};
 use arguments::{Command, CommandLine};
 pub use choose::registry::Backends;
 use commands::{
-    bench, compare, distinguish, eval, explain, gemm, identify, list, manual, report, run, validate, verify, worker,
+    bench, compare, conformance, distinguish, eval, explain, gemm, identify, list, manual, report, run, validate,
+    verify, worker,
 };
 use failure::{Failure, Outcome};
 use io::output;
@@ -35,7 +36,7 @@ impl Backends {
 fn dispatch(line: CommandLine) -> Outcome {
     let screen = line.screen.screen();
     let Some(command) = line.command else { return run::run(&line.run, screen) };
-    if line.run != arguments::Run::default() && !matches!(command, Command::Worker) {
+    if line.run != arguments::Run::default() && !matches!(command, Command::Worker(_)) {
         return Err(Failure::usage("options of `run` and of devices stand after the command, not before it")
             .help("for example `mxprobe list --backend sim`; `mxprobe help COMMAND` shows what a command takes"));
     }
@@ -47,6 +48,7 @@ fn dispatch(line: CommandLine) -> Outcome {
         Command::Eval(arguments) => eval::eval(&arguments),
         Command::Bench(arguments) => bench::bench(&arguments, screen),
         Command::Gemm(arguments) => gemm::gemm(&arguments, screen),
+        Command::Conformance(arguments) => conformance::conformance(&arguments, screen),
         Command::Distinguish(arguments) => distinguish::distinguish(&arguments, screen),
         Command::Report(arguments) => report::report(&arguments, screen),
         Command::Compare(arguments) => compare::show(&arguments, screen),
@@ -59,6 +61,6 @@ fn dispatch(line: CommandLine) -> Outcome {
             output::print(&script)
         }
         Command::Man { command } => manual::print(command.as_deref()),
-        Command::Worker => worker::serve(),
+        Command::Worker(arguments) => worker::serve(&arguments),
     }
 }

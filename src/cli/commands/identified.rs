@@ -9,7 +9,7 @@ use crate::{
 use mxprobe_api::{DeviceInfo, DeviceKind, Operation};
 use mxprobe_models::Model;
 
-use crate::cli::{choose::select::Target, failure::Failure, io::output};
+use crate::cli::{choose::target::Target, failure::Failure, io::output};
 
 /// The model of every operation that was identified so far, and its file.
 pub(crate) struct ModelFile<'a> {

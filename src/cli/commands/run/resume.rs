@@ -7,11 +7,7 @@ use mxprobe_api::OperationId;
 
 use crate::cli::{
     arguments::{Devices, Screen},
-    choose::{
-        model_file::DIGEST,
-        plan::Job,
-        select::{self, Target},
-    },
+    choose::{model_file::DIGEST, plan::Job, select, target::Target},
     failure::Failure,
     io::{input, output},
 };
@@ -64,7 +60,9 @@ fn targets(devices: &Devices, reports: &[Report], left: &[Vec<OperationId>]) -> 
     if selectors.is_empty() {
         return Ok(Vec::new());
     }
-    let (targets, _) = select::named(&selectors, &[], !devices.no_isolation)?;
+    let mut search = devices.search(&[]);
+    search.sizes.ids.extend(left.iter().flatten().cloned());
+    let (targets, _) = select::named(&selectors, &[], &search)?;
     Ok(targets)
 }
 
