@@ -1,6 +1,10 @@
-"""torch's matrix product of bf16 on the CPU, behind mxprobe: oneDNN chooses how this CPU computes it. C and D are bf16.
+"""torch's matrix product of bf16 on the CPU, behind mxprobe: `torch.addmm`, in which C and D are bf16 too.
 
-    mxprobe --device 'exec:python3 examples/workers/python/torch_matmul.py'
+Which code computes depends on the size: torch 2.15 takes loops of its own up to m·n·k = 16³, and oneDNN above, which chooses
+by the CPU. `ONEDNN_VERBOSE=1` shows it. Ask both, as in
+
+    mxprobe --device 'exec:python3 examples/workers/python/torch_matmul.py' --shape 4x4x8
+    mxprobe --device 'exec:python3 examples/workers/python/torch_matmul.py' --shape 16x17x16
 """
 
 import torch
