@@ -2,7 +2,7 @@
 //! tests what this machine has, so that those that cannot run are ignored with their reason.
 use std::{env, path::Path, process::Command};
 
-use mxprobe_machine::{place, tell, tell_blas, tell_cpu};
+use mxprobe_machine::{place, tell, tell_blas, tell_cpu, tell_workers};
 
 fn output(program: &str, arguments: &[&str]) -> Option<String> {
     let output = Command::new(program).args(arguments).output().ok().filter(|output| output.status.success())?;
@@ -12,6 +12,7 @@ fn output(program: &str, arguments: &[&str]) -> Option<String> {
 fn tell_tests() {
     tell_cpu();
     tell_blas();
+    tell_workers();
     tell("vulkan_drivers", "MXPROBE_REQUIRE_VULKAN", place("MXPROBE_VULKAN_RUN", ".vulkan/run").exists());
     tell("no_nvidia_driver", "MXPROBE_REQUIRE_NO_NVIDIA_DRIVER", !Path::new("/dev/nvidiactl").exists());
 }
