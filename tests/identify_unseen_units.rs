@@ -178,6 +178,11 @@ fn a_last_addition_alone_that_flushes_is_parted_from_the_others() {
 }
 
 #[test]
+fn a_chain_in_pairs_that_begins_at_zero_is_told_from_one_whose_zeros_are_positive() {
+    recovered("chain-in-pairs-from-zero");
+}
+
+#[test]
 fn every_unit_that_is_drawn_is_a_model() {
     for index in 0..2_000 {
         drawn(7, index).model();

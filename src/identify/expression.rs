@@ -295,7 +295,7 @@ impl Expression {
         match self {
             Self::Add(adder, arguments) => {
                 let below = arguments.iter().flat_map(Self::of_one_argument);
-                (arguments.len() == 1).then_some(*adder).into_iter().chain(below).collect()
+                is_one(arguments).then_some(*adder).into_iter().chain(below).collect()
             }
             _ => Vec::new(),
         }
@@ -318,7 +318,7 @@ impl Expression {
             Self::Add(adder, arguments) => {
                 let below: Vec<(bool, u128)> = arguments.iter().map(|argument| argument.busy_below(has)).collect();
                 let count = below.iter().filter(|(any, _)| *any).count();
-                let rounds = count == 1 && arguments.len() == 1;
+                let rounds = count == 1 && is_one(arguments);
                 let own = if count > 1 || rounds { 1u128 << (*adder).min(127) } else { 0 };
                 (count > 0, below.iter().fold(own, |busy, (_, other)| busy | other))
             }
@@ -342,7 +342,7 @@ impl Expression {
                 let below: Vec<_> = arguments.iter().map(|argument| argument.touched_below(dot, long)).collect();
                 let terms: Vec<bool> = below.iter().filter_map(|(term, _)| *term).collect();
                 let is_long = terms.iter().any(|long| *long);
-                let touches = terms.len() > 1 || terms.len() == 1 && (is_long || arguments.len() == 1);
+                let touches = terms.len() > 1 || terms.len() == 1 && (is_long || is_one(arguments));
                 let own = if touches { 1u128 << (*adder).min(127) } else { 0 };
                 ((!terms.is_empty()).then_some(is_long), below.iter().fold(own, |mask, (_, other)| mask | other))
             }
@@ -382,6 +382,20 @@ impl Expression {
         }
     }
 
+    /// The same tree with one of the two products of each sum of two added to +0 before it meets the other: the first of them,
+    /// or the `second`.
+    pub(super) fn from_zero(&self, adder: usize, second: bool) -> Self {
+        let Self::Add(own, arguments) = self else { return self.clone() };
+        if let [one, other] = &arguments[..]
+            && let (Some(one), Some(other)) = (one.lone_product(), other.lone_product())
+        {
+            let (begins, joins) = if second { (other, one) } else { (one, other) };
+            let begun = Self::Add(adder, vec![Self::Product(begins), Self::Zero]);
+            return Self::Add(*own, vec![Self::Product(joins), begun]);
+        }
+        Self::Add(*own, arguments.iter().map(|argument| argument.from_zero(adder, second)).collect())
+    }
+
     /// The product that this is, rounded alone or not.
     fn lone_product(&self) -> Option<usize> {
         match self {
@@ -414,4 +428,9 @@ impl Expression {
             Self::Add(_, arguments) => arguments.iter().any(Self::has_c),
         }
     }
+}
+
+/// Whether one argument is all that an addition takes, with +0 beside it or not.
+fn is_one(arguments: &[Expression]) -> bool {
+    arguments.iter().filter(|argument| **argument != Expression::Zero).count() == 1
 }

@@ -2,7 +2,7 @@
 
 use std::{collections::HashSet, rc::Rc};
 
-use mxprobe_api::Error;
+use mxprobe_api::{Decoded, Error};
 
 use super::{
     experiments::{self, Experiments},
@@ -253,8 +253,38 @@ impl Search<'_, '_> {
         Ok(None)
     }
 
-    /// The additions of a tree one by one; bent at once, or a little now and the rest `later`. How far that came, and what attacks on it ended with where it explains everything.
+    /// The additions of a tree one by one; bent at once, or a little now and the rest `later`. If nothing but zeros of the other
+    /// sign is left then, the same with sums that begin at +0. How far that came, and what attacks ended with.
     fn shape(
+        &mut self,
+        shape: &Expression,
+        later: bool,
+        tried: &mut Vec<Scored>,
+    ) -> Result<((usize, usize), Option<Outcome>), Error> {
+        let before = tried.len();
+        let (progress, outcome) = self.shape_as_it_is(shape, later, tried)?;
+        if outcome.is_some() || tried.len() == before || !self.misses_zeros_alone(tried.last()) {
+            return Ok((progress, outcome));
+        }
+        for variant in shapes::from_zero(shape) {
+            let (_, outcome) = self.shape_as_it_is(&variant, later, tried)?;
+            if outcome.is_some() {
+                return Ok((progress, outcome));
+            }
+        }
+        Ok((progress, None))
+    }
+
+    /// Whether each dot that a candidate does not explain has a result of zero.
+    fn misses_zeros_alone(&mut self, scored: Option<&Scored>) -> bool {
+        let Some(scored) = scored else { return false };
+        let d = self.subject().id().d;
+        let wrong = scored::unexplained(&mut self.experiments, &scored.hypothesis);
+        let is_zero = |at: &usize| matches!(d.decode(self.experiments.answers[*at]), Decoded::Zero { .. });
+        !wrong.is_empty() && wrong.iter().all(is_zero)
+    }
+
+    fn shape_as_it_is(
         &mut self,
         shape: &Expression,
         later: bool,

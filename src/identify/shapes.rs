@@ -16,6 +16,11 @@ pub(super) fn rounded(tree: &Expression) -> Vec<Expression> {
     distinct(tree, vec![products, c, result, both, all])
 }
 
+/// A tree whose sums of two products begin at +0, with the first of them or with the second.
+pub(super) fn from_zero(tree: &Expression) -> Vec<Expression> {
+    distinct(tree, [false, true].map(|second| tree.from_zero(0, second)).into())
+}
+
 /// A tree with groups of products in its additions.
 pub(super) fn grouped(tree: &Expression) -> Vec<Expression> {
     let widest = tree.widest();

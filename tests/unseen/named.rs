@@ -218,6 +218,19 @@ pub(crate) fn named() -> Vec<Made> {
             "s(12..16, fold(c, 0..12/4, t(all, acc)))",
             &[("s", &of(&plain, "subnormals = \"flush-after-rounding\"")), ("t", &plain)],
         ),
+        // What oneDNN and torch do with bf16 on a CPU without instructions for it.
+        Made::new(
+            "chain-in-pairs-from-zero",
+            &bf16_of(8),
+            "s(fold(+0, every(8, 1, 0, 3, 2, 5, 4, 7, 6)/1, s(acc, all)), c)",
+            &[("s", &exact)],
+        ),
+        Made::new(
+            "lanes-from-zero-rounded-twice",
+            "dot.m4n4k8.bf16.bf16.bf16.bf16",
+            "t(s(s(s(s(s(4, s(0, +0)), s(5, s(1, +0))), s(6, s(2, +0))), s(7, s(3, +0))), c))",
+            &[("s", &exact), ("t", &exact_in("bf16", "0x7fff", "nearest-even"))],
+        ),
         Made::new(
             "last-adder-saturates",
             &bf16_of(16),
