@@ -4,7 +4,6 @@ use clap::Args;
 use mxprobe_api::Shape;
 
 use super::{Format, values::shape};
-use crate::cli::choose::target::Search;
 
 /// Which devices.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
@@ -33,11 +32,6 @@ impl Devices {
             return own;
         }
         std::env::var("MXPROBE_DEVICE").ok().filter(|text| !text.is_empty()).into_iter().collect()
-    }
-
-    /// How they are looked for, where `--op` says this.
-    pub(crate) fn search(&self, operations: &[String]) -> Search {
-        Search::new(!self.no_isolation, self.shape, operations)
     }
 }
 

@@ -10,7 +10,6 @@ use super::{
     Format, PageFormat,
     values::{seconds, shape},
 };
-use crate::cli::choose::target::Search;
 
 #[derive(Debug, Args)]
 pub(crate) struct Identify {
@@ -82,13 +81,6 @@ pub(crate) struct Reach {
     /// The sizes of operations that leave them open (of programs alone) [default: 8x8x16]
     #[arg(long, value_name = "MxNxK", value_parser = shape)]
     pub(crate) shape: Option<Shape>,
-}
-
-impl Reach {
-    /// How the device is looked for, where `--op` says this.
-    pub(crate) fn search(&self, operations: &[String]) -> Search {
-        Search::new(!self.no_isolation, self.shape, operations)
-    }
 }
 
 #[derive(Debug, Args)]

@@ -88,7 +88,7 @@ fn check_probe(wanted: &str) -> Result<(), Failure> {
 /// Which devices: those that are named; else every device of the backends that are named; else all hardware; else a
 /// model.
 pub(crate) fn plan(devices: &Devices, operations: &[String]) -> Result<Plan, Failure> {
-    let (search, isolate) = (devices.search(operations), !devices.no_isolation);
+    let (search, isolate) = (Search::of(devices, operations), !devices.no_isolation);
     let selectors = devices.selectors();
     if !selectors.is_empty() {
         let (targets, found) = select::named(&selectors, &devices.backend, &search)?;

@@ -11,13 +11,10 @@ use mxprobe_api::Error;
 use crate::cli::{
     choose::{
         catalog, process,
-        target::{Origin, Target},
+        target::{Origin, PROGRAMS, Program, Target},
     },
     failure::Failure,
 };
-
-/// The word that stands where devices of this program name their backend.
-pub(crate) const PROGRAMS: &str = "exec";
 
 /// How long a program may take to say what devices it has: it may have a framework to load.
 const DISCOVERY: Duration = Duration::from_secs(120);
@@ -25,30 +22,10 @@ const DISCOVERY: Duration = Duration::from_secs(120);
 /// How many of a program's devices an error lists.
 const MOST_LISTED: usize = 12;
 
-/// A device of another program.
-#[derive(Clone, Debug)]
-pub(crate) struct Program {
-    /// The program and its arguments.
-    words: Vec<String>,
-    /// What the program calls the device.
-    pub(crate) device: String,
-    /// What sizes its operations get that leave them open.
-    pub(crate) sizes: Sizes,
-    /// Whether there are such.
-    pub(crate) has_free_sizes: bool,
-}
-
 impl Program {
     /// What starts it.
     pub(crate) fn starts(&self) -> impl Fn() -> Command + Send + Sync + use<> {
         starts(self.words.clone())
-    }
-}
-
-impl Target {
-    /// Whether some of its operations get their sizes from who asks.
-    pub(crate) fn has_free_sizes(&self) -> bool {
-        matches!(&self.origin, Origin::Program(program) if program.has_free_sizes)
     }
 }
 

@@ -9,10 +9,9 @@ use mxprobe_api::{Error, OperationId};
 use crate::cli::{
     choose::{
         catalog::{self, Found},
-        glob, model_file, process,
-        program::{self, PROGRAMS},
+        glob, model_file, process, program,
         registry::{self, Entry, MODELS},
-        target::{Origin, Search, Target},
+        target::{Origin, PROGRAMS, Search, Target},
     },
     failure::Failure,
 };

@@ -7,12 +7,13 @@ use mxprobe_api::Shape;
 use mxprobe_models::Model;
 
 use crate::cli::{
-    choose::{
-        program::{PROGRAMS, Program},
-        registry::{Entry, MODELS},
-    },
+    arguments::{Devices, Reach},
+    choose::registry::{Entry, MODELS},
     failure::Failure,
 };
+
+/// The word that stands before the colon where a device is another program's.
+pub(crate) const PROGRAMS: &str = "exec";
 
 /// How devices are looked for.
 #[derive(Clone, Debug)]
@@ -28,6 +29,16 @@ impl Search {
     pub(crate) fn new(isolate: bool, shape: Option<Shape>, operations: &[String]) -> Self {
         let ids = operations.iter().filter_map(|name| name.parse().ok()).collect();
         Self { isolate, sizes: Sizes { shape, ids } }
+    }
+
+    /// As the arguments of a command with several devices say it, where `--op` says this.
+    pub(crate) fn of(devices: &Devices, operations: &[String]) -> Self {
+        Self::new(!devices.no_isolation, devices.shape, operations)
+    }
+
+    /// The same for a command with one device.
+    pub(crate) fn by(reach: &Reach, operations: &[String]) -> Self {
+        Self::new(!reach.no_isolation, reach.shape, operations)
     }
 }
 
@@ -51,7 +62,25 @@ pub(crate) enum Origin {
     Program(Arc<Program>),
 }
 
+/// A device of another program.
+#[derive(Clone, Debug)]
+pub(crate) struct Program {
+    /// The program and its arguments.
+    pub(crate) words: Vec<String>,
+    /// What the program calls the device.
+    pub(crate) device: String,
+    /// What sizes its operations get that leave them open.
+    pub(crate) sizes: Sizes,
+    /// Whether there are such.
+    pub(crate) has_free_sizes: bool,
+}
+
 impl Target {
+    /// Whether some of its operations get their sizes from who asks.
+    pub(crate) fn has_free_sizes(&self) -> bool {
+        matches!(&self.origin, Origin::Program(program) if program.has_free_sizes)
+    }
+
     /// The word before the colon of its selector.
     pub(crate) fn backend(&self) -> &'static str {
         match &self.origin {

@@ -18,6 +18,7 @@ use crate::cli::{
         process, program,
         reach::{Isolation, reach},
         select,
+        target::Search,
     },
     commands::each::{self, Listener},
     failure::{Failure, INTERRUPTED, NO, Outcome},
@@ -39,7 +40,7 @@ pub(crate) fn conformance(arguments: &Conformance, screen: Screen) -> Outcome {
     }
     let mut interrupted = limits.interrupt.is_set();
     if !interrupted && found.program.iter().all(|check| check.found.is_none()) {
-        let target = each::one_target(&arguments.device, &arguments.reach.search(&arguments.op))?;
+        let target = each::one_target(&arguments.device, &Search::by(&arguments.reach, &arguments.op))?;
         found.name = Some(target.listed.device.name.clone());
         let asked = select::asked(&arguments.op, &target.listed);
         if asked.is_empty() {

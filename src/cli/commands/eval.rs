@@ -13,7 +13,7 @@ use crate::cli::{
         limits::Limits,
         reach::{Isolation, Reached, reach},
         select,
-        target::Target,
+        target::{Search, Target},
     },
     failure::{Failure, Outcome},
     io::{
@@ -32,7 +32,7 @@ const READ_BYTES: usize = 1 << 18;
 /// Answers every line of standard input.
 pub(crate) fn eval(arguments: &Eval) -> Outcome {
     let isolate = !arguments.reach.no_isolation;
-    let search = arguments.reach.search(std::slice::from_ref(&arguments.op));
+    let search = Search::by(&arguments.reach, std::slice::from_ref(&arguments.op));
     let (targets, _) = select::named(std::slice::from_ref(&arguments.device), &[], &search)?;
     let [target] = targets.as_slice() else {
         let mut failure = Failure::usage(format!("`{}` means {} devices", arguments.device, targets.len()));

@@ -16,6 +16,7 @@ use crate::cli::{
     choose::{
         limits::Limits,
         reach::{Isolation, reach},
+        target::Search,
     },
     commands::{
         each::{self, Listener},
@@ -28,7 +29,7 @@ use crate::cli::{
 /// Identifies operations of one device and writes their model.
 pub(crate) fn identify(arguments: &Identify, screen: Screen) -> Outcome {
     let inputs = &arguments.inputs;
-    let target = each::one_target(&arguments.device, &inputs.reach.search(&arguments.op))?;
+    let target = each::one_target(&arguments.device, &Search::by(&inputs.reach, &arguments.op))?;
     let operations = each::operations(&arguments.op, &target)?;
     output::can_write(&arguments.out)?;
     if let Some(path) = &arguments.report {

@@ -4,14 +4,14 @@ use crate::report::{LIST_SCHEMA, Listing, Listings, Tool};
 
 use crate::cli::{
     arguments::{Format, List, Screen, given},
-    choose::{catalog, select},
+    choose::{catalog, select, target::Search},
     failure::Outcome,
     io::output,
 };
 
 /// Lists devices.
 pub(crate) fn list(arguments: &List, screen: Screen) -> Outcome {
-    let search = arguments.devices.search(&[]);
+    let search = Search::of(&arguments.devices, &[]);
     let found = if arguments.devices.device.is_empty() {
         catalog::discover(&select::entries(&arguments.devices.backend)?, search.isolate)
     } else {

@@ -18,7 +18,7 @@ use crate::cli::{
         limits::Limits,
         reach::{Isolation, reach},
         select,
-        target::Target,
+        target::{Search, Target},
     },
     failure::{Failure, Outcome},
     io::{interrupt::Interrupt, npy, output},
@@ -35,7 +35,7 @@ pub(crate) fn gemm(arguments: &Gemm, screen: Screen) -> Outcome {
         .help("an experiment has rows: `--experiment growth`, `--experiment yardstick`; `--out` writes D"));
     }
     let isolate = !arguments.reach.no_isolation;
-    let search = arguments.reach.search(arguments.op.as_slice());
+    let search = Search::by(&arguments.reach, arguments.op.as_slice());
     let (targets, _) = select::named(std::slice::from_ref(&arguments.device), &[], &search)?;
     let [target] = targets.as_slice() else {
         return Err(Failure::usage(format!("`{}` means {} devices", arguments.device, targets.len()))

@@ -7,7 +7,12 @@ use mxprobe_api::OperationId;
 
 use crate::cli::{
     arguments::{Devices, Screen},
-    choose::{model_file::DIGEST, plan::Job, select, target::Target},
+    choose::{
+        model_file::DIGEST,
+        plan::Job,
+        select,
+        target::{Search, Target},
+    },
     failure::Failure,
     io::{input, output},
 };
@@ -60,7 +65,7 @@ fn targets(devices: &Devices, reports: &[Report], left: &[Vec<OperationId>]) -> 
     if selectors.is_empty() {
         return Ok(Vec::new());
     }
-    let mut search = devices.search(&[]);
+    let mut search = Search::of(devices, &[]);
     search.sizes.ids.extend(left.iter().flatten().cloned());
     let (targets, _) = select::named(&selectors, &[], &search)?;
     Ok(targets)
