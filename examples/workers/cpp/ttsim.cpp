@@ -1,12 +1,13 @@
-// The matrix unit of Tenstorrent's Wormhole and Blackhole, as their simulator computes it. With a checkout of
-// https://github.com/tenstorrent/ttsim, in which `./make.py src/_out/release_wh/libttsim.so src/_out/release_bh/libttsim.so` was run:
+// The matrix unit of Tenstorrent's Wormhole and Blackhole, as their simulator computes it. TTSIM is the absolute path of a
+// checkout of https://github.com/tenstorrent/ttsim; release_bh instead of release_wh makes it a Blackhole:
 //
+//     (cd $TTSIM && ./make.py src/_out/release_wh/libttsim.so)
 //     c++ -std=c++17 -O2 -o ttsim examples/workers/cpp/ttsim.cpp $TTSIM/src/_out/release_wh/libttsim.so
-//     mxprobe --device 'exec:./ttsim'
+//     mxprobe run --device 'exec:./ttsim'
 //
-// The library is linked by its path; release_bh instead of release_wh makes a Blackhole of it. This program is its driver: it
-// reaches one Tensix tile over PCIe, puts operands into that tile's memory, and has its first RISC-V core issue the instructions
-// that move them into registers and multiply. The Tensix instruction set: https://github.com/tenstorrent/tt-isa-documentation
+// The program is a driver of that chip. Over PCIe it writes operands into the memory of one Tensix tile, has the tile's
+// first RISC-V core issue the instructions that load registers and multiply, and reads the result from the registers.
+// Instructions and registers: https://github.com/tenstorrent/tt-isa-documentation
 #include "mxprobe_worker.hpp"
 
 extern "C" {
@@ -19,11 +20,12 @@ void libttsim_pci_mem_wr_bytes(std::uint64_t address, const void *from, std::uin
 
 using u32 = std::uint32_t;
 
-// Addresses in the tile: its memory from 0, then the registers. The host reaches both through windows of BAR 0.
+// Addresses in the tile: memory from 0 on, then registers. The host reaches both through windows of BAR 0.
 constexpr u32 MAILBOX = 0x1000, A = 0x4000, B = 0x5000, C = 0x6000;
 constexpr u32 DEBUG = 0xffb12000, INSTRUCTIONS = 0xffe50000, CONFIGURATION = 0xffef0000;
 
-// Waits for a number in the mailbox, stores so many values to their addresses, which follow it, and clears the number.
+// The RISC-V core's program. It waits until the mailbox holds a count, makes that many stores, whose addresses and values
+// follow the count, and clears it.
 constexpr u32 FIRMWARE[] = {
     0x000012b7,             // lui  x5, 1
     0x0002a303, 0xfe030ee3, // lw   x6, 0(x5); beq x6, x0, -4
@@ -47,9 +49,9 @@ public:
         open_window(1, DEBUG);
         write(0, FIRMWARE, sizeof FIRMWARE);
         put(MAILBOX, 0);
-        put(DEBUG + 0x1b0, 0x47000); // out of reset: the first core alone
-        put(DEBUG + 0x60, 1);        // registers may be read
-        // What an instruction does to the fidelity phase besides: mode 0 returns to the first, mode 1 goes to the next.
+        put(DEBUG + 0x1b0, 0x47000); // takes the first core out of reset
+        put(DEBUG + 0x60, 1);        // lets registers be read
+        // Address modes: after an instruction, 0 returns to the first fidelity phase and 1 goes on to the next.
         set_thread(is_blackhole ? 28 : 23, 1 << 15);
         set_thread(is_blackhole ? 29 : 24, 1 << 13);
         run();
@@ -70,7 +72,8 @@ public:
     void issue(u32 opcode, u32 operands) { store(INSTRUCTIONS, opcode << 24 | operands); }
     void set_thread(u32 index, u32 value) { issue(0xb2, index << 16 | value); } // SETC16
 
-    // Has the core make the stores so far. An instruction of the simulator ends before the next store.
+    // Has the core make the stores so far. The simulator ends an instruction before the core's next store, so that nothing
+    // here waits for the unpackers, as a program for silicon must.
     void run() {
         write(MAILBOX + 16, stores.data(), 4 * stores.size());
         put(MAILBOX, static_cast<u32>(stores.size() / 2));
@@ -78,7 +81,7 @@ public:
         while (get(MAILBOX) != 0) libttsim_clock(64);
     }
 
-    // Unpacks `count` elements, at most 256, from the tile's memory: unpacker 0 into SrcA or Dst, 1 into SrcB.
+    // Unpacks `count` elements, at most 256, from the tile's memory: unpacker 0 into SrcA or Dst, unpacker 1 into SrcB.
     void unpack(u32 unpacker, u32 from, u32 count, u32 in, u32 out, bool to_dst = false) {
         const u32 base = unpacker == 0 ? (is_blackhole ? 64 : 52) : (is_blackhole ? 112 : 92);
         configure(base, in | 1 << 4 | count << 16);
@@ -91,8 +94,8 @@ public:
             configure(base + 22, count);
             set_thread(is_blackhole ? 5 : 3, to_dst ? 0 : 1 << 2);
         }
-        issue(0x5e, (1 + unpacker) << 21 | (count - 1) << 10);               // SETADCXX
-        issue(0x42, unpacker << 23 | 1 << 7 | (to_dst ? 0 : 1 << 6) | 1);    // UNPACR
+        issue(0x5e, (1 + unpacker) << 21 | (count - 1) << 10);            // SETADCXX
+        issue(0x42, unpacker << 23 | 1 << 7 | (to_dst ? 0 : 1 << 6) | 1); // UNPACR
     }
 
     // Columns 2·pair and 2·pair + 1 of a row of Dst.
@@ -121,28 +124,30 @@ private:
 
 enum format : u32 { F32 = 0, F16 = 1, TF32 = 4, BF16 = 5, E5M2 = 10 };
 
-// D = A·B + C, of 8×16 and 16×16, by one MVMUL for each of the first fidelity phases. MVMUL multiplies 7 bits of a significand of
-// A by 5 of B: phase 0 the leading ones, 1 the rest of B, 2 the rest of A, 3 both rests.
+// D = A·B + C, where A is 8×16 and B 16×16: one MVMUL for each of the first `phases` fidelity phases. A phase multiplies part
+// of each significand: phase 0 the highest 7 bits of A's by the highest 5 of B's, 1 takes the next 5 of B's instead, 2 the
+// lowest 4 of A's, 3 both.
 static void mvmul(chip &chip, const mxprobe::tile &t, format ab, format d, u32 phases) {
     const u32 in = ab == TF32 ? F32 : ab, width = ab == TF32 ? 4 : ab == E5M2 ? 1 : 2;
     chip.write(A, t.a<void>(), 128 * width);
     chip.write(B, t.b<void>(), 256 * width);
     chip.write(C, t.c<void>(), d == F32 ? 512 : 256);
-    chip.configure(1, ab << 17 | ab << 21 | d << 25 | (d == F32 ? 1u << 29 : 0));
+    // The formats of SrcA, SrcB and Dst; Dst is of 32 bits if the last bit is set.
+    const auto formats = [&](format source) { chip.configure(1, source << 17 | source << 21 | d << 25 | (d == F32) << 29); };
     if (d == F32) {
         chip.unpack(0, C, 128, F32, F32, true);
-    } else {
-        chip.configure(1, d << 17 | d << 21 | d << 25);
+    } else { // into Dst by way of SrcA
+        formats(d);
         chip.unpack(0, C, 128, d, d);
         chip.issue(0x12, 2 << 12); // MOVA2D
         chip.issue(0x36, 1 << 22); // CLEARDVALID
-        chip.configure(1, ab << 17 | ab << 21 | d << 25);
     }
+    formats(ab);
     chip.unpack(0, B, 256, in, ab);
     chip.unpack(1, A, 128, in, ab);
-    const u32 next_phase = chip.is_blackhole ? 1 << 14 : 1 << 15;
-    for (u32 phase = 1; phase < phases; ++phase) chip.issue(0x26, next_phase); // MVMUL
-    chip.issue(0x26, 3 << 22);                                                 // MVMUL; the operands are no longer needed
+    const u32 mode_1 = chip.is_blackhole ? 1 << 14 : 1 << 15, release_operands = 3 << 22;
+    for (u32 phase = 1; phase < phases; ++phase) chip.issue(0x26, mode_1); // MVMUL
+    chip.issue(0x26, release_operands);                                   // MVMUL
     chip.run();
     // Dst holds sign, fraction and exponent in this order, the low half of f32 eight rows further down.
     const u32 exponent = d == F16 ? 5 : 8, fraction = 15 - exponent;
