@@ -52,7 +52,9 @@ impl Model {
         let first = operations[0];
         let computes_like = |one: &Operation, other: &Operation| {
             let (one_unit, other_unit) = (self.unit(&one.id), self.unit(&other.id));
-            let unit = one_unit.zip(other_unit).is_some_and(|(one, other)| (&one.tree, one.flush) == (&other.tree, other.flush));
+            let unit = one_unit
+                .zip(other_unit)
+                .is_some_and(|(one, other)| (&one.tree, one.flush) == (&other.tree, other.flush));
             unit && one.id.qualifiers == other.id.qualifiers
         };
         if operations.iter().all(|operation| computes_like(operation, first)) {
@@ -80,13 +82,20 @@ mod tests {
     #[test]
     fn formats_name_the_longest_operation_of_a_model() {
         let named = |model: &str, name: &str| {
-            load(model).unwrap().operation_named(name).map(|found| found.id.to_string()).map_err(|error| error.to_string())
+            load(model)
+                .unwrap()
+                .operation_named(name)
+                .map(|found| found.id.to_string())
+                .map_err(|error| error.to_string())
         };
         assert_eq!(named("h100", "f16->f32").unwrap(), "mma.m16n8k16.f32.f16.f16.f32");
         assert_eq!(named("h100", "wgmma.m64n8k16.f32.f16.f16.f32").unwrap(), "wgmma.m64n8k16.f32.f16.f16.f32");
         assert_eq!(named("v100", "f16->f32").unwrap(), "mma.m8n8k4.f32.f16.f16.f32");
         let ambiguous = named("h100", "e4m3->f32").unwrap_err();
-        assert!(ambiguous.contains("compute differently: mma.m16n8k32.f32.e4m3.e4m3.f32, wgmma.m64n8k32"), "{ambiguous}");
+        assert!(
+            ambiguous.contains("compute differently: mma.m16n8k32.f32.e4m3.e4m3.f32, wgmma.m64n8k32"),
+            "{ambiguous}"
+        );
         let missing = named("v100", "bf16->f32").unwrap_err();
         assert!(missing.starts_with("v100 has no operation `bf16->f32`; it has mma.m8n8k4.f16"), "{missing}");
         assert!(named("v100", "f17->f32").unwrap_err().contains("f17"));

@@ -12,9 +12,7 @@ use std::{
 
 use pyo3::{prelude::*, types::PyBytes};
 
-use mxprobe_api::{
-    Device, DeviceInfo, DeviceKind, Elements, Error, Operation, OperationId, OperationSet, TileBatch,
-};
+use mxprobe_api::{Device, DeviceInfo, DeviceKind, Elements, Error, Operation, OperationId, OperationSet, TileBatch};
 
 use crate::error::of_exception;
 

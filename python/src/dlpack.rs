@@ -124,9 +124,11 @@ pub(crate) fn dlpack<'py>(
     }
     let data_type = tensor.data_type;
     let DlDataType { code, bits, lanes } = data_type;
-    let named = dtype(data_type)
-        .ok_or_else(|| wrong(format!("has the DLPack type code {code} of {bits} bits and {lanes} lanes, which no format has")))?;
-    let dimensions = usize::try_from(tensor.dimensions).map_err(|_| wrong("has fewer than no dimensions".to_owned()))?;
+    let named = dtype(data_type).ok_or_else(|| {
+        wrong(format!("has the DLPack type code {code} of {bits} bits and {lanes} lanes, which no format has"))
+    })?;
+    let dimensions =
+        usize::try_from(tensor.dimensions).map_err(|_| wrong("has fewer than no dimensions".to_owned()))?;
     // SAFETY: `shape` and, if it is there, `strides` have `dimensions` elements.
     let list = |pointer: *const i64| -> &[i64] {
         if dimensions == 0 { &[] } else { unsafe { std::slice::from_raw_parts(pointer, dimensions) } }

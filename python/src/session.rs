@@ -152,9 +152,8 @@ pub(crate) fn identify(
     let arguments = arguments("identify", &operations, &[("--seed", seed.to_string()), ("--nan", nan.to_owned())]);
     let work = |session: Session<'_>| session::identify(session, effort, name);
     let (report, model) = with_session(py, device, (operations, arguments), progress, work)?;
-    let is_identified = |operation: &mxprobe::report::IdentifiedOperation| {
-        operation.outcome == IdentificationOutcome::Identified
-    };
+    let is_identified =
+        |operation: &mxprobe::report::IdentifiedOperation| operation.outcome == IdentificationOutcome::Identified;
     let all = report.operations.iter().all(is_identified);
     let model = model.map(|model| Model::new(model, name));
     Ok((Shown(What::Identification(Box::new(report))), all, model))

@@ -6,9 +6,7 @@ use pyo3::prelude::*;
 
 use mxprobe::{
     proof::decide::{Comparison as ModelComparison, Effort, Verdict},
-    report::{
-        self, Comparisons, Form, IdentificationReport, Report, Reports, Show, Style, VerificationReport, check,
-    },
+    report::{self, Comparisons, Form, IdentificationReport, Report, Reports, Show, Style, VerificationReport, check},
     session::Distinction,
 };
 use mxprobe_api::{Error, OperationId};
@@ -84,9 +82,8 @@ impl Shown {
 /// The reports of a file's text.
 #[pyfunction]
 pub(crate) fn read(py: Python<'_>, text: &str, name: &str) -> PyResult<Vec<Shown>> {
-    let reports = check::read_reports(text).map_err(|problem| {
-        raise(py, Error::invalid(format!("`{name}` is not a report: {problem}")))
-    })?;
+    let reports = check::read_reports(text)
+        .map_err(|problem| raise(py, Error::invalid(format!("`{name}` is not a report: {problem}"))))?;
     Ok(reports.into_iter().map(|report| Shown(What::Report(Box::new(report)))).collect())
 }
 

@@ -45,7 +45,12 @@ pub fn probe(
 
 /// Identifies one operation; a device that fails is an entry that says so. `progress` hears a line for each step.
 #[must_use]
-pub fn identify_one(device: &dyn Device, id: &OperationId, effort: Effort, progress: &dyn Fn(&str)) -> IdentifiedOperation {
+pub fn identify_one(
+    device: &dyn Device,
+    id: &OperationId,
+    effort: Effort,
+    progress: &dyn Fn(&str),
+) -> IdentifiedOperation {
     let start = Instant::now();
     let missing = || Error::invalid(format!("{} has no operation {id} any more", device.info().selector));
     progress(&format!("{} {id}", device.info().selector));
