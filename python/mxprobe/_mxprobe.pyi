@@ -2,7 +2,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 __version__: str
-__file__: str
 
 class Model:
     def __init__(self, name: str) -> None: ...

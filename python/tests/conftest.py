@@ -1,5 +1,6 @@
 """What tests share."""
 
+import numpy as np
 import pytest
 
 import mxprobe
@@ -10,11 +11,11 @@ def h100():
     return mxprobe.model("h100")
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def small(h100):
     """A device of this process that computes as the H100 does."""
 
-    def tile(a, b, c):
-        return h100.matmul(a, b, c, op="f16->f32")
+    def tiles(a, b, c):
+        return np.stack([h100.matmul(*tile, op="f16->f32") for tile in zip(a, b, c)])
 
-    return mxprobe.device(tile, a="f16", d="f32", shape=(4, 4, 16))
+    return mxprobe.device(tiles, a="f16", d="f32", shape=(4, 4, 16), batched=True)

@@ -67,6 +67,7 @@ def test_a_type_checker_agrees(tmp_path):
         "count: int = mxprobe.verify(mxprobe.model('h100'), mxprobe.model('a100')).mismatches\n"
     )
     arguments = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path), "--follow-imports=silent"]
+    arguments += ["--disable-error-code", "import-untyped"]  # pandas has no types of its own
     environment = {**os.environ, "MYPYPATH": ""}
     package = Path(mxprobe.__file__).parent
     files = [str(program), *map(str, sorted(package.glob("*.py"))), str(package / "_mxprobe.pyi")]
