@@ -100,7 +100,7 @@ fn shaders_depend_on_the_contract_alone_and_reach_nothing() {
 
 /// What others build on this one from other languages: each translates, and computes nothing.
 const ADAPTERS: [(&str, &str, &[&str]); 2] = [
-    ("python", "mxprobe-python", &["mxprobe", "mxprobe-api", "mxprobe-models", "mxprobe-sim"]),
+    ("python", "mxprobe-python", &["mxprobe", "mxprobe-api", "mxprobe-models"]),
     ("capi", "mxprobe-c", &["mxprobe-api", "mxprobe-models"]),
 ];
 

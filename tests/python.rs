@@ -76,11 +76,10 @@ fn the_package_is_installed_into_a_fresh_environment_and_its_tests_pass() {
     let bin = [fresh.join("bin")].into_iter();
     let path = env::join_paths(bin.chain(env::split_paths(&env::var_os("PATH").unwrap_or_default()))).unwrap();
     let told = run(Command::new(fresh.join("bin/python"))
-        .args(["-m", "pytest", "-q", "-p", "no:cacheprovider", "--durations=8"])
+        .args(["-m", "pytest", "-q", "-p", "no:cacheprovider"])
         .arg(&folder)
         .env("PATH", path)
         .env("PYTHONDONTWRITEBYTECODE", "1")
         .env_remove("PYTHONPATH"));
-    println!("{told}");
     assert!(told.contains(" passed") && !told.contains("skipped"), "{told}");
 }

@@ -129,14 +129,19 @@ pub(crate) fn dlpack<'py>(
     })?;
     let dimensions =
         usize::try_from(tensor.dimensions).map_err(|_| wrong("has fewer than no dimensions".to_owned()))?;
-    // SAFETY: `shape` and, if it is there, `strides` have `dimensions` elements.
     let list = |pointer: *const i64| -> &[i64] {
-        if dimensions == 0 { &[] } else { unsafe { std::slice::from_raw_parts(pointer, dimensions) } }
+        if dimensions == 0 || pointer.is_null() {
+            return &[];
+        }
+        // SAFETY: DLPack says that `shape` and, if they are there, `strides` have `dimensions` elements.
+        unsafe { std::slice::from_raw_parts(pointer, dimensions) }
     };
     let shape = list(tensor.shape);
     let lengths: Option<Vec<usize>> = shape.iter().map(|length| usize::try_from(*length).ok()).collect();
     let lengths = lengths.ok_or_else(|| wrong(format!("has the DLPack shape {shape:?}")))?;
-    let count: usize = lengths.iter().product();
+    let count = lengths.iter().try_fold(1usize, |count, length| count.checked_mul(*length));
+    let count = count.filter(|count| lengths.len() == dimensions && (*count == 0 || !tensor.data.is_null()));
+    let count = count.ok_or_else(|| wrong(format!("has the DLPack shape {shape:?} without elements")))?;
     let size = usize::from(data_type.bits.div_ceil(8));
     if data_type.bits < 8 {
         return Err(wrong(format!("has packed elements of {bits} bits, which are not read")));

@@ -10,9 +10,9 @@ use pyo3::{
     types::{PyByteArray, PyDict},
 };
 
-use mxprobe_api::{Device as _, Elements, Error, GemmOperands, Operation, OperationId};
-use mxprobe_models::{Dot, Evaluator, Trace, load, shipped};
-use mxprobe_sim::ModelDevice;
+use mxprobe::session::Asked;
+use mxprobe_api::{Device, Elements, Error, GemmOperands, Operation, OperationId, multiply};
+use mxprobe_models::{Dot, Trace, load, shipped};
 
 use crate::{error::raise, wait::interruptibly};
 
@@ -28,7 +28,8 @@ const FEWEST_ROWS: usize = 256;
 /// An executable model.
 #[pyclass(frozen, module = "mxprobe._mxprobe")]
 pub(crate) struct Model {
-    pub(crate) device: Arc<ModelDevice>,
+    pub(crate) model: mxprobe_models::Model,
+    pub(crate) device: Arc<dyn Device>,
     /// What it was loaded as: `h100`, `./mine.toml`.
     pub(crate) name: String,
 }
@@ -41,15 +42,11 @@ pub(crate) fn models() -> Vec<String> {
 
 impl Model {
     pub(crate) fn new(model: mxprobe_models::Model, name: &str) -> Self {
-        Self { device: Arc::new(ModelDevice::new(model)), name: name.to_owned() }
+        Self { device: Asked::of_model(&model).device, model, name: name.to_owned() }
     }
 
     fn operation(&self, py: Python<'_>, id: &str) -> PyResult<&Operation> {
-        self.device.model().operation_named(id).map_err(|error| raise(py, error))
-    }
-
-    fn evaluator(&self, py: Python<'_>, id: &OperationId) -> PyResult<Arc<Evaluator>> {
-        self.device.evaluator(id).map_err(|error| raise(py, error))
+        self.model.operation_named(id).map_err(|error| raise(py, error))
     }
 }
 
@@ -83,17 +80,17 @@ impl Model {
 
     #[getter]
     fn title(&self) -> &str {
-        &self.device.model().title
+        &self.model.title
     }
 
     #[getter]
     fn variants(&self) -> Vec<(String, String)> {
-        let variants = self.device.model().variants.iter();
+        let variants = self.model.variants.iter();
         variants.map(|(name, variant)| (name.clone(), variant.about.clone())).collect()
     }
 
     fn operations(&self) -> Vec<String> {
-        self.device.operations().keys().map(ToString::to_string).collect()
+        self.model.operations.keys().map(ToString::to_string).collect()
     }
 
     fn operation_named<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyDict>> {
@@ -101,11 +98,11 @@ impl Model {
     }
 
     fn explain(&self) -> String {
-        self.device.model().explain()
+        self.model.explain()
     }
 
     fn to_toml(&self) -> String {
-        self.device.model().to_toml()
+        self.model.to_toml()
     }
 
     /// D = A·B + C of any sizes.
@@ -122,17 +119,17 @@ impl Model {
         scale_a: Option<&[u8]>,
         scale_b: Option<&[u8]>,
     ) -> PyResult<Bound<'py, PyByteArray>> {
-        let id = self.operation(py, id)?.id.clone();
-        let evaluator = self.evaluator(py, &id)?;
-        let operands = Operands::new(&id, sizes, [a, b], c, scale_a.zip(scale_b));
+        let operation = self.operation(py, id)?.clone();
+        let device = self.device.clone();
+        let operands = Operands::new(&operation.id, sizes, [a, b], c, scale_a.zip(scale_b));
         let operands = operands.map_err(|error| raise(py, error))?;
         let (m, n, k) = sizes;
         let found = if m.saturating_mul(n).saturating_mul(k) < SMALL {
-            py.detach(|| operands.multiply(&evaluator, &AtomicBool::new(false)))
+            py.detach(|| operands.multiply(device.as_ref(), &operation, &AtomicBool::new(false)))
         } else {
             let stopped = Arc::new(AtomicBool::new(false));
             let seen = stopped.clone();
-            let work = move || operands.multiply(&evaluator, &seen);
+            let work = move || operands.multiply(device.as_ref(), &operation, &seen);
             interruptibly(py, work, || stopped.store(true, Ordering::Relaxed))?
         };
         Ok(PyByteArray::new(py, found.map_err(|error| raise(py, error))?.bytes()))
@@ -140,6 +137,7 @@ impl Model {
 
     /// d of one dot, and how the model comes to it if `trace`.
     #[pyo3(signature = (id, a, b, c, scales, trace))]
+    #[allow(clippy::too_many_arguments, reason = "one for each operand")]
     fn dot<'py>(
         &self,
         py: Python<'py>,
@@ -150,23 +148,22 @@ impl Model {
         scales: Option<(&[u8], &[u8])>,
         trace: bool,
     ) -> PyResult<(Bound<'py, PyByteArray>, Option<String>)> {
-        let id = self.operation(py, id)?.id.clone();
+        let operation = self.operation(py, id)?;
+        let id = &operation.id;
         let k = id.shape.sizes().2;
-        let operands = Operands::new(&id, (1, 1, k), [a, b], Some(c), scales).map_err(|error| raise(py, error))?;
+        let operands = Operands::new(id, (1, 1, k), [a, b], Some(c), scales).map_err(|error| raise(py, error))?;
+        if !trace {
+            let found = operands.multiply(self.device.as_ref(), operation, &AtomicBool::new(false));
+            return Ok((PyByteArray::new(py, found.map_err(|error| raise(py, error))?.bytes()), None));
+        }
         let bits = |elements: &Elements| elements.iter().collect::<Vec<u64>>();
         let (a, b) = (bits(&operands.a), bits(&operands.b));
         let scales = operands.scales.as_ref().map(|(a, b)| (bits(a), bits(b)));
         let scales = scales.as_ref().map(|(a, b)| (&a[..], &b[..]));
         let dot = Dot { a: &a, b: &b, c: operands.c.get(0), scales };
-        let (found, words) = if trace {
-            let model = self.device.model();
-            let trace = Trace::of(model, &id, dot).expect("the model has the operation");
-            (trace.result, Some(trace.text(model, &id, dot)))
-        } else {
-            (self.evaluator(py, &id)?.dot(dot).map_err(|error| raise(py, error))?, None)
-        };
-        let found = Elements::from_bits(id.d, [found]);
-        Ok((PyByteArray::new(py, found.bytes()), words))
+        let trace = Trace::of(&self.model, id, dot).expect("the model has the operation");
+        let found = Elements::from_bits(id.d, [trace.result]);
+        Ok((PyByteArray::new(py, found.bytes()), Some(trace.text(&self.model, id, dot))))
     }
 }
 
@@ -218,15 +215,18 @@ impl Operands {
     }
 
     /// The product, some rows at a time if there are many products in all; an error if it was stopped in between.
-    fn multiply(&self, evaluator: &Evaluator, stopped: &AtomicBool) -> Result<Elements, Error> {
-        let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    fn multiply(&self, device: &dyn Device, operation: &Operation, stopped: &AtomicBool) -> Result<Elements, Error> {
+        let multiply = |operands: &GemmOperands<'_>| {
+            let found = multiply(device, operation, operands)?;
+            found.ok_or_else(|| Error::unsupported(format!("{} does not multiply matrices", device.info().selector)))
+        };
         let (m, n, k) = self.sizes;
         let at_once = (BETWEEN_LOOKS / n.saturating_mul(k).max(1)).max(FEWEST_ROWS);
         let scale_a = self.scales.as_ref().map(|(a, _)| a);
         if m <= at_once {
-            return evaluator.multiply(&self.rows(m, &self.a, &self.c, scale_a), threads);
+            return multiply(&self.rows(m, &self.a, &self.c, scale_a));
         }
-        let mut d = Vec::with_capacity(m * n * evaluator.id().d.storage_bytes());
+        let mut d = Vec::with_capacity(m * n * operation.id.d.storage_bytes());
         for first in (0..m).step_by(at_once) {
             if stopped.load(Ordering::Relaxed) {
                 return Err(Error::device_lost("the product was stopped"));
@@ -237,9 +237,9 @@ impl Operands {
                 Elements::from_bytes(of.format(), of.bytes()[first * row..][..count * row].to_vec())
             };
             let (a, c, scale_a) = (part(&self.a)?, part(&self.c)?, scale_a.map(part).transpose()?);
-            let rows = evaluator.multiply(&self.rows(count, &a, &c, scale_a.as_ref()), threads)?;
+            let rows = multiply(&self.rows(count, &a, &c, scale_a.as_ref()))?;
             d.extend_from_slice(rows.bytes());
         }
-        Elements::from_bytes(evaluator.id().d, d)
+        Elements::from_bytes(operation.id.d, d)
     }
 }

@@ -45,7 +45,7 @@ impl Device {
     /// A model as a device.
     #[staticmethod]
     fn of_model(model: &Model) -> Self {
-        Self { asked: Asked::new(model.device.clone()) }
+        Self { asked: Asked::of_model(&model.model) }
     }
 
     /// The device of a selector, such as `cpu:0`; hardware is reached through a process of its own.
@@ -124,7 +124,7 @@ pub(crate) fn run(
         session::patterns::check_probe(wanted).map_err(|error| raise(py, error))?;
     }
     let mut more: Vec<(&str, String)> = probes.iter().map(|name| ("--probe", name.clone())).collect();
-    let expected: Option<Expected> = expected.map(|model| (model.name.clone(), model.device.model().clone()));
+    let expected: Option<Expected> = expected.map(|model| (model.name.clone(), model.model.clone()));
     more.extend(expected.iter().map(|(name, _)| ("--expect", name.clone())));
     let arguments = arguments("run", &operations, &more);
     let work = |session: Session<'_>| session::run(session, &probes, expected);
@@ -176,7 +176,7 @@ pub(crate) fn verify(
     let comparison = Comparison { count, seed, nan: nan_bits(py, nan)? };
     let more = [("--model", model.name.clone()), ("--count", count.to_string()), ("--seed", seed.to_string())];
     let arguments = arguments("verify", &operations, &more);
-    let (of, name) = (model.device.model().clone(), model.name.clone());
+    let (of, name) = (model.model.clone(), model.name.clone());
     let work = |session: Session<'_>| session::verify(session, &of, &name, comparison);
     let report = with_session(py, device, (operations, arguments), progress, work)?;
     Ok(Shown(What::Verification(Box::new(report))))

@@ -118,7 +118,7 @@ pub(crate) fn distinguish(
     finite: bool,
     budget: f64,
 ) -> PyResult<(Shown, &'static str)> {
-    let models = [one, other].map(|model| model.device.model().clone());
+    let models = [one, other].map(|model| model.model.clone());
     let id = models[0].operation_named(id).map_err(|error| raise(py, error))?.id.clone();
     let names = [one.name.clone(), other.name.clone()];
     if !models[1].operations.contains_key(&id) {

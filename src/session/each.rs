@@ -11,6 +11,8 @@ use std::{
 };
 
 use mxprobe_api::{Device, Error, OperationId};
+use mxprobe_models::Model;
+use mxprobe_sim::ModelDevice;
 
 use super::stoppable::Stoppable;
 use crate::findings::Outcome as Ending;
@@ -32,6 +34,12 @@ impl Asked {
     #[must_use]
     pub fn new(device: Arc<dyn Device>) -> Self {
         Self { device, gave_up: Arc::new(|| None) }
+    }
+
+    /// A model as a device.
+    #[must_use]
+    pub fn of_model(model: &Model) -> Self {
+        Self::new(Arc::new(ModelDevice::new(model.clone())))
     }
 }
 
