@@ -6,7 +6,7 @@ use std::{
     process::Command,
 };
 
-use mxprobe_machine::{place, tell, tell_blas, tell_cpu};
+use mxprobe_machine::{place, tell, tell_blas, tell_cpu, tell_workers};
 
 fn output(program: &str, arguments: &[&str]) -> Option<String> {
     let output = Command::new(program).args(arguments).output().ok().filter(|output| output.status.success())?;
@@ -16,6 +16,7 @@ fn output(program: &str, arguments: &[&str]) -> Option<String> {
 fn tell_tests() {
     tell_cpu();
     tell_blas();
+    tell_workers();
     tell("vulkan_drivers", "MXPROBE_REQUIRE_VULKAN", place("MXPROBE_VULKAN_RUN", ".vulkan/run").exists());
     // The packages' files need no look; the script that fetches them touches this one.
     println!("cargo::rerun-if-env-changed=MXPROBE_PYTHON_TOOLS");

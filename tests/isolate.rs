@@ -171,7 +171,7 @@ fn a_program_that_does_not_start_or_speaks_another_version_is_named() {
 fn own() -> Program {
     let command = || {
         let mut command = Command::new(env!("CARGO_BIN_EXE_mxprobe"));
-        command.arg("__worker");
+        command.arg("worker");
         command
     };
     Program { command: Box::new(command), ..script("", LIMIT) }

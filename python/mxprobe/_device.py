@@ -88,14 +88,17 @@ def device(
     return Device(_mxprobe.Device.of_callable(words, id, call, float(timeout)))
 
 
-def reach(of: Device | Model | str, timeout: float | None) -> _mxprobe.Device:
-    """The device of what a function was given: a device, a model, or a selector such as ``cpu:0`` or ``sim:h100``."""
+def reach(of: Device | Model | str, op: list[str], timeout: float | None) -> _mxprobe.Device:
+    """The device of what a function was given: a device, a model, or a selector such as ``cpu:0`` or ``exec:COMMAND``.
+
+    Operations of a program that leave their sizes open get those of the ids in ``op``.
+    """
     if isinstance(of, Device):
         return of._inner
     if isinstance(of, Model):
         return _mxprobe.Device.of_model(of._inner)
     if isinstance(of, str):
-        return _mxprobe.Device.open(of, TIMEOUT if timeout is None else float(timeout), again())
+        return _mxprobe.Device.open(of, op, TIMEOUT if timeout is None else float(timeout), again())
     raise InvalidError(f"{of!r} is not a device, a model or a selector; `mxprobe.device` makes a device of a callable")
 
 

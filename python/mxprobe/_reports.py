@@ -165,15 +165,15 @@ def run(
 ) -> Report:
     """Probes a device: how it rounds, aligns, orders and flushes, each answer with the bits that prove it.
 
-    ``device`` is a ``Device``, a ``Model``, or a selector such as ``cpu:0``; hardware is reached from a process of its own, and one
-    request to it may take ``timeout`` seconds. ``op`` and ``probe`` are names or patterns with ``*``. With ``expect`` each
+    ``device`` is a ``Device``, a ``Model``, or a selector such as ``cpu:0`` or ``exec:COMMAND``; hardware and programs are reached
+    through a process of their own, and one request may take ``timeout`` seconds. ``op`` and ``probe`` are names or patterns with ``*``. With ``expect`` each
     operation is compared with that model as well. Ctrl-C ends it.
 
     A device that fails is a finding that says so. Raises ``InvalidError`` for names that mean nothing.
     """
     with telling(progress) as tell:
         expected = None if expect is None else expect._inner
-        return Report(_mxprobe.run(reach(device, timeout), _names(op), _names(probe), expected, tell))
+        return Report(_mxprobe.run(reach(device, _names(op), timeout), _names(op), _names(probe), expected, tell))
 
 
 def identify(
@@ -194,7 +194,7 @@ def identify(
     Raises ``NotIdentifiedError``, with the reason and the report, if none could.
     """
     with telling(progress) as tell:
-        shown, _, model = _mxprobe.identify(reach(device, timeout), _names(op), name, seed, nan, tell)
+        shown, _, model = _mxprobe.identify(reach(device, _names(op), timeout), _names(op), name, seed, nan, tell)
     report = Identification(shown)
     if model is None:
         operations = report.to_dict()["operations"]
@@ -216,7 +216,7 @@ def verify(
 ) -> Verification:
     """Compares a device with a model, bit for bit, on ``count`` dots or more of each operation that both have."""
     with telling(progress) as tell:
-        inner = reach(device, timeout)
+        inner = reach(device, _names(op), timeout)
         return Verification(_mxprobe.verify(inner, model._inner, _names(op), count, seed, nan, tell))
 
 

@@ -50,10 +50,16 @@ impl Device {
 
     /// The device of a selector, such as `cpu:0`; hardware is reached through a process of its own.
     #[staticmethod]
-    fn open(py: Python<'_>, selector: &str, timeout: f64, again: Vec<OsString>) -> PyResult<Self> {
+    fn open(
+        py: Python<'_>,
+        selector: &str,
+        operations: Vec<String>,
+        timeout: f64,
+        again: Vec<OsString>,
+    ) -> PyResult<Self> {
         let limit = limit(py, timeout)?;
         let _ = Backends::included().started_by(again);
-        let asked = py.detach(|| mxprobe::open(selector, limit)).map_err(|error| raise(py, error))?;
+        let asked = py.detach(|| mxprobe::open(selector, &operations, limit)).map_err(|error| raise(py, error))?;
         Ok(Self { asked })
     }
 

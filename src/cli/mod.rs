@@ -16,7 +16,8 @@ use crate::session::Asked;
 use arguments::{Command, CommandLine};
 pub use choose::registry::Backends;
 use commands::{
-    bench, compare, distinguish, eval, explain, gemm, identify, list, manual, report, run, validate, verify, worker,
+    bench, compare, conformance, distinguish, eval, explain, gemm, identify, list, manual, report, run, validate,
+    verify, worker,
 };
 use failure::{Failure, Outcome};
 use io::output;
@@ -61,13 +62,15 @@ impl Backends {
 }
 
 /// Opens the device of a selector, such as `sim:h100` or `cpu:0`, as the commands do: hardware is reached from a process of its
-/// own, which may take `limit` to answer one request.
+/// own, which may take `limit` to answer one request. A program's operations that leave their sizes open (`exec:COMMAND`) get
+/// those of the ids among `operations`.
 ///
 /// # Errors
 /// If there is no such device or more than one, or its process does not start; the sentence is the command's.
-pub fn open(selector: &str, limit: Duration) -> Result<Asked, Error> {
+pub fn open(selector: &str, operations: &[String], limit: Duration) -> Result<Asked, Error> {
     let invalid = |failure: Failure| Error::invalid(failure.to_string());
-    let (targets, _) = choose::select::named(&[selector.to_owned()], &[], true).map_err(invalid)?;
+    let search = choose::target::Search::new(true, None, operations);
+    let (targets, _) = choose::select::named(&[selector.to_owned()], &[], &search).map_err(invalid)?;
     let [target] = targets.as_slice() else {
         return Err(Error::invalid(format!("`{selector}` means {} devices: name one of them", targets.len())));
     };
@@ -79,7 +82,7 @@ pub fn open(selector: &str, limit: Duration) -> Result<Asked, Error> {
 fn dispatch(line: CommandLine) -> Outcome {
     let screen = line.screen.screen();
     let Some(command) = line.command else { return run::run(&line.run, screen) };
-    if line.run != arguments::Run::default() && !matches!(command, Command::Worker) {
+    if line.run != arguments::Run::default() && !matches!(command, Command::Worker(_)) {
         return Err(Failure::usage("options of `run` and of devices stand after the command, not before it")
             .help("for example `mxprobe list --backend sim`; `mxprobe help COMMAND` shows what a command takes"));
     }
@@ -91,6 +94,7 @@ fn dispatch(line: CommandLine) -> Outcome {
         Command::Eval(arguments) => eval::eval(&arguments),
         Command::Bench(arguments) => bench::bench(&arguments, screen),
         Command::Gemm(arguments) => gemm::gemm(&arguments, screen),
+        Command::Conformance(arguments) => conformance::conformance(&arguments, screen),
         Command::Distinguish(arguments) => distinguish::distinguish(&arguments, screen),
         Command::Report(arguments) => report::report(&arguments, screen),
         Command::Compare(arguments) => compare::show(&arguments, screen),
@@ -103,6 +107,6 @@ fn dispatch(line: CommandLine) -> Outcome {
             output::print(&script)
         }
         Command::Man { command } => manual::print(command.as_deref()),
-        Command::Worker => worker::serve(),
+        Command::Worker(arguments) => worker::serve(&arguments),
     }
 }

@@ -12,8 +12,9 @@ use mxprobe_api::{
     Backend, Device, Elements, Error, Format, GemmOperands, Library, Load, Scalar, execute, operation_of, scalars_of,
 };
 
-use super::protocol::{
-    Answer, Described, Frame, MatricesRecord, Next, PROTOCOL, Request, TimedRecord, batch_of_parts, read,
+use super::{
+    described::{Described, MatricesRecord},
+    protocol::{Answer, Frame, Next, PROTOCOL, Request, TimedRecord, batch_of_parts, read},
 };
 
 /// How long a driver may take to unload once nobody listens any more.
@@ -22,7 +23,7 @@ const FAREWELL: Duration = Duration::from_secs(1);
 /// The exit code of a process whose parent is gone.
 const ORPHANED: i32 = 130;
 
-/// Answers requests about the devices of some backends.
+/// Answers requests about the devices of some backends; who asks for no backend gets the devices of those that are `shown`.
 ///
 /// Returns when `input` ends between two requests. If it ends while a request is being answered, the process exits: the
 /// parent is gone, and a driver may never return.
@@ -33,6 +34,7 @@ pub fn serve(
     input: impl BufRead + Send + 'static,
     mut output: impl Write,
     backend: &dyn Fn(&str) -> Option<Box<dyn Backend>>,
+    shown: &[&str],
 ) -> io::Result<()> {
     let (sender, requests) = mpsc::channel();
     let (idle, is_idle) = mpsc::channel::<()>();
@@ -49,7 +51,7 @@ pub fn serve(
             std::process::exit(ORPHANED);
         }
     });
-    let mut devices = Devices { backend, open: BTreeMap::new(), libraries: BTreeMap::new() };
+    let mut devices = Devices { backend, shown, open: BTreeMap::new(), libraries: BTreeMap::new() };
     for request in requests {
         let (message, part) = match request.and_then(|frame: Frame<Request>| devices.answer(frame)) {
             Ok((message, part)) => (message, part),
@@ -68,6 +70,7 @@ fn forward(mut input: impl BufRead, requests: &mpsc::Sender<Result<Frame<Request
         let request = match read(&mut input, || usize::MAX) {
             Ok(Next::Message(frame)) => Ok(frame),
             Ok(Next::Stray(line)) if line.is_empty() => continue,
+            Ok(Next::Wrong(_, why)) => Err(Error::invalid(format!("this is no request of {PROTOCOL}: {why}"))),
             Ok(Next::Stray(line)) => {
                 let shown: String = String::from_utf8_lossy(&line).chars().take(80).collect();
                 Err(Error::invalid(format!("`{shown}` is not a request of {PROTOCOL}")))
@@ -84,6 +87,7 @@ fn forward(mut input: impl BufRead, requests: &mpsc::Sender<Result<Frame<Request
 /// The devices of this process, each opened once.
 struct Devices<'b> {
     backend: &'b dyn Fn(&str) -> Option<Box<dyn Backend>>,
+    shown: &'b [&'b str],
     open: BTreeMap<String, Box<dyn Device>>,
     libraries: BTreeMap<String, Box<dyn Library>>,
 }
@@ -170,12 +174,14 @@ impl Devices<'_> {
         if protocol != PROTOCOL {
             return Err(Error::invalid(format!("the protocol `{protocol}` is not {PROTOCOL}")));
         }
-        let name = backend.ok_or_else(|| Error::invalid("the request names no backend"))?;
-        let found = self.backend(name)?.discover();
-        let devices = found.devices.iter().map(|device| Described::of(device.as_ref())).collect();
-        let answer = Answer::Found { protocol: PROTOCOL.to_owned(), devices, refusals: found.refusals };
-        self.open.extend(found.devices.into_iter().map(|device| (device.info().selector.clone(), device)));
-        Ok((answer, None))
+        let (mut devices, mut refusals) = (Vec::new(), Vec::new());
+        for name in backend.map_or_else(|| self.shown.to_vec(), |name| vec![name]) {
+            let found = self.backend(name)?.discover();
+            devices.extend(found.devices.iter().map(|device| Described::of(device.as_ref())));
+            refusals.extend(found.refusals);
+            self.open.extend(found.devices.into_iter().map(|device| (device.info().selector.clone(), device)));
+        }
+        Ok((Answer::Found { protocol: PROTOCOL.to_owned(), devices, refusals }, None))
     }
 
     fn backend(&self, name: &str) -> Result<Box<dyn Backend>, Error> {
@@ -212,6 +218,7 @@ impl Described {
         Self {
             info: device.info().clone(),
             operations: device.operations().values().cloned().collect(),
+            free: Vec::new(),
             refusals: device.refusals().to_vec(),
             scalars: scalars_of(device).to_vec(),
             yardsticks: device.timing().map(|timing| timing.yardsticks().to_vec()),

@@ -5,12 +5,20 @@
 //! the protocol of `docs/protocol.md`; [`serve`] is the child's side of it for backends of this workspace.
 
 mod child;
+mod conformance;
+mod described;
+#[cfg(test)]
+mod mutations;
 mod process;
 mod protocol;
 mod remote;
+mod sizes;
 mod words;
 
 pub use child::serve;
+pub use conformance::{PROGRAM_CHECKS, check_program};
+pub use described::{Described, MatricesRecord};
 pub use process::Listener;
-pub use protocol::{Answer, Described, MatricesRecord, PROTOCOL, Request, TimedRecord};
+pub use protocol::{Answer, PROTOCOL, Request, TimedRecord};
 pub use remote::{Found, Health, PATIENCE, Program, RemoteDevice};
+pub use sizes::{FreeOperation, Sizes, USUAL};

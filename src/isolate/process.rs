@@ -12,8 +12,10 @@ use std::{
     time::{Duration, Instant},
 };
 
+use serde::Serialize;
+
 use super::{
-    protocol::{Answer, Frame, Next, Request, read},
+    protocol::{Answer, Frame, Next, PROTOCOL, read},
     words::{Words, lines},
 };
 
@@ -89,6 +91,13 @@ impl Process {
                         beside.hear(&line);
                         continue;
                     }
+                    Next::Wrong(line, why) => {
+                        beside.hear(&line);
+                        let _ = sender.send(Err(format!(
+                            "the device's process gave an answer that is none of {PROTOCOL}: {why}"
+                        )));
+                        return;
+                    }
                     Next::TooLong(bytes) => {
                         let most = most.load(Ordering::Acquire);
                         let _ = sender.send(Err(format!(
@@ -119,9 +128,9 @@ impl Process {
     /// Sends a request and waits for its answer, whose parts may have `most_bytes` in all.
     ///
     /// `stop` is asked now and then; what it returns ends the wait.
-    pub(super) fn ask<P: AsRef<[u8]>>(
+    pub(super) fn ask<M: Serialize, P: AsRef<[u8]>>(
         &mut self,
-        request: &Frame<Request, P>,
+        request: &Frame<M, P>,
         most_bytes: usize,
         limit: Duration,
         stop: &dyn Fn() -> Option<String>,
@@ -156,6 +165,20 @@ impl Process {
                         return Err(self.ended());
                     }
                 }
+            }
+        }
+    }
+
+    /// Closes its standard input, and says whether it ends by itself within some time.
+    pub(super) fn ends(mut self, limit: Duration) -> bool {
+        let (closed, _) = mpsc::channel();
+        drop(std::mem::replace(&mut self.requests, closed));
+        let end = Instant::now() + limit;
+        loop {
+            match self.child.try_wait() {
+                Ok(None) if Instant::now() < end => thread::sleep(Duration::from_millis(5)),
+                Ok(ended) => return ended.is_some(),
+                Err(_) => return false,
             }
         }
     }

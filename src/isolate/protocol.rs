@@ -6,10 +6,12 @@
 use std::io::{self, BufRead, Read, Write};
 
 use mxprobe_api::{
-    Clock, DeviceInfo, Elements, Error, ErrorKind, Format, Issued, Load, Operation, OperationId, Refusal, Scalar,
-    ScalarFunction, ScalarId, Span, TileBatch, Timed,
+    Clock, Elements, Error, ErrorKind, Format, Issued, Load, Operation, OperationId, Refusal, ScalarFunction, ScalarId,
+    Span, TileBatch, Timed,
 };
 use serde::{Deserialize, Serialize};
+
+use super::described::Described;
 
 /// The version of the protocol: programs of the same number understand each other.
 pub const PROTOCOL: &str = "mxprobe-device/1";
@@ -161,44 +163,6 @@ pub enum Answer {
     },
 }
 
-/// A device and its abilities, as data.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Described {
-    /// Its identity.
-    #[serde(flatten)]
-    pub info: DeviceInfo,
-    /// Its operations.
-    #[serde(default)]
-    pub operations: Vec<Operation>,
-    /// What it lists and cannot be used.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub refusals: Vec<Refusal>,
-    /// Its scalar arithmetic.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub scalars: Vec<Scalar>,
-    /// The arithmetic that is timed beside its operations; absent if the device cannot be timed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub yardsticks: Option<Vec<Operation>>,
-    /// It multiplies whole matrices, and this is what is known of that; absent if it multiplies tile by tile.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub matrices: Option<MatricesRecord>,
-    /// It shows what its driver is given, or what the driver makes of it.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub code: bool,
-}
-
-/// What is known of a device that multiplies whole matrices.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MatricesRecord {
-    /// Whether a product of one element costs as much as a whole tile.
-    #[serde(default = "yes")]
-    pub has_tiles: bool,
-}
-
-fn yes() -> bool {
-    true
-}
-
 /// [`Timed`] without its elements, which follow as the part of the message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TimedRecord {
@@ -240,6 +204,20 @@ impl TimedRecord {
     }
 }
 
+/// What a line says that is a message: one of its keys.
+pub(super) trait Message: for<'de> Deserialize<'de> {
+    /// A line with this key is meant to be a message.
+    const KEY: &'static str;
+}
+
+impl Message for Request {
+    const KEY: &'static str = "ask";
+}
+
+impl Message for Answer {
+    const KEY: &'static str = "answer";
+}
+
 /// A message and its parts.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Frame<M, P = Vec<u8>> {
@@ -275,6 +253,8 @@ pub(super) enum Next<M> {
     Message(Frame<M>),
     /// A line that is not a message, such as what a driver prints.
     Stray(Vec<u8>),
+    /// A line that is meant to be a message and is none: the line and what is wrong with it.
+    Wrong(Vec<u8>, String),
     /// A message whose parts are longer than the reader allows: bytes announced.
     TooLong(usize),
     /// The end.
@@ -285,20 +265,19 @@ pub(super) enum Next<M> {
 ///
 /// # Errors
 /// Those of the stream, and an end in the middle of a part.
-pub(super) fn read<M: for<'de> Deserialize<'de>>(
-    stream: &mut impl BufRead,
-    most_bytes: impl Fn() -> usize,
-) -> io::Result<Next<M>> {
+pub(super) fn read<M: Message>(stream: &mut impl BufRead, most_bytes: impl Fn() -> usize) -> io::Result<Next<M>> {
     let mut line = Vec::new();
     if stream.take(LONGEST_LINE_BYTES as u64).read_until(b'\n', &mut line)? == 0 {
         return Ok(Next::End);
     }
     let text = line.strip_suffix(b"\n").unwrap_or(&line);
+    let is_object = text.trim_ascii_start().first() == Some(&b'{');
     // The parser's limit of 128 levels is more than any message has.
-    let message = text.first().filter(|first| **first == b'{').and_then(|_| serde_json::from_slice(text).ok());
-    let Some(Line { message, bytes }) = message else {
-        line.truncate(text.len());
-        return Ok(Next::Stray(line));
+    let Line { message, bytes } = match is_object.then(|| serde_json::from_slice(text)) {
+        Some(Ok(line)) => line,
+        None => return Ok(Next::Stray(text.to_owned())),
+        Some(Err(_)) if !is_meant::<M>(text) => return Ok(Next::Stray(text.to_owned())),
+        Some(Err(error)) => return Ok(Next::Wrong(text.to_owned(), error.to_string())),
     };
     let total = bytes.iter().try_fold(0_usize, |sum, length| sum.checked_add(*length)).unwrap_or(usize::MAX);
     if total > most_bytes() {
@@ -311,6 +290,17 @@ pub(super) fn read<M: for<'de> Deserialize<'de>>(
         parts.push(part);
     }
     Ok(Next::Message(Frame { message, parts }))
+}
+
+/// Whether a line that is no message is meant to be one: an object with the key of messages, or a text that begins so.
+fn is_meant<M: Message>(text: &[u8]) -> bool {
+    match serde_json::from_slice::<serde_json::Map<String, serde_json::Value>>(text) {
+        Ok(object) => object.contains_key(M::KEY),
+        Err(_) => {
+            let begin: Vec<u8> = text.iter().copied().filter(|byte| !byte.is_ascii_whitespace()).take(16).collect();
+            begin.starts_with(format!("{{\"{}\":", M::KEY).as_bytes())
+        }
+    }
 }
 
 /// The operands of a batch as parts: A, B, C and the scales.
@@ -371,11 +361,29 @@ mod tests {
 
     #[test]
     fn what_is_not_a_message_is_stray() {
-        for line in ["", "loading driver …", "{", "{}", "{\"ask\":\"nothing\"}", "{\"ask\":\"library\"}", "[1]"] {
+        for line in ["", "loading driver …", "{", "{}", "{\"answer\":\"done\"}", "{\"asks\":1", "[1]"] {
             assert_eq!(next(format!("{line}\n").as_bytes(), 9), Next::Stray(line.as_bytes().to_owned()), "{line}");
         }
         assert_eq!(next(b"", 9), Next::End);
         assert!(read::<Request>(&mut &b"{\"ask\":\"library\",\"device\":\"x\",\"bytes\":[2]}\n1"[..], || 9).is_err());
+    }
+
+    #[test]
+    fn what_is_meant_as_a_message_and_is_none_comes_with_the_reason() {
+        for (line, reason) in [
+            (r#"{"ask":"nothing"}"#, "unknown variant `nothing`"),
+            (r#"{"ask":"library"}"#, "missing field `device`"),
+            (r#"{"ask":"library","device":"x","bytes":[-1]}"#, "invalid value: integer `-1`"),
+            (r#" { "ask" : "library", "device": NaN}"#, "expected value"),
+        ] {
+            match next(format!("{line}\n").as_bytes(), 9) {
+                Next::Wrong(text, said) => {
+                    assert_eq!(text, line.as_bytes());
+                    assert!(said.contains(reason), "{line}: {said}");
+                }
+                other => panic!("{line}: {other:?}"),
+            }
+        }
     }
 
     #[test]

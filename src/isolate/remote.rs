@@ -12,9 +12,13 @@ use mxprobe_api::{
     OperationSet, Refusal, Scalar, ScalarFunction, Scalars, TileBatch, Timed, Timing,
 };
 
+use serde::Serialize;
+
 use super::{
+    described::Described,
     process::{Ended, Listener, Process},
-    protocol::{Answer, Described, Frame, PROTOCOL, Request, parts_of_batch, time_request},
+    protocol::{Answer, Frame, PROTOCOL, Request, parts_of_batch, time_request},
+    sizes::Sizes,
 };
 
 /// After so many operations in a row that ended the device's process or hung, nothing more is asked of the device.
@@ -46,9 +50,16 @@ impl Program {
     /// # Errors
     /// If the program does not start, does not answer in time, or answers something else.
     pub fn discover(&self, backend: Option<&str>) -> Result<Found, Error> {
+        self.found(backend).map(|(found, _)| found)
+    }
+
+    fn found(&self, backend: Option<&str>) -> Result<(Found, Process), Error> {
+        let mut process = self.start()?;
         let message = Request::Discover { protocol: PROTOCOL.to_owned(), backend: backend.map(str::to_owned) };
-        match self.ask(&mut self.start()?, message)? {
-            Answer::Found { protocol, devices, refusals } if protocol == PROTOCOL => Ok(Found { devices, refusals }),
+        match self.ask(&mut process, message)? {
+            Answer::Found { protocol, devices, refusals } if protocol == PROTOCOL => {
+                Ok((Found { devices, refusals }, process))
+            }
             Answer::Found { protocol, .. } => {
                 Err(Error::unsupported(format!("the program speaks `{protocol}`, not {PROTOCOL}")))
             }
@@ -73,13 +84,13 @@ impl Program {
     }
 
     /// Asks something that has no parts.
-    fn ask(&self, process: &mut Process, message: Request) -> Result<Answer, Error> {
+    pub(super) fn ask(&self, process: &mut Process, message: impl Serialize) -> Result<Answer, Error> {
         let request = Frame { message, parts: Vec::<Vec<u8>>::new() };
         let answer = process.ask(&request, 0, self.limit, &self.stop);
         answer.map(|frame| frame.message).map_err(|ended| error_of(ended, process))
     }
 
-    fn start(&self) -> Result<Process, Error> {
+    pub(super) fn start(&self) -> Result<Process, Error> {
         Process::start((self.command)(), self.listener.clone()).map_err(Error::driver)
     }
 }
@@ -101,11 +112,27 @@ impl RemoteDevice {
     /// If the program does not start or has no such device, or what it answers instead.
     pub fn open(program: Program, selector: &str) -> Result<Self, Error> {
         let (described, process) = program.described(selector)?;
+        Ok(Self::of(program, process, described, selector))
+    }
+
+    /// A device of a program that has devices of its own, in a process that is started now; its free sizes are fixed.
+    ///
+    /// # Errors
+    /// If the program does not start, has no such device any more, or what it answers instead.
+    pub fn of_program(program: Program, selector: &str, sizes: &Sizes) -> Result<Self, Error> {
+        let (found, process) = program.found(None)?;
+        let missing = || Error::unsupported(format!("the program has no device `{selector}` any more"));
+        let is_meant = |device: &Described| device.info.selector == selector;
+        let described = found.devices.into_iter().find(is_meant).ok_or_else(missing)?.with(sizes);
+        Ok(Self::of(program, process, described, selector))
+    }
+
+    fn of(program: Program, process: Process, described: Described, selector: &str) -> Self {
         let state = State { process: Some(process), ..State::default() };
         let link = Arc::new(Link { program, device: selector.to_owned(), state: Mutex::new(state) });
         let operations = described.operations.iter().map(|operation| (operation.id.clone(), operation.clone()));
         let operations = operations.collect();
-        Ok(Self { described, operations, kernel_ns: Mutex::default(), link })
+        Self { described, operations, kernel_ns: Mutex::default(), link }
     }
 
     /// Tells how the device has fared, also when somebody else owns it.
@@ -389,7 +416,7 @@ fn noted(place: &Mutex<Option<u64>>) -> Option<u64> {
 }
 
 /// The only part of an answer, as elements.
-fn one_part(format: Format, parts: Vec<Vec<u8>>) -> Result<Elements, Error> {
+pub(super) fn one_part(format: Format, parts: Vec<Vec<u8>>) -> Result<Elements, Error> {
     let count = parts.len();
     let [part] = <[Vec<u8>; 1]>::try_from(parts)
         .map_err(|_| Error::driver(format!("the device's process returned {count} parts instead of one")))?;

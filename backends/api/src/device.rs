@@ -59,6 +59,7 @@ pub enum DeviceKind {
 
 /// The driver that reaches a device.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Driver {
     /// Its name.
     pub name: String,

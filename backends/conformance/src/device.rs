@@ -29,26 +29,35 @@ type OfOperation<'a> = (&'static str, bool, &'a dyn Fn() -> Result<(), String>);
 /// [`ABILITY_CHECKS`] of the abilities that it has.
 #[must_use]
 pub fn check_device(device: &dyn Device, wanted: impl Fn(&Operation) -> bool) -> Vec<Violation> {
-    let mut violations = Vec::new();
-    for operation in device.operations().values().filter(|operation| wanted(operation)) {
-        violations.extend(check(device, operation));
-        let of_operation: [OfOperation<'_>; 3] = [
-            ("matrices", device.matrices().is_some(), &|| matrices(device, operation)),
-            ("timing", device.timing().is_some(), &|| timing(device, operation)),
-            ("code", device.code().is_some(), &|| code(device, operation)),
-        ];
-        for (check, is_there, run) in of_operation {
-            if is_there && let Err(found) = caught(run) {
-                violations.push(Violation { check, operation: Some(operation.id.clone()), found });
-            }
-        }
-    }
-    for scalar in device.scalars().map_or(&[][..], |scalars| scalars.members()) {
-        if let Err(found) = caught(|| scalars(device, scalar)) {
-            violations.push(Violation { check: "scalars", operation: None, found: format!("{}: {found}", scalar.id) });
+    let wanted = device.operations().values().filter(|operation| wanted(operation));
+    let mut violations: Vec<Violation> = wanted.flat_map(|operation| check_operation(device, operation)).collect();
+    let members = device.scalars().map_or(&[][..], |scalars| scalars.members());
+    violations.extend(members.iter().filter_map(|scalar| check_scalar(device, scalar)));
+    violations
+}
+
+/// Asks [`check`](crate::check) of an operation, and the [`ABILITY_CHECKS`] of what the device can do with it beside.
+#[must_use]
+pub fn check_operation(device: &dyn Device, operation: &Operation) -> Vec<Violation> {
+    let mut violations = check(device, operation);
+    let of_operation: [OfOperation<'_>; 3] = [
+        ("matrices", device.matrices().is_some(), &|| matrices(device, operation)),
+        ("timing", device.timing().is_some(), &|| timing(device, operation)),
+        ("code", device.code().is_some(), &|| code(device, operation)),
+    ];
+    for (check, is_there, run) in of_operation {
+        if is_there && let Err(found) = caught(run) {
+            violations.push(Violation { check, operation: Some(operation.id.clone()), found });
         }
     }
     violations
+}
+
+/// Asks what holds of a device's scalar arithmetic.
+#[must_use]
+pub fn check_scalar(device: &dyn Device, scalar: &Scalar) -> Option<Violation> {
+    let found = caught(|| scalars(device, scalar)).err()?;
+    Some(Violation { check: "scalars", operation: None, found: format!("{}: {found}", scalar.id) })
 }
 
 fn said(error: Error) -> String {

@@ -37,7 +37,7 @@ pub use mxprobe_dots::{CLASSES, Dot, Maker, Random, pack};
 pub use abilities::{ABILITIES, Ability, able, dropped};
 pub use against::{against, against_dots};
 pub use backend::{BACKEND_CHECKS, check_backend};
-pub use device::{ABILITY_CHECKS, check_device};
+pub use device::{ABILITY_CHECKS, check_device, check_operation, check_scalar};
 pub use faults::{FAULTS, Fault, FaultBackend, Right, wrong};
 pub use suite::{CHECKS, check};
 pub use violation::Violation;

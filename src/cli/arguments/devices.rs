@@ -1,8 +1,9 @@
 //! Which devices.
 
 use clap::Args;
+use mxprobe_api::Shape;
 
-use super::Format;
+use super::{Format, values::shape};
 
 /// Which devices.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
@@ -11,9 +12,13 @@ pub(crate) struct Devices {
     #[arg(long, value_name = "BACKEND")]
     pub(crate) backend: Vec<String>,
     /// Take this device (repeatable): BACKEND:INDEX, BACKEND:NAME or a unique part of its name, BACKEND:all,
-    /// sim:MODEL, sim:FILE.toml. `run` and `eval` take it from MXPROBE_DEVICE where it is not given
+    /// sim:MODEL, sim:FILE.toml, or 'exec:COMMAND ARGUMENTS' for a program that speaks the device protocol. `run` and `eval`
+    /// take it from MXPROBE_DEVICE where it is not given
     #[arg(long, value_name = "SELECTOR")]
     pub(crate) device: Vec<String>,
+    /// The sizes of operations that leave them open (of programs alone) [default: 8x8x16]
+    #[arg(long, value_name = "MxNxK", value_parser = shape)]
+    pub(crate) shape: Option<Shape>,
     /// Reach devices from this process, without a time limit: what a debugger needs
     #[arg(long)]
     pub(crate) no_isolation: bool,
@@ -28,6 +33,13 @@ impl Devices {
         }
         std::env::var("MXPROBE_DEVICE").ok().filter(|text| !text.is_empty()).into_iter().collect()
     }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Worker {
+    /// Show the devices of this backend (repeatable) [default: all but models]
+    #[arg(long, value_name = "BACKEND")]
+    pub(crate) backend: Vec<String>,
 }
 
 #[derive(Debug, Args)]

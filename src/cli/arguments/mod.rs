@@ -18,10 +18,10 @@ use std::{
 use clap::{Parser, Subcommand};
 
 pub(crate) use bench::{Bench, BenchData};
-pub(crate) use devices::{Devices, List};
+pub(crate) use devices::{Devices, List, Worker};
 pub(crate) use format::{Format, PageFormat};
 pub(crate) use gemm::{Accumulate, Experiment, Gemm, GemmMethod, WordRounding};
-pub(crate) use models::{Distinguish, Eval, Identify, Reach, Verify};
+pub(crate) use models::{Conformance, Distinguish, Eval, Identify, Reach, Verify};
 pub(crate) use run::Run;
 pub(crate) use saved::{Compare, Explain, Schema, SchemaOf, Validate, View};
 pub(crate) use screen::{Screen, ScreenArguments};
@@ -82,6 +82,9 @@ pub(crate) enum Command {
     Gemm(Box<Gemm>),
     /// Measure throughput with operands in registers, and check what is timed
     Bench(Bench),
+    /// Say what is wrong with a device, or with a program that speaks the device protocol
+    #[command(after_help = "Exit codes: 0 nothing is wrong; 1 something is; 2 usage or I/O; 3 no usable device")]
+    Conformance(Conformance),
     /// Find a dot on which two models differ, or prove that there is none
     #[command(after_help = "Exit codes: 0 proved equal; 1 they differ; 2 usage or I/O; 4 neither was decided")]
     Distinguish(Distinguish),
@@ -105,7 +108,8 @@ pub(crate) enum Command {
         /// The command it is about; without it, the page of mxprobe
         command: Option<String>,
     },
-    /// The other end of an isolated device
-    #[command(name = "__worker", hide = true)]
-    Worker,
+    /// Answer the device protocol, so that another mxprobe reaches the devices of this machine
+    ///
+    /// `mxprobe run --device 'exec:ssh HOST mxprobe worker'` probes the hardware of HOST.
+    Worker(Worker),
 }

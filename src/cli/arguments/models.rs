@@ -4,12 +4,16 @@ use std::{path::PathBuf, time::Duration};
 
 use crate::identify::NanBits;
 use clap::Args;
+use mxprobe_api::Shape;
 
-use super::{Format, PageFormat, values::seconds};
+use super::{
+    Format, PageFormat,
+    values::{seconds, shape},
+};
 
 #[derive(Debug, Args)]
 pub(crate) struct Identify {
-    /// The device: cpu:0, vulkan:0, sim:h100, sim:FILE.toml, …
+    /// The device: cpu:0, vulkan:0, sim:h100, sim:FILE.toml, 'exec:COMMAND ARGUMENTS', …
     #[arg(long, value_name = "SELECTOR", env = "MXPROBE_DEVICE", hide_env_values = true)]
     pub(crate) device: String,
     /// Only operations whose id or alias matches, with `*` and `?` (repeatable)
@@ -30,7 +34,7 @@ pub(crate) struct Identify {
 
 #[derive(Debug, Args)]
 pub(crate) struct Verify {
-    /// The device: cpu:0, vulkan:0, sim:h100, sim:FILE.toml, …
+    /// The device: cpu:0, vulkan:0, sim:h100, sim:FILE.toml, 'exec:COMMAND ARGUMENTS', …
     #[arg(long, value_name = "SELECTOR", env = "MXPROBE_DEVICE", hide_env_values = true)]
     pub(crate) device: String,
     /// The model: a shipped one such as h100 or mi300x@VARIANT, or a file
@@ -74,6 +78,9 @@ pub(crate) struct Reach {
     /// Reach the device from this process, without a time limit: what a debugger needs
     #[arg(long)]
     pub(crate) no_isolation: bool,
+    /// The sizes of operations that leave them open (of programs alone) [default: 8x8x16]
+    #[arg(long, value_name = "MxNxK", value_parser = shape)]
+    pub(crate) shape: Option<Shape>,
 }
 
 #[derive(Debug, Args)]
@@ -84,6 +91,21 @@ pub(crate) struct Eval {
     /// The operation: an id, an alias or a pattern that matches only one
     #[arg(long, value_name = "OP")]
     pub(crate) op: String,
+    #[command(flatten)]
+    pub(crate) reach: Reach,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Conformance {
+    /// The device: 'exec:COMMAND ARGUMENTS', cpu:0, vulkan:0, …
+    #[arg(long, value_name = "SELECTOR", env = "MXPROBE_DEVICE", hide_env_values = true)]
+    pub(crate) device: String,
+    /// Only operations whose id or alias matches, with `*` and `?` (repeatable)
+    #[arg(long, value_name = "GLOB")]
+    pub(crate) op: Vec<String>,
+    /// How the result is printed: for people or for programs
+    #[arg(long, value_enum, default_value = "table")]
+    pub(crate) format: PageFormat,
     #[command(flatten)]
     pub(crate) reach: Reach,
 }

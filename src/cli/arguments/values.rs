@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use mxprobe_api::Shape;
+
 /// Numbers with a comma between them.
 pub(super) fn numbers<T: std::str::FromStr, const N: usize>(text: &str) -> Result<[T; N], String> {
     let wrong = || format!("`{text}` is not {N} numbers with commas between them");
@@ -17,6 +19,15 @@ pub(super) fn sizes(text: &str) -> Result<[usize; 3], String> {
         return Err(format!("`{text}`: sizes are 1 or more, and no matrix has more than 2^30 elements"));
     }
     Ok(sizes)
+}
+
+pub(super) fn shape(text: &str) -> Result<Shape, String> {
+    let wrong = || format!("`{text}` is no shape such as 16x16x64, with sizes from 1 to 65536");
+    let sizes: Vec<u32> = text.split('x').map(|size| size.parse().map_err(|_| wrong())).collect::<Result<_, _>>()?;
+    match sizes[..] {
+        [m, n, k] if sizes.iter().all(|size| (1..=1 << 16).contains(size)) => Ok(Shape { m, n, k }),
+        _ => Err(wrong()),
+    }
 }
 
 pub(super) fn interval(text: &str) -> Result<(f64, f64), String> {

@@ -8,10 +8,12 @@ pub(super) mod limits;
 pub(super) mod model_file;
 pub(super) mod models;
 pub(super) mod plan;
-mod process;
+pub(super) mod process;
+pub(super) mod program;
 pub(super) mod reach;
 pub(super) mod registry;
 pub(super) mod select;
 pub(super) mod similar;
+pub(super) mod target;
 
 pub(super) use executable::started_by;

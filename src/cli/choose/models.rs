@@ -4,7 +4,7 @@ use crate::report::ListedDevice;
 use mxprobe_models::Model;
 
 use crate::cli::{
-    choose::{registry::MODELS, select},
+    choose::{registry::MODELS, select, target::Search},
     failure::Failure,
 };
 
@@ -23,7 +23,7 @@ pub(crate) fn chosen(name: &str) -> Result<Chosen, Failure> {
     let prefix = format!("{MODELS}:");
     let bare = name.strip_prefix(&prefix).unwrap_or(name);
     let selector = format!("{prefix}{bare}");
-    let (targets, _) = select::named(&[selector], &[], false)?;
+    let (targets, _) = select::named(&[selector], &[], &Search::new(false, None, &[]))?;
     let [target] = targets.as_slice() else {
         return Err(Failure::usage(format!("`{name}` means {} models", targets.len())).help("name one of them"));
     };

@@ -11,8 +11,9 @@ use crate::cli::{
     choose::{
         catalog::{self, Found},
         registry::MODELS,
-        select::{self, Target},
+        select,
         similar::{may_be_meant, similar},
+        target::{Search, Target},
     },
     failure::Failure,
     io::output,
@@ -42,7 +43,7 @@ pub(crate) struct Job {
 /// What a run that is not resumed asks.
 pub(crate) fn jobs(arguments: &Run, screen: Screen) -> Result<Vec<Job>, Failure> {
     arguments.probe.iter().try_for_each(|wanted| check_probe(wanted))?;
-    let plan = plan(&arguments.devices)?;
+    let plan = plan(&arguments.devices, &arguments.op)?;
     if !screen.quiet {
         for note in &plan.notes {
             output::note(format!("note: {note}"));
@@ -83,11 +84,11 @@ fn check_probe(wanted: &str) -> Result<(), Failure> {
 
 /// Which devices: those that are named; else every device of the backends that are named; else all hardware; else a
 /// model.
-pub(crate) fn plan(devices: &Devices) -> Result<Plan, Failure> {
-    let isolate = !devices.no_isolation;
+pub(crate) fn plan(devices: &Devices, operations: &[String]) -> Result<Plan, Failure> {
+    let (search, isolate) = (Search::of(devices, operations), !devices.no_isolation);
     let selectors = devices.selectors();
     if !selectors.is_empty() {
-        let (targets, found) = select::named(&selectors, &devices.backend, isolate)?;
+        let (targets, found) = select::named(&selectors, &devices.backend, &search)?;
         return Ok(Plan { targets, found, notes: Vec::new(), stand_in: None });
     }
     let entries = select::entries(&devices.backend)?;
@@ -99,7 +100,7 @@ pub(crate) fn plan(devices: &Devices) -> Result<Plan, Failure> {
         for listed in &found.devices {
             let device = &listed.device;
             if !devices.backend.is_empty() || device.kind == Kind::Hardware {
-                targets.push(Target { entry, selector: device.selector.clone(), listed: listed.clone() });
+                targets.push(Target::of_backend(entry, listed.clone()));
             } else {
                 notes.push(format!(
                     "{} ({}) computes in software and is left out; `--device {}` probes it",
@@ -110,7 +111,7 @@ pub(crate) fn plan(devices: &Devices) -> Result<Plan, Failure> {
     }
     if devices.backend.is_empty() {
         if targets.iter().all(|target| target.listed.operations.is_empty()) {
-            let mut plan = stand_in(isolate)?;
+            let mut plan = stand_in(&search)?;
             let title = &plan.targets[0].listed.device.name;
             let words = format!("no matrix unit was found; this is the {title}, nothing was measured on silicon");
             let tried = if found.is_empty() { String::new() } else { format!(" ({})", catalog::tried(&found)) };
@@ -125,7 +126,7 @@ pub(crate) fn plan(devices: &Devices) -> Result<Plan, Failure> {
             return Ok(plan);
         }
     } else if entries.iter().any(|entry| entry.name == MODELS) {
-        let plan = stand_in(isolate)?;
+        let plan = stand_in(&search)?;
         notes.push(format!(
             "of the models, {} is probed; `--device sim:all` probes every one",
             plan.targets[0].selector
@@ -139,10 +140,10 @@ pub(crate) fn plan(devices: &Devices) -> Result<Plan, Failure> {
     Ok(Plan { targets, found, notes, stand_in: None })
 }
 
-fn stand_in(isolate: bool) -> Result<Plan, Failure> {
+fn stand_in(search: &Search) -> Result<Plan, Failure> {
     let mut result = Err(Failure::no_device("no model"));
     for name in STAND_INS {
-        result = select::named(&[name.to_owned()], &[], isolate);
+        result = select::named(&[name.to_owned()], &[], search);
         if result.is_ok() {
             break;
         }
@@ -162,7 +163,7 @@ fn refused(listed: &[&crate::report::ListedDevice], found: &[Found]) -> Vec<Foun
 }
 
 fn begin(target: &Target, plan: &Plan, operations: &[OperationRecord], arguments: &Run) -> Report {
-    let is_told = |found: &&Found| plan.stand_in.is_some() || found.backend == target.entry.name;
+    let is_told = |found: &&Found| plan.stand_in.is_some() || found.backend == target.backend();
     let of_backend = plan.found.iter().filter(is_told);
     let planned = Planned {
         operations: operations.iter().map(|operation| operation.id.clone()).collect(),
@@ -171,7 +172,7 @@ fn begin(target: &Target, plan: &Plan, operations: &[OperationRecord], arguments
     };
     let mut report = session::begin(&target.listed, planned, given());
     report.device.selector.clone_from(&target.selector);
-    report.notes = plan.stand_in.iter().filter(|_| target.entry.name == MODELS).cloned().collect();
+    report.notes = plan.stand_in.iter().filter(|_| target.is_model()).cloned().collect();
     report.refusals.extend(of_backend.flat_map(|found| &found.refusals).cloned());
     report
 }

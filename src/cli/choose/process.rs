@@ -1,6 +1,6 @@
-//! This program, started as the process of a device.
+//! This program, started as the process of a device, and others.
 
-use std::{sync::Arc, time::Duration};
+use std::{process::Command, sync::Arc, time::Duration};
 
 use crate::isolate::Program;
 use mxprobe_api::Error;
@@ -37,9 +37,19 @@ pub(super) fn program(
 ) -> Program {
     let command = || {
         let mut command = executable::this_program();
-        command.arg("__worker");
+        command.arg("worker");
         command
     };
+    of(command, limit, forward_stderr, stop)
+}
+
+/// A program, as the process of a device.
+pub(crate) fn of(
+    command: impl Fn() -> Command + Send + Sync + 'static,
+    limit: Duration,
+    forward_stderr: bool,
+    stop: impl Fn() -> Option<String> + Send + Sync + 'static,
+) -> Program {
     let listener: crate::isolate::Listener =
         Arc::new(|process: u32, line: &str| output::note(format!("process {process}: {line}")));
     Program { command: Box::new(command), limit, stop: Box::new(stop), listener: forward_stderr.then_some(listener) }

@@ -8,7 +8,11 @@ use crate::{
 };
 use mxprobe_api::{Device, Error};
 
-use crate::cli::choose::{limits::Limits, process, select::Target};
+use crate::cli::choose::{
+    limits::Limits,
+    process,
+    target::{Origin, Target},
+};
 
 /// A device that can be asked.
 pub(crate) struct Reached {
@@ -33,7 +37,7 @@ impl Reached {
 /// Whether devices of hardware are reached through a process of their own, and who hears what it says.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Isolation {
-    /// Models never are: they do not crash.
+    /// Models never are: they do not crash. Other programs always are.
     pub(crate) wanted: bool,
     /// Standard error of that process is forwarded.
     pub(crate) forward_stderr: bool,
@@ -44,13 +48,21 @@ pub(crate) struct Isolation {
 /// # Errors
 /// If it is not there any more, or its process does not start or does not answer.
 pub(crate) fn reach(target: &Target, isolation: Isolation, limits: &Limits) -> Result<Reached, Error> {
-    if !(target.entry.isolated && isolation.wanted) {
-        let device = Arc::from(target.entry.open(&target.selector)?);
-        return Ok(Reached { device, health: None });
-    }
     let stop = limits.clone();
-    let program = process::program(limits.request, isolation.forward_stderr, move || stop.stop());
-    let device = RemoteDevice::open(program, &target.selector)?;
+    let stop = move || stop.stop();
+    let device = match &target.origin {
+        Origin::Program(foreign) => {
+            let program = process::of(foreign.starts(), limits.request, isolation.forward_stderr, stop);
+            RemoteDevice::of_program(program, &foreign.device, &foreign.sizes)?
+        }
+        Origin::Backend(entry) if entry.isolated && isolation.wanted => {
+            let program = process::program(limits.request, isolation.forward_stderr, stop);
+            RemoteDevice::open(program, &target.selector)?
+        }
+        Origin::Backend(entry) => {
+            return Ok(Reached { device: Arc::from(entry.open(&target.selector)?), health: None });
+        }
+    };
     let health = Some(device.health());
     Ok(Reached { device: Arc::new(device), health })
 }

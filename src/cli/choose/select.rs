@@ -6,44 +6,18 @@ use crate::{
     session,
 };
 use mxprobe_api::{Error, OperationId};
-use mxprobe_models::Model;
 
 use crate::cli::{
     choose::{
         catalog::{self, Found},
-        model_file, process,
+        model_file, process, program,
         registry::{self, Entry, MODELS},
+        target::{Origin, PROGRAMS, Search, Target},
     },
     failure::Failure,
 };
 
 pub(crate) use crate::session::patterns::{asked, is_wanted, operations};
-
-/// A device that was chosen.
-#[derive(Clone)]
-pub(crate) struct Target {
-    /// Its backend.
-    pub(crate) entry: &'static Entry,
-    /// What opens it.
-    pub(crate) selector: String,
-    /// What it is.
-    pub(crate) listed: ListedDevice,
-}
-
-impl Target {
-    /// The model, where the device is one.
-    pub(crate) fn model(&self) -> Result<Option<Model>, Failure> {
-        if self.entry.name != MODELS {
-            return Ok(None);
-        }
-        let name = self.selector.split_once(':').map_or(self.selector.as_str(), |(_, name)| name);
-        mxprobe_models::load(name).map(Some).map_err(Failure::usage)
-    }
-
-    fn new(entry: &'static Entry, listed: ListedDevice) -> Self {
-        Self { entry, selector: listed.device.selector.clone(), listed }
-    }
-}
 
 /// What `--device` says.
 enum Selector {
@@ -51,6 +25,8 @@ enum Selector {
     All,
     /// One backend, and what is meant of it.
     Of(&'static Entry, Choice),
+    /// Another program: what follows `exec:`.
+    Program(String),
 }
 
 enum Choice {
@@ -66,6 +42,9 @@ fn parse(text: &str) -> Result<Selector, Failure> {
         Some((backend, name)) => (backend, Some(name)),
         None => (text, None),
     };
+    if backend == PROGRAMS {
+        return name.map(|command| Selector::Program(command.to_owned())).ok_or_else(|| program::no_command(text));
+    }
     let Some(entry) = Entry::named(backend) else {
         return Err(match name {
             Some(_) => no_backend(backend).cause(format!("in the device `{text}`")),
@@ -120,16 +99,18 @@ pub(crate) fn entries(names: &[String]) -> Result<Vec<&'static Entry>, Failure> 
 pub(crate) fn named(
     selectors: &[String],
     backends: &[String],
-    isolate: bool,
+    search: &Search,
 ) -> Result<(Vec<Target>, Vec<Found>), Failure> {
     let allowed = entries(backends)?;
     let mut parsed = Vec::new();
     for text in selectors {
         let selector = parse(text)?;
-        if let Selector::Of(entry, _) = &selector
-            && !backends.is_empty()
-            && !allowed.iter().any(|known| known.name == entry.name)
-        {
+        let of_another = match &selector {
+            Selector::All => false,
+            Selector::Of(entry, _) => !allowed.iter().any(|known| known.name == entry.name),
+            Selector::Program(_) => true,
+        };
+        if of_another && !backends.is_empty() {
             return Err(Failure::usage(format!("`{text}` is no device of the backend that `--backend` asks for"))
                 .help("leave out `--backend`: a device already names its backend"));
         }
@@ -139,17 +120,21 @@ pub(crate) fn named(
         parsed.iter().any(|(_, selector)| match selector {
             Selector::All => entry.name != MODELS && !entry.hidden,
             Selector::Of(of, _) => of.name == entry.name,
+            Selector::Program(_) => false,
         })
     };
     let asked: Vec<&'static Entry> = registry::entries().iter().filter(|entry| meant(entry)).collect();
-    let found = catalog::discover(&asked, isolate);
+    let mut found = catalog::discover(&asked, search.isolate);
+    let mut of_programs: Option<Found> = None;
     let mut targets: Vec<Target> = Vec::new();
     for (text, selector) in &parsed {
         let chosen = match selector {
             Selector::All => {
                 let devices = asked.iter().zip(&found).filter(|(entry, _)| entry.name != MODELS && !entry.hidden);
                 let devices: Vec<Target> = devices
-                    .flat_map(|(entry, found)| found.devices.iter().map(|device| Target::new(entry, device.clone())))
+                    .flat_map(|(entry, found)| {
+                        found.devices.iter().map(|device| Target::of_backend(entry, device.clone()))
+                    })
                     .collect();
                 if devices.is_empty() {
                     return Err(no_usable(&found, &format!("`--device {text}`")));
@@ -158,7 +143,15 @@ pub(crate) fn named(
             }
             Selector::Of(entry, choice) => {
                 let at = asked.iter().position(|known| known.name == entry.name).expect("it was asked");
-                resolve(entry, choice, text, &found[at], isolate)?
+                resolve(entry, choice, text, &found[at], search.isolate)?
+            }
+            Selector::Program(command) => {
+                let (devices, refusals) = program::devices(command, &search.sizes)?;
+                let nothing = || Found { backend: PROGRAMS.to_owned(), devices: Vec::new(), refusals: Vec::new() };
+                let all = of_programs.get_or_insert_with(nothing);
+                all.devices.extend(devices.iter().map(|target| target.listed.clone()));
+                all.refusals.extend(refusals);
+                devices
             }
         };
         for target in chosen {
@@ -166,6 +159,12 @@ pub(crate) fn named(
                 targets.push(target);
             }
         }
+    }
+    found.extend(of_programs);
+    if search.sizes.shape.is_some() && !targets.iter().any(Target::has_free_sizes) {
+        let names: Vec<&str> = targets.iter().map(|target| target.selector.as_str()).collect();
+        return Err(Failure::usage(format!("`--shape`: {} has no operation of free sizes", names.join(", ")))
+            .help("`--op` chooses among the operations of a device; `mxprobe list -v` shows them"));
     }
     Ok((targets, found))
 }
@@ -181,12 +180,14 @@ fn resolve(
         Choice::All if found.devices.is_empty() => {
             return Err(no_usable(std::slice::from_ref(found), &format!("`--device {text}`")));
         }
-        Choice::All => return Ok(found.devices.iter().map(|device| Target::new(entry, device.clone())).collect()),
+        Choice::All => {
+            return Ok(found.devices.iter().map(|device| Target::of_backend(entry, device.clone())).collect());
+        }
         Choice::Named(name) => name,
     };
     let records: Vec<&DeviceRecord> = found.devices.iter().map(|device| &device.device).collect();
     match matching(entry.name, name, &records).as_slice() {
-        [one] => Ok(vec![Target::new(entry, found.devices[*one].clone())]),
+        [one] => Ok(vec![Target::of_backend(entry, found.devices[*one].clone())]),
         [] => match describe(entry, name, isolate) {
             Ok(described) => {
                 let mut listed = session::listed(&described);
@@ -194,7 +195,7 @@ fn resolve(
                 if entry.name == MODELS {
                     model_file::sign(&mut listed, name);
                 }
-                Ok(vec![Target { entry, selector: text.to_owned(), listed }])
+                Ok(vec![Target { origin: Origin::Backend(entry), selector: text.to_owned(), listed }])
             }
             Err(_) if found.devices.is_empty() => {
                 Err(no_usable(std::slice::from_ref(found), &format!("`--device {text}`")))

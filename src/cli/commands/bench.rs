@@ -20,8 +20,8 @@ use crate::cli::{
         limits::Limits,
         plan,
         reach::{Isolation, reach},
-        registry::MODELS,
-        select::{self, Target},
+        select,
+        target::Target,
     },
     commands::each::{self, Listener},
     failure::{Failure, INCOMPLETE, INTERRUPTED, Outcome},
@@ -30,11 +30,11 @@ use crate::cli::{
 
 /// Measures the throughput of devices.
 pub(crate) fn bench(arguments: &Bench, screen: Screen) -> Outcome {
-    let plan = plan::plan(&arguments.devices)?;
+    let plan = plan::plan(&arguments.devices, &arguments.op)?;
     if plan.stand_in.is_some() {
         return Err(select::no_usable(&plan.found, "`bench`"));
     }
-    if let Some(model) = plan.targets.iter().find(|target| target.entry.name == MODELS) {
+    if let Some(model) = plan.targets.iter().find(|target| target.is_model()) {
         return Err(Failure::usage(format!("{} is a model: it has no throughput", model.selector))
             .help("`mxprobe list` shows the devices of this machine"));
     }

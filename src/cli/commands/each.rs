@@ -11,7 +11,8 @@ use crate::cli::{
     choose::{
         limits::Limits,
         reach::Reached,
-        select::{self, Target},
+        select,
+        target::{Search, Target},
     },
     failure::Failure,
     io::output,
@@ -20,8 +21,8 @@ use crate::cli::{
 pub(crate) use crate::session::{Listener, unanswered};
 
 /// The one device that a selector means.
-pub(crate) fn one_target(selector: &str, isolate: bool) -> Result<Target, Failure> {
-    let (targets, _) = select::named(&[selector.to_owned()], &[], isolate)?;
+pub(crate) fn one_target(selector: &str, search: &Search) -> Result<Target, Failure> {
+    let (targets, _) = select::named(&[selector.to_owned()], &[], search)?;
     match targets.as_slice() {
         [target] => Ok(target.clone()),
         targets => {

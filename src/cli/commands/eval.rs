@@ -12,7 +12,8 @@ use crate::cli::{
     choose::{
         limits::Limits,
         reach::{Isolation, Reached, reach},
-        select::{self, Target},
+        select,
+        target::{Search, Target},
     },
     failure::{Failure, Outcome},
     io::{
@@ -31,7 +32,8 @@ const READ_BYTES: usize = 1 << 18;
 /// Answers every line of standard input.
 pub(crate) fn eval(arguments: &Eval) -> Outcome {
     let isolate = !arguments.reach.no_isolation;
-    let (targets, _) = select::named(std::slice::from_ref(&arguments.device), &[], isolate)?;
+    let search = Search::by(&arguments.reach, std::slice::from_ref(&arguments.op));
+    let (targets, _) = select::named(std::slice::from_ref(&arguments.device), &[], &search)?;
     let [target] = targets.as_slice() else {
         let mut failure = Failure::usage(format!("`{}` means {} devices", arguments.device, targets.len()));
         for target in &targets {

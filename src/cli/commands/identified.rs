@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::{report::IdentifiedOperation, session::IdentifiedModel};
 
-use crate::cli::{choose::select::Target, failure::Failure, io::output};
+use crate::cli::{choose::target::Target, failure::Failure, io::output};
 
 /// The model of every operation that was identified so far, and its file.
 pub(crate) struct ModelFile<'a> {

@@ -17,6 +17,7 @@ use crate::cli::{
     choose::{
         limits::Limits,
         reach::{Isolation, reach},
+        target::Search,
     },
     commands::{
         each::{self, Listener},
@@ -29,7 +30,7 @@ use crate::cli::{
 /// Identifies operations of one device and writes their model.
 pub(crate) fn identify(arguments: &Identify, screen: Screen) -> Outcome {
     let inputs = &arguments.inputs;
-    let target = each::one_target(&arguments.device, !inputs.reach.no_isolation)?;
+    let target = each::one_target(&arguments.device, &Search::by(&inputs.reach, &arguments.op))?;
     let operations = each::operations(&arguments.op, &target)?;
     output::can_write(&arguments.out)?;
     if let Some(path) = &arguments.report {

@@ -4,20 +4,20 @@ use crate::report::{LIST_SCHEMA, Listing, Listings, Tool};
 
 use crate::cli::{
     arguments::{Format, List, Screen, given},
-    choose::{catalog, select},
+    choose::{catalog, select, target::Search},
     failure::Outcome,
     io::output,
 };
 
 /// Lists devices.
 pub(crate) fn list(arguments: &List, screen: Screen) -> Outcome {
-    let isolate = !arguments.devices.no_isolation;
+    let search = Search::of(&arguments.devices, &[]);
     let found = if arguments.devices.device.is_empty() {
-        catalog::discover(&select::entries(&arguments.devices.backend)?, isolate)
+        catalog::discover(&select::entries(&arguments.devices.backend)?, search.isolate)
     } else {
-        let (targets, mut found) = select::named(&arguments.devices.device, &arguments.devices.backend, isolate)?;
+        let (targets, mut found) = select::named(&arguments.devices.device, &arguments.devices.backend, &search)?;
         for found in &mut found {
-            let chosen = targets.iter().filter(|target| target.entry.name == found.backend);
+            let chosen = targets.iter().filter(|target| target.backend() == found.backend);
             found.devices = chosen.map(|target| target.listed.clone()).collect();
         }
         found

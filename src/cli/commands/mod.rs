@@ -2,6 +2,7 @@
 
 pub(super) mod bench;
 pub(super) mod compare;
+pub(super) mod conformance;
 pub(super) mod distinguish;
 mod each;
 pub(super) mod eval;

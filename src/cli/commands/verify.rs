@@ -18,7 +18,7 @@ use crate::cli::{
     choose::{
         limits::Limits,
         reach::{Isolation, reach},
-        select::Target,
+        target::{Search, Target},
     },
     commands::each::{self, Listener},
     failure::{Failure, INCOMPLETE, INTERRUPTED, NO, Outcome},
@@ -29,7 +29,7 @@ use crate::cli::{
 pub(crate) fn verify(arguments: &Verify, screen: Screen) -> Outcome {
     let inputs = &arguments.inputs;
     let model = mxprobe_models::load(&arguments.model).map_err(Failure::usage)?;
-    let target = each::one_target(&arguments.device, !inputs.reach.no_isolation)?;
+    let target = each::one_target(&arguments.device, &Search::by(&inputs.reach, &arguments.op))?;
     let ids = common(arguments, &target, &model)?;
     if let Some(path) = &arguments.out {
         output::is_for_json(path)?;

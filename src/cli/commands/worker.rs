@@ -1,20 +1,29 @@
-//! `__worker`: the process of a device.
+//! `worker`: the process of a device.
 
 use std::io::{self, BufReader, BufWriter, Write};
 
 use crate::isolate;
 
 use crate::cli::{
-    choose::registry::Entry,
+    arguments::Worker,
+    choose::{
+        registry::{self, Entry, MODELS},
+        select,
+    },
     failure::{Failure, Outcome},
 };
 
 /// Answers requests of the device protocol until standard input closes.
-pub(crate) fn serve() -> Outcome {
+pub(crate) fn serve(arguments: &Worker) -> Outcome {
+    let shown: Vec<&str> = if arguments.backend.is_empty() {
+        registry::names().into_iter().filter(|name| *name != MODELS).collect()
+    } else {
+        select::entries(&arguments.backend)?.into_iter().map(|entry| entry.name).collect()
+    };
     let output = own_stdout().map_err(|error| Failure::output(&error))?;
     let input = BufReader::with_capacity(1 << 16, io::stdin());
     let backend = |name: &str| Entry::named(name).map(Entry::backend);
-    isolate::serve(input, BufWriter::with_capacity(1 << 16, output), &backend)
+    isolate::serve(input, BufWriter::with_capacity(1 << 16, output), &backend, &shown)
         .map_err(|error| Failure::output(&error))?;
     Ok(0)
 }

@@ -261,7 +261,7 @@ fn without_directories(text: &str) -> String {
         Some(at) => format!("…{}", &part[at..]),
         None => part.to_owned(),
     };
-    text.split_inclusive([':', ';', '=']).map(shown).collect()
+    text.split_inclusive([':', ';', '=', ' ']).map(shown).collect()
 }
 
 /// The value of the first line `name : value`.
@@ -304,9 +304,11 @@ mod tests {
 
     #[test]
     fn of_the_arguments_no_directory_is_named() {
-        let given = ["run", "--out=/home/someone/a.json", "--device", "sim:../b.toml", "--op", "*.f32", "c.json"];
+        let program = "exec:/usr/bin/python3 /home/someone/worker.py --kind=npu";
+        let given = ["run", "--out=/home/someone/a.json", "--device", "sim:../b.toml", program, "*.f32", "c.json"];
         let tool = Tool::this(given.map(str::to_owned).into());
-        let kept = ["run", "--out=…/a.json", "--device", "sim:…/b.toml", "--op", "*.f32", "c.json"];
+        let program = "exec:…/python3 …/worker.py --kind=npu";
+        let kept = ["run", "--out=…/a.json", "--device", "sim:…/b.toml", program, "*.f32", "c.json"];
         assert_eq!(tool.arguments, kept);
     }
 

@@ -46,3 +46,22 @@ pub fn place(variable: &str, usual: &str) -> std::path::PathBuf {
     }
     place
 }
+
+/// What runs programs behind devices: `cfg(numpy)`, the Python that `MXPROBE_PYTHON` names, else the one of
+/// `scripts/python-tools`; `cfg(cpp_compiler)`, the one that `CXX` names, else `c++`; `cfg(arm_emulator)`, that of
+/// `scripts/emulators`; `cfg(onednn)`, of `scripts/python-tools` too. Required by `MXPROBE_REQUIRE_WORKERS`.
+pub fn tell_workers() {
+    let tell_workers = |name, is_there| tell(name, "MXPROBE_REQUIRE_WORKERS", is_there);
+    println!("cargo::rerun-if-env-changed=CXX");
+    let compiler = env::var_os("CXX").unwrap_or_else(|| "c++".into());
+    let answers = |mut command: Command| command.output().is_ok_and(|output| output.status.success());
+    let mut asked = Command::new(compiler);
+    asked.arg("--version");
+    tell_workers("cpp_compiler", answers(asked));
+    let python = place("MXPROBE_PYTHON", ".python/bin/python");
+    let mut asked = Command::new(&python);
+    asked.args(["-c", "import numpy, ml_dtypes"]);
+    tell_workers("numpy", answers(asked));
+    tell_workers("onednn", Path::new(".python/lib/libdnnl.so.3").exists());
+    tell_workers("arm_emulator", place("MXPROBE_EMULATORS", ".emulators/done").exists());
+}

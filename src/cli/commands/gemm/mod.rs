@@ -17,7 +17,8 @@ use crate::cli::{
     choose::{
         limits::Limits,
         reach::{Isolation, reach},
-        select::{self, Target},
+        select,
+        target::{Search, Target},
     },
     failure::{Failure, Outcome},
     io::{interrupt::Interrupt, npy, output},
@@ -34,7 +35,8 @@ pub(crate) fn gemm(arguments: &Gemm, screen: Screen) -> Outcome {
         .help("an experiment has rows: `--experiment growth`, `--experiment yardstick`; `--out` writes D"));
     }
     let isolate = !arguments.reach.no_isolation;
-    let (targets, _) = select::named(std::slice::from_ref(&arguments.device), &[], isolate)?;
+    let search = Search::by(&arguments.reach, arguments.op.as_slice());
+    let (targets, _) = select::named(std::slice::from_ref(&arguments.device), &[], &search)?;
     let [target] = targets.as_slice() else {
         return Err(Failure::usage(format!("`{}` means {} devices", arguments.device, targets.len()))
             .help("`gemm` computes on one device: name one of them"));

@@ -10,7 +10,8 @@ use crate::cli::{
     choose::{
         model_file::DIGEST,
         plan::Job,
-        select::{self, Target},
+        select,
+        target::{Search, Target},
     },
     failure::Failure,
     io::{input, output},
@@ -64,7 +65,9 @@ fn targets(devices: &Devices, reports: &[Report], left: &[Vec<OperationId>]) -> 
     if selectors.is_empty() {
         return Ok(Vec::new());
     }
-    let (targets, _) = select::named(&selectors, &[], !devices.no_isolation)?;
+    let mut search = Search::of(devices, &[]);
+    search.sizes.ids.extend(left.iter().flatten().cloned());
+    let (targets, _) = select::named(&selectors, &[], &search)?;
     Ok(targets)
 }
 

@@ -1,0 +1,109 @@
+//! A device that was chosen, and who has it.
+
+use std::sync::Arc;
+
+use crate::{isolate::Sizes, report::ListedDevice};
+use mxprobe_api::Shape;
+use mxprobe_models::Model;
+
+use crate::cli::{
+    arguments::{Devices, Reach},
+    choose::registry::{Entry, MODELS},
+    failure::Failure,
+};
+
+/// The word that stands before the colon where a device is another program's.
+pub(crate) const PROGRAMS: &str = "exec";
+
+/// How devices are looked for.
+#[derive(Clone, Debug)]
+pub(crate) struct Search {
+    /// Backends look for their devices in processes of their own.
+    pub(crate) isolate: bool,
+    /// What sizes operations get that leave them open.
+    pub(crate) sizes: Sizes,
+}
+
+impl Search {
+    /// Sizes are those of a shape, and of what `--op` names by whole ids.
+    pub(crate) fn new(isolate: bool, shape: Option<Shape>, operations: &[String]) -> Self {
+        let ids = operations.iter().filter_map(|name| name.parse().ok()).collect();
+        Self { isolate, sizes: Sizes { shape, ids } }
+    }
+
+    /// As the arguments of a command with several devices say it, where `--op` says this.
+    pub(crate) fn of(devices: &Devices, operations: &[String]) -> Self {
+        Self::new(!devices.no_isolation, devices.shape, operations)
+    }
+
+    /// The same for a command with one device.
+    pub(crate) fn by(reach: &Reach, operations: &[String]) -> Self {
+        Self::new(!reach.no_isolation, reach.shape, operations)
+    }
+}
+
+/// A device that was chosen.
+#[derive(Clone)]
+pub(crate) struct Target {
+    /// Who has it.
+    pub(crate) origin: Origin,
+    /// What opens it.
+    pub(crate) selector: String,
+    /// What it is.
+    pub(crate) listed: ListedDevice,
+}
+
+/// Who has a device.
+#[derive(Clone)]
+pub(crate) enum Origin {
+    /// A backend of this program.
+    Backend(&'static Entry),
+    /// Another program.
+    Program(Arc<Program>),
+}
+
+/// A device of another program.
+#[derive(Clone, Debug)]
+pub(crate) struct Program {
+    /// The program and its arguments.
+    pub(crate) words: Vec<String>,
+    /// What the program calls the device.
+    pub(crate) device: String,
+    /// What sizes its operations get that leave them open.
+    pub(crate) sizes: Sizes,
+    /// Whether there are such.
+    pub(crate) has_free_sizes: bool,
+}
+
+impl Target {
+    /// Whether some of its operations get their sizes from who asks.
+    pub(crate) fn has_free_sizes(&self) -> bool {
+        matches!(&self.origin, Origin::Program(program) if program.has_free_sizes)
+    }
+
+    /// The word before the colon of its selector.
+    pub(crate) fn backend(&self) -> &'static str {
+        match &self.origin {
+            Origin::Backend(entry) => entry.name,
+            Origin::Program(_) => PROGRAMS,
+        }
+    }
+
+    /// Whether it is one of this program's models.
+    pub(crate) fn is_model(&self) -> bool {
+        self.backend() == MODELS
+    }
+
+    /// The model, where the device is one.
+    pub(crate) fn model(&self) -> Result<Option<Model>, Failure> {
+        if !self.is_model() {
+            return Ok(None);
+        }
+        let name = self.selector.split_once(':').map_or(self.selector.as_str(), |(_, name)| name);
+        mxprobe_models::load(name).map(Some).map_err(Failure::usage)
+    }
+
+    pub(crate) fn of_backend(entry: &'static Entry, listed: ListedDevice) -> Self {
+        Self { origin: Origin::Backend(entry), selector: listed.device.selector.clone(), listed }
+    }
+}

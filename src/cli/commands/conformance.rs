@@ -1,0 +1,199 @@
+//! `conformance`: what is wrong with a device, or with a program that speaks the device protocol, in the order in which its
+//! author meets it.
+
+use std::time::Duration;
+
+use crate::{
+    isolate::{PROGRAM_CHECKS, check_program},
+    report::{Block, Cell, Layout, Outcome as Ending, Page, Row, Show, Tone, to_json},
+};
+use mxprobe_api::{Device, OperationId, scalars_of};
+use mxprobe_conformance::{ABILITY_CHECKS, CHECKS, Violation, check_operation, check_scalar};
+use serde::Serialize;
+
+use crate::cli::{
+    arguments::{Conformance, Screen},
+    choose::{
+        limits::Limits,
+        process, program,
+        reach::{Isolation, reach},
+        select,
+        target::Search,
+    },
+    commands::each::{self, Listener},
+    failure::{Failure, INTERRUPTED, NO, Outcome},
+    io::{interrupt::Interrupt, output},
+};
+
+/// How long a program may take for a request that has nothing to compute.
+const REQUEST: Duration = Duration::from_secs(60);
+
+/// Checks a device.
+pub(crate) fn conformance(arguments: &Conformance, screen: Screen) -> Outcome {
+    let interrupt = Interrupt::listen();
+    let limits = Limits::new(arguments.reach.timeout, None, interrupt);
+    let mut found = Found { device: arguments.device.clone(), name: None, program: Vec::new(), operations: Vec::new() };
+    if let Some(starts) = program::starts_of(&arguments.device)? {
+        let stop = limits.clone();
+        let program = process::of(starts, REQUEST.min(limits.request), screen.aloud, move || stop.stop());
+        found.program = check_program(&program).into_iter().zip(PROGRAM_CHECKS).map(Into::into).collect();
+    }
+    let mut interrupted = limits.interrupt.is_set();
+    if !interrupted && found.program.iter().all(|check| check.found.is_none()) {
+        let target = each::one_target(&arguments.device, &Search::by(&arguments.reach, &arguments.op))?;
+        found.name = Some(target.listed.device.name.clone());
+        let asked = select::asked(&arguments.op, &target.listed);
+        if asked.is_empty() {
+            return Err(select::no_operation(&arguments.op, &[&target.listed]));
+        }
+        let ids: Vec<OperationId> = asked.into_iter().map(|operation| operation.id.clone()).collect();
+        let isolation = Isolation { wanted: !arguments.reach.no_isolation, forward_stderr: screen.aloud };
+        interrupted = each::each(reach(&target, isolation, &limits), &ids, &limits, ask, &mut found)?;
+    }
+    let holds = found.holds();
+    output::show(&found, arguments.format.into(), screen.unwrapped())?;
+    Ok(if interrupted {
+        INTERRUPTED
+    } else if holds {
+        0
+    } else {
+        NO
+    })
+}
+
+fn ask(device: &dyn Device, id: &OperationId, _: &dyn Fn(&str)) -> Checked {
+    let violations = match device.operations().get(id) {
+        Some(operation) => check_operation(device, operation),
+        None => {
+            let is_meant = |scalar: &&mxprobe_api::Scalar| crate::scalars::operation(scalar).id == *id;
+            scalars_of(device)
+                .iter()
+                .find(is_meant)
+                .and_then(|scalar| check_scalar(device, scalar))
+                .into_iter()
+                .collect()
+        }
+    };
+    Checked { id: id.clone(), violations: causes(&violations).map(Check::from).collect(), unasked: None }
+}
+
+/// The violations without those that an earlier one caused: what a device that died once says to all that follows.
+fn causes(violations: &[Violation]) -> impl Iterator<Item = &Violation> {
+    let cause = |violation: &Violation| violation.found.split_once(": ").map(|(_, cause)| cause.to_owned());
+    violations.iter().enumerate().filter_map(move |(at, violation)| {
+        let known = cause(violation)
+            .is_some_and(|own| violations[..at].iter().any(|before| cause(before).as_ref() == Some(&own)));
+        (!known).then_some(violation)
+    })
+}
+
+/// What was found of a device.
+#[derive(Serialize)]
+struct Found {
+    device: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+    /// Of the program that has it, if it is none of this one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    program: Vec<Check>,
+    operations: Vec<Checked>,
+}
+
+/// A check, and what was found if it does not hold.
+#[derive(Serialize)]
+struct Check {
+    name: &'static str,
+    /// What must hold.
+    wanted: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    found: Option<String>,
+}
+
+/// What does not hold of an operation.
+#[derive(Serialize)]
+struct Checked {
+    id: OperationId,
+    violations: Vec<Check>,
+    /// Why it was not asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unasked: Option<String>,
+}
+
+impl From<(Option<String>, (&'static str, &'static str))> for Check {
+    fn from((found, (name, wanted)): (Option<String>, (&'static str, &'static str))) -> Self {
+        Self { name, wanted, found }
+    }
+}
+
+impl From<&Violation> for Check {
+    fn from(violation: &Violation) -> Self {
+        let known = CHECKS.iter().chain(ABILITY_CHECKS).find(|(name, _)| *name == violation.check);
+        let wanted = known.map_or("", |(_, wanted)| *wanted);
+        Self { name: violation.check, wanted, found: Some(violation.found.clone()) }
+    }
+}
+
+impl Found {
+    fn holds(&self) -> bool {
+        self.program.iter().all(|check| check.found.is_none())
+            && self.operations.iter().all(|of| of.violations.is_empty() && of.unasked.is_none())
+    }
+}
+
+impl Listener<Checked> for Found {
+    type Error = Failure;
+
+    fn answered(&mut self, checked: Checked) -> Result<(), Failure> {
+        self.operations.push(checked);
+        Ok(())
+    }
+
+    fn missing(&mut self, id: &OperationId, ending: Ending, reason: &str) -> Result<(), Failure> {
+        let unasked = Some(each::unanswered(ending, reason));
+        self.operations.push(Checked { id: id.clone(), violations: Vec::new(), unasked });
+        Ok(())
+    }
+}
+
+impl Show for Found {
+    fn page(&self, _: bool) -> Page {
+        let title = self.name.as_ref().map_or_else(|| self.device.clone(), |name| format!("{}  {name}", self.device));
+        let mut blocks: Vec<Block> = Block::titled(1, &title).into();
+        if !self.program.is_empty() {
+            let unasked = PROGRAM_CHECKS.iter().skip(self.program.len());
+            let unasked = unasked.map(|(name, wanted)| line(name, Tone::Muted, "not asked", wanted));
+            blocks.push(table(self.program.iter().map(Check::row).chain(unasked)));
+        }
+        for checked in &self.operations {
+            blocks.push(Block::Gap);
+            blocks.extend(Block::titled(2, checked.id.to_string()));
+            blocks.push(match &checked.unasked {
+                Some(reason) => Block::Words(Tone::Failure, reason.clone()),
+                None if checked.violations.is_empty() => Block::words("nothing is wrong"),
+                None => table(checked.violations.iter().map(Check::row)),
+            });
+        }
+        Page { title, blocks }
+    }
+
+    fn json(&self) -> String {
+        to_json(self)
+    }
+}
+
+impl Check {
+    fn row(&self) -> Row {
+        match &self.found {
+            None => line(self.name, Tone::Plain, "holds", self.wanted),
+            Some(found) => line(self.name, Tone::Failure, found, &format!("wanted: {}", self.wanted)),
+        }
+    }
+}
+
+fn table(rows: impl Iterator<Item = Row>) -> Block {
+    Block::Inset(vec![Block::laid_out(Layout::Hanging, ["check", "result"], rows)])
+}
+
+fn line(name: &str, tone: Tone, result: &str, wanted: &str) -> Row {
+    Row { tone, ..Row::plain(vec![Cell::code(name), Cell::words(format!("{result}: {wanted}"))]) }
+}

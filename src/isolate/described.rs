@@ -1,0 +1,196 @@
+//! A device and its abilities, as a program describes them.
+
+use std::collections::BTreeMap;
+
+use mxprobe_api::{DeviceInfo, DeviceKind, Driver, Error, Operation, Refusal, Scalar};
+use serde::{Deserialize, Serialize};
+
+use super::sizes::{FreeOperation, Sizes};
+
+/// A device and its abilities, as data.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Said")]
+pub struct Described {
+    /// Its identity.
+    #[serde(flatten)]
+    pub info: DeviceInfo,
+    /// Its operations.
+    pub operations: Vec<Operation>,
+    /// Operations whose sizes are still to be fixed.
+    #[serde(skip)]
+    pub free: Vec<FreeOperation>,
+    /// What it lists and cannot be used.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub refusals: Vec<Refusal>,
+    /// Its scalar arithmetic.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub scalars: Vec<Scalar>,
+    /// The arithmetic that is timed beside its operations; absent if the device cannot be timed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub yardsticks: Option<Vec<Operation>>,
+    /// It multiplies whole matrices, and this is what is known of that; absent if it multiplies tile by tile.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub matrices: Option<MatricesRecord>,
+    /// It shows what its driver is given, or what the driver makes of it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub code: bool,
+}
+
+/// What is known of a device that multiplies whole matrices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MatricesRecord {
+    /// Whether a product of one element costs as much as a whole tile.
+    #[serde(default = "yes")]
+    pub has_tiles: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+impl Described {
+    /// The same with every size fixed.
+    #[must_use]
+    pub fn with(mut self, sizes: &Sizes) -> Self {
+        for free in &self.free {
+            for operation in free.of(sizes) {
+                if self.operations.iter().all(|known| known.id != operation.id) {
+                    self.operations.push(operation);
+                }
+            }
+        }
+        self
+    }
+}
+
+/// The backend of a program that names none.
+const PROGRAM: &str = "exec";
+
+/// A device as a program says it: only a name must be there.
+#[derive(Deserialize)]
+struct Said {
+    name: String,
+    #[serde(default = "program")]
+    backend: String,
+    #[serde(default = "first")]
+    selector: String,
+    fingerprint: Option<String>,
+    kind: Option<DeviceKind>,
+    #[serde(default)]
+    emulated: bool,
+    #[serde(default)]
+    aliases: Vec<String>,
+    driver: Option<Driver>,
+    #[serde(default)]
+    properties: BTreeMap<String, String>,
+    #[serde(default)]
+    operations: Vec<SaidOperation>,
+    #[serde(default)]
+    refusals: Vec<Refusal>,
+    #[serde(default)]
+    scalars: Vec<Scalar>,
+    yardsticks: Option<Vec<Operation>>,
+    matrices: Option<MatricesRecord>,
+    #[serde(default)]
+    code: bool,
+}
+
+/// An operation as a program says it: its id, or that and more.
+#[derive(Deserialize)]
+#[serde(
+    untagged,
+    expecting = "an operation is its id, or an object with `id` and perhaps `scope`, `instruction`, `aliases`"
+)]
+enum SaidOperation {
+    Id(String),
+    Whole(WholeOperation),
+}
+
+#[derive(Deserialize)]
+struct WholeOperation {
+    id: String,
+    #[serde(default = "scope")]
+    scope: String,
+    instruction: Option<String>,
+    #[serde(default)]
+    aliases: Vec<String>,
+}
+
+fn program() -> String {
+    PROGRAM.to_owned()
+}
+
+fn first() -> String {
+    "0".to_owned()
+}
+
+fn scope() -> String {
+    "program".to_owned()
+}
+
+impl TryFrom<Said> for Described {
+    type Error = Error;
+
+    fn try_from(said: Said) -> Result<Self, Error> {
+        let info = DeviceInfo {
+            backend: said.backend,
+            selector: said.selector,
+            fingerprint: said.fingerprint.unwrap_or_else(|| said.name.clone()),
+            name: said.name,
+            kind: said.kind.unwrap_or(DeviceKind::Software),
+            emulated: said.emulated,
+            aliases: said.aliases,
+            driver: said.driver,
+            properties: said.properties,
+        };
+        let (mut operations, mut free) = (Vec::new(), Vec::new());
+        for operation in said.operations {
+            let WholeOperation { id, scope, instruction, aliases } = match operation {
+                SaidOperation::Id(id) => WholeOperation { id, scope: scope(), instruction: None, aliases: Vec::new() },
+                SaidOperation::Whole(whole) => whole,
+            };
+            match FreeOperation::read(&id)? {
+                Some(open) => free.push(open.described(|operation| {
+                    (operation.scope, operation.instruction, operation.aliases) = (scope, instruction, aliases);
+                })),
+                None => operations.push(Operation { id: id.parse()?, scope, instruction, aliases }),
+            }
+        }
+        let Said { refusals, scalars, yardsticks, matrices, code, .. } = said;
+        Ok(Self { info, operations, free, refusals, scalars, yardsticks, matrices, code })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_and_the_ids_of_operations_are_enough() {
+        let said = r#"{"name":"an NPU","operations":["dot.m1n1k4.f32.f16.f16.f32",
+            {"id":"gemm.m*n*k*.f32.f16.f16.f32","aliases":["matmul"]}]}"#;
+        let device: Described = serde_json::from_str(said).unwrap();
+        assert_eq!((device.info.backend.as_str(), device.info.selector.as_str()), ("exec", "0"));
+        assert_eq!((device.info.fingerprint.as_str(), device.info.kind), ("an NPU", DeviceKind::Software));
+        assert_eq!((device.operations.len(), device.free.len()), (1, 1));
+        let fixed = device.with(&Sizes::default());
+        let names: Vec<_> = fixed.operations.iter().map(|operation| operation.id.to_string()).collect();
+        assert_eq!(names, ["dot.m1n1k4.f32.f16.f16.f32", "gemm.m8n8k16.f32.f16.f16.f32"]);
+        assert_eq!(fixed.operations[1].aliases, ["matmul"]);
+        assert_eq!(fixed.operations[1].scope, "program");
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_description_is_said() {
+        for (said, reason) in [
+            (r#"{"operations":[]}"#, "missing field `name`"),
+            (r#"{"name":"x","operations":["matmul"]}"#, "`matmul` is no operation id"),
+            (r#"{"name":"x","operations":["gemm.m*n*k*.f32"]}"#, "`gemm.m*n*k*.f32`, with sizes for `*`"),
+            (r#"{"name":"x","operations":[1]}"#, "an operation is its id"),
+            (r#"{"name":"x","kind":"magic"}"#, "unknown variant `magic`"),
+        ] {
+            let error = serde_json::from_str::<Described>(said).unwrap_err().to_string();
+            assert!(error.contains(reason), "{said}: {error}");
+        }
+    }
+}

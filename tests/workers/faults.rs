@@ -1,0 +1,90 @@
+//! The program that is wrong in one way: `conformance` says which.
+
+use super::{python, said};
+
+use std::process::Command;
+
+/// Each fault, and what `conformance` says of it; what is right has no words.
+const FAULTS: &[(&str, &[&str])] = &[
+    ("none", &[]),
+    ("silent", &["timed out after"]),
+    ("ends", &["ended with exit code 0"]),
+    ("greets", &[]),
+    ("not-json", &["{answer: found}"]),
+    ("not-an-answer", &["unknown variant `here I am`"]),
+    ("other-version", &["the program speaks `mxprobe-device/9`"]),
+    ("no-devices", &["it has no device"]),
+    ("no-name", &["missing field `name`"]),
+    ("no-operations", &["the device `0` has no operation"]),
+    ("bad-id", &["`matmul` is no operation id"]),
+    ("bad-format", &["`fp32` is no format"]),
+    ("refuses", &["libvendor.so is not on this machine"]),
+    ("hangs", &["timed out after"]),
+    ("dies", &["ended with exit code 3; it last said: the vendor's runtime gave up"]),
+    ("aborts", &["SIGABRT"]),
+    ("raises", &["ZeroDivisionError: division by zero"]),
+    ("silent-about-why", &["missing field `message`"]),
+    ("rubbish", &["timed out after"]),
+    ("endless", &["timed out after"]),
+    ("half", &["ended with exit code 0"]),
+    ("other-answer", &["opened"]),
+    ("fewer-bytes", &["returned 63 elements of f32 for 1 tiles"]),
+    ("more-bytes", &["announced 260 bytes where at most 256 can follow"]),
+    ("odd-bytes", &["no whole number of f32 elements"]),
+    ("huge-bytes", &["announced 1000000000000000000 bytes"]),
+    ("negative-bytes", &["-4"]),
+    ("two-parts", &["returned 2 parts instead of one"]),
+    ("no-part", &["returned 0 parts instead of one"]),
+    ("prints-inside", &["42 tiles"]),
+    ("one-behind", &["determinism"]),
+    ("stochastic", &["determinism"]),
+    ("remembers", &["determinism"]),
+    ("first-tile", &["tile"]),
+    ("nan", &["layout"]),
+    ("zeros", &["layout"]),
+    ("ignores-c", &["layout"]),
+    ("transposed-b", &["layout"]),
+    ("transposed-d", &["layout"]),
+    ("big-endian", &["layout"]),
+    ("fixed-shape", &["layout"]),
+];
+
+/// Those that never answer. Their limit of time leaves a Python room to start.
+const HANG: [&str; 4] = ["silent", "hangs", "rubbish", "endless"];
+
+const FAULTY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/workers/faulty.py");
+
+/// What `conformance` says, apart from the titles of checks that hold.
+fn checked(fault: &str, words: &[&str]) -> Result<(), String> {
+    let limit = if HANG.contains(&fault) { "10" } else { "600" };
+    let device = format!("exec:{} {FAULTY} {fault}", python());
+    let code = i32::from(!words.is_empty());
+    let text = said(code, &["conformance", "--device", &device, "--shape", "4x2x3", "--timeout", limit], "");
+    let is_right =
+        if words.is_empty() { text.contains("nothing is wrong") } else { words.iter().all(|word| text.contains(word)) };
+    is_right.then_some(()).ok_or_else(|| format!("{fault}: {words:?} in {text}"))
+}
+
+#[test]
+#[cfg_attr(not(numpy), ignore = "needs Python: scripts/python-tools")]
+fn each_way_to_be_wrong_is_named() {
+    // Four at once, since some wait for a limit of time.
+    let wrong: Vec<String> = std::thread::scope(|scope| {
+        let some =
+            |at: usize| FAULTS.iter().skip(at).step_by(4).filter_map(|(fault, words)| checked(fault, words).err());
+        let started: Vec<_> = (0..4).map(|at| scope.spawn(move || some(at).collect::<Vec<_>>())).collect();
+        started.into_iter().flat_map(|one| one.join().expect("no assertion failed")).collect()
+    });
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+#[cfg_attr(not(numpy), ignore = "needs Python: scripts/python-tools")]
+fn no_way_to_be_wrong_is_left_out() {
+    let output = Command::new(python()).args([FAULTY, "?"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let usage = String::from_utf8(output.stderr).unwrap();
+    let listed: Vec<&str> = usage.lines().skip(1).filter_map(|line| line.split_whitespace().next()).collect();
+    let tested: Vec<&str> = FAULTS.iter().map(|(fault, _)| *fault).collect();
+    assert_eq!(listed, tested);
+}
