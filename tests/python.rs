@@ -83,3 +83,28 @@ fn the_package_is_installed_into_a_fresh_environment_and_its_tests_pass() {
         .env_remove("PYTHONPATH"));
     assert!(told.contains(" passed") && !told.contains("skipped"), "{told}");
 }
+
+/// Packages with their features, as cargo would compile them for this machine.
+#[cfg(target_os = "linux")]
+fn compiled(arguments: &[&str]) -> Vec<String> {
+    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut tree = Command::new(cargo);
+    tree.args(["tree", "--offline", "--locked", "--prefix", "none", "--format", "{p} [{f}]"]).args(arguments);
+    let text = run(tree.current_dir(root()));
+    let mut found: Vec<String> =
+        text.lines().map(|line| line.replace(" (*)", "").replace(" (proc-macro)", "")).collect();
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn the_package_s_test_compiles_dependencies_as_the_workspace_s_tests_do() {
+    let workspace = compiled(&["--workspace", "--all-features", "--edges", "normal,build,dev"]);
+    let package = compiled(&["--package", "mxprobe-python", "--features", "as-in-tests", "--edges", "normal,build"]);
+    let own = |line: &&String| !line.starts_with("mxprobe-python ");
+    // What differs is compiled twice, and all that depends on it: the feature `as-in-tests` is to make it equal.
+    let other: Vec<&String> = package.iter().filter(own).filter(|line| !workspace.contains(line)).collect();
+    assert!(package.len() > 80 && other.is_empty(), "{other:#?}");
+}

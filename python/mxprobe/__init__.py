@@ -33,6 +33,15 @@ from ._reports import (
 
 __version__ = _mxprobe.__version__
 
+# Errors and results are shown by the names that are public.
+for _class in (
+    *(DeviceError, Error, FormatError, InvalidError, NotIdentifiedError),
+    *(Device, Model, Operation, Trace, Unit),
+    *(Comparison, Distinction, Identification, Report, Result, Verification),
+):
+    _class.__module__ = "mxprobe"
+del _class
+
 __all__ = [
     "Comparison",
     "Device",

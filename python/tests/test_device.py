@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import ml_dtypes
 import numpy as np
@@ -225,3 +226,14 @@ except KeyboardInterrupt:
     assert child.stdout.readline() == "begun\n"
     child.send_signal(signal.SIGINT)
     assert child.communicate(timeout=300)[0] == "stopped 0\n" and child.returncode == 0
+
+
+def test_a_program_is_a_device_of_a_selector():
+    root = Path(__file__).resolve().parents[2]
+    selector = f"exec:{sys.executable} {root}/examples/workers/python/numpy_matmul.py"
+    op = "gemm.m4n4k8.f32.f32.f32.f32"
+    report = mxprobe.run(selector, op=op, probe=["self_test", "rounding.result"])
+    assert report.to_dict()["device"]["backend"] == "exec"
+    assert [finding["outcome"] for finding in report.findings] == ["measured"] * 2
+    with pytest.raises(mxprobe.Error, match="nowhere"):
+        mxprobe.run("exec:/nowhere/worker", probe="self_test")

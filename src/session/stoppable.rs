@@ -71,3 +71,19 @@ impl Matrices for Stoppable {
         self.device.matrices()?.kernel_ns()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_hands_on_every_ability_and_computes_no_more_once_it_is_stopped() {
+        let stopped = Arc::new(AtomicBool::new(false));
+        let device = Stoppable { device: Arc::from(mxprobe_conformance::able()), stopped: stopped.clone() };
+        assert_eq!(mxprobe_conformance::dropped(&device), <[&str; 0]>::default());
+        stopped.store(true, Ordering::Relaxed);
+        let dropped = mxprobe_conformance::dropped(&device);
+        assert!(dropped.contains(&"execute") && dropped.contains(&"Matrices::multiply"), "{dropped:?}");
+        assert!(!dropped.contains(&"operations"), "{dropped:?}");
+    }
+}

@@ -129,6 +129,21 @@ impl<A> Listener<A> for Heard<'_, A> {
 /// Probes operations and scalar arithmetic of a device. `probes` are patterns, all if there is none; `expected` is a model that
 /// operations are compared with as well.
 ///
+/// ```
+/// use mxprobe::session::{Asked, Session, run};
+///
+/// let session = Session {
+///     asked: Asked::of_model(&mxprobe_models::load("v100")?),
+///     operations: vec!["mma.m8n8k4.f32.f16.f16.f32".into()],
+///     arguments: Vec::new(),
+///     stop: &|| None,
+///     progress: &mut |_, _, _| {},
+/// };
+/// let report = run(session, &["alignment.fraction_bits".into()], None)?;
+/// assert!(report.operations[0].finding("alignment.fraction_bits").is_some_and(|finding| finding.is(23)));
+/// # Ok::<(), mxprobe_api::Error>(())
+/// ```
+///
 /// # Errors
 /// If the device has no operation of these names. What the device does is in the report.
 pub fn run(mut session: Session<'_>, probes: &[String], expected: Option<Expected>) -> Result<Report, Error> {
