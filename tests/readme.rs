@@ -145,12 +145,21 @@ fn every_document_is_named_and_every_link_leads_somewhere() {
     for entry in fs::read_dir(root().join("examples")).unwrap() {
         let entry = entry.unwrap();
         let name = entry.file_name().into_string().unwrap();
-        // A crate of its own, or an example of this one.
-        let is_crate = entry.path().join("Cargo.toml").exists();
-        let command =
-            if is_crate { format!("--manifest-path examples/{name}/Cargo.toml") } else { format!("--example {name}") };
-        let named = files("docs", "md").iter().any(|path| read(path).contains(&command)) || readme.contains(&command);
-        assert!(named, "no document says how to run the example {name}");
+        // A crate of its own, an example of this one, or a folder of programs.
+        let path = entry.path();
+        let commands = if path.join("Cargo.toml").exists() {
+            vec![format!("--manifest-path examples/{name}/Cargo.toml")]
+        } else if path.join("main.rs").exists() {
+            vec![format!("--example {name}")]
+        } else {
+            let folders = fs::read_dir(path).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+            folders.map(|folder| format!(" examples/{name}/{folder}")).collect()
+        };
+        for command in commands {
+            let named =
+                files("docs", "md").iter().any(|path| read(path).contains(&command)) || readme.contains(&command);
+            assert!(named, "no document has a command with `{command}`");
+        }
     }
     let mut links = 0;
     let documents = files("docs", "md").into_iter().chain(files(".", "md")).chain(files("results", "md"));

@@ -9,6 +9,7 @@ mod climb;
 mod document;
 mod experiments;
 mod expression;
+mod fit;
 mod focus;
 mod groups;
 mod hypothesis;

@@ -275,6 +275,9 @@ pub(super) fn read<M: Message>(stream: &mut impl BufRead, most_bytes: impl Fn() 
     // The parser's limit of 128 levels is more than any message has.
     let Line { message, bytes } = match is_object.then(|| serde_json::from_slice(text)) {
         Some(Ok(line)) => line,
+        None if is_begun::<M>(text) => {
+            return Ok(Next::Wrong(text.to_owned(), "other text stands before it in its line".to_owned()));
+        }
         None => return Ok(Next::Stray(text.to_owned())),
         Some(Err(_)) if !is_meant::<M>(text) => return Ok(Next::Stray(text.to_owned())),
         Some(Err(error)) => return Ok(Next::Wrong(text.to_owned(), error.to_string())),
@@ -301,6 +304,12 @@ fn is_meant<M: Message>(text: &[u8]) -> bool {
             begin.starts_with(format!("{{\"{}\":", M::KEY).as_bytes())
         }
     }
+}
+
+/// Whether a message begins somewhere in a line: what was sent before it has no end, or was longer than it said.
+fn is_begun<M: Message>(text: &[u8]) -> bool {
+    let begin = format!("{{\"{}\":", M::KEY);
+    text.windows(begin.len()).any(|window| window == begin.as_bytes())
 }
 
 /// The operands of a batch as parts: A, B, C and the scales.
@@ -375,6 +384,7 @@ mod tests {
             (r#"{"ask":"library"}"#, "missing field `device`"),
             (r#"{"ask":"library","device":"x","bytes":[-1]}"#, "invalid value: integer `-1`"),
             (r#" { "ask" : "library", "device": NaN}"#, "expected value"),
+            (r#"loading … {"ask":"library","device":"x"}"#, "other text stands before it in its line"),
         ] {
             match next(format!("{line}\n").as_bytes(), 9) {
                 Next::Wrong(text, said) => {

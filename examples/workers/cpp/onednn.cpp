@@ -23,8 +23,8 @@ static void matmul(const mxprobe::tile &t, type operands) {
     attributes.set_post_ops(sum);
     // It adds to what D holds.
     std::memcpy(t.d<float>(), t.c<float>(), t.m * t.n * sizeof(float));
-    const auto at = [](const dnnl::memory::desc &matrix, const void *data) {
-        return dnnl::memory(matrix, engine, const_cast<void *>(data));
+    const auto at = [](const dnnl::memory::desc &of, const void *data) {
+        return dnnl::memory(of, engine, const_cast<void *>(data));
     };
     dnnl::matmul(dnnl::matmul::primitive_desc(engine, a, b, d, attributes))
         .execute(stream, {{DNNL_ARG_SRC, at(a, t.operands[0])},
@@ -36,7 +36,8 @@ static void matmul(const mxprobe::tile &t, type operands) {
 int main() {
     const dnnl_version_t *const version = dnnl_version();
     mxprobe::device device("oneDNN");
-    device.version = std::to_string(version->major) + "." + std::to_string(version->minor) + "." + std::to_string(version->patch);
+    for (const int number : {version->major, version->minor, version->patch})
+        device.version += (device.version.empty() ? "" : ".") + std::to_string(number);
     device.add("gemm.m*n*k*.f32.bf16.bf16.f32", [](const mxprobe::tile &t) { matmul(t, type::bf16); });
     device.add("gemm.m*n*k*.f32.f32.f32.f32", [](const mxprobe::tile &t) { matmul(t, type::f32); });
     return mxprobe::serve({device});

@@ -1,0 +1,390 @@
+//! What one addition after the other of a tree is told to be: the adders so far, and what explains the dots about the next.
+
+use std::rc::Rc;
+
+use mxprobe_api::Rounding;
+use mxprobe_models::{Adder, Choices, Flush, Output};
+
+use super::{
+    climb::{Domain, climb},
+    experiments::Experiments,
+    expression::Expression,
+    hypothesis::{Hypothesis, ON_THE_WAY, exact_cores, float, in_format},
+    nan,
+    scored::{Scored, explained, spread},
+    search::sweep_class,
+    skeleton::{Role, Skeleton},
+};
+
+/// Dots from which one addition is told at the least, and at the most.
+const TELLING: usize = 12;
+const TOLD_BY: usize = 700;
+/// Dots on which everything that an adder may be is tried first.
+const FIRST: usize = 40;
+/// Per cent of the dots about one addition that the best adder has to explain for the others to be looked at.
+const NEARLY: usize = 95;
+/// The same of ordinary dots before it is changed value by value.
+const HALF_WAY: usize = 60;
+
+/// One in so many dots about an addition may be left to its rules for NaN and zeros when those below it are looked at.
+const FEW_OF: usize = 50;
+
+/// One tree whose additions are told one after the other.
+pub(super) struct Fit<'e, 'a, 's> {
+    pub(super) experiments: &'e mut Experiments<'a, 's>,
+    pub(super) tree: Expression,
+    /// What each addition does: the place of its adder among `adders`.
+    pub(super) of: Vec<Option<usize>>,
+    pub(super) adders: Vec<Adder>,
+    pub(super) roles: Vec<Role>,
+    /// Stands for additions that are not known yet; without it they are as the one that gives d.
+    pub(super) neutral: Option<Adder>,
+    /// What an adder of which nothing is known begins as.
+    pub(super) plain: Adder,
+    /// The dots from which each addition was told, and others about it.
+    pub(super) told: Vec<Vec<usize>>,
+    pub(super) about: Vec<Vec<usize>>,
+    /// Whether every term of a dot lies where no format on the way ends.
+    pub(super) moderate: Rc<[bool]>,
+    pub(super) bits: u32,
+    pub(super) flush: Flush,
+    /// Per cent of the dots about the addition last looked at that its best adder explains.
+    pub(super) nearest: usize,
+}
+
+impl Fit<'_, '_, '_> {
+    /// The hypothesis so far.
+    pub(super) fn hypothesis(&self) -> Hypothesis {
+        let neutral = if self.neutral.is_some() { self.adders.len() } else { 0 };
+        let of: Vec<usize> = self.of.iter().map(|class| class.unwrap_or(neutral)).collect();
+        let expression = self.tree.recoloured(&of);
+        let mut adders = self.adders.clone();
+        let mut roles = self.roles.clone();
+        if let Some(neutral) = self.neutral.as_ref().filter(|_| self.of.contains(&None)) {
+            adders.push(neutral.clone());
+            roles.push(Role::Inner);
+        }
+        let names = (0..adders.len()).map(|at| if at == 0 { "sum".to_owned() } else { format!("sum-{at}") }).collect();
+        let plan = expression.plan();
+        Hypothesis { skeleton: Rc::new(Skeleton { expression, plan, names, roles }), adders, flush: self.flush }
+    }
+
+    /// How many of these dots are explained where an addition has this adder.
+    fn right(&mut self, node: usize, class: usize, which: &[usize]) -> usize {
+        let before = self.of[node].replace(class);
+        let hypothesis = self.hypothesis();
+        self.of[node] = before;
+        explained(self.experiments, &hypothesis, which, which.len()).unwrap_or(0)
+    }
+
+    /// Gives one addition an adder; false where none explains most of the dots about it.
+    pub(super) fn node(&mut self, node: usize, role: Role, about: &[usize]) -> bool {
+        let moderate: Vec<usize> = about.iter().copied().filter(|at| self.moderate[*at]).collect();
+        let which = spread(if moderate.len() < TELLING { about } else { &moderate }, TOLD_BY);
+        self.told[node].clone_from(&which);
+        self.about[node] = spread(about, TOLD_BY);
+        if which.len() < TELLING {
+            // Nothing tells: as the additions of its kind are, or as the one that gives d is.
+            let like =
+                self.roles.iter().rposition(|other| *other == role).or(Some(0).filter(|_| !self.roles.is_empty()));
+            match like {
+                Some(class) => self.of[node] = Some(class),
+                None => self.add(node, role),
+            }
+            return true;
+        }
+        let mut nearest: Option<(usize, usize)> = None;
+        // The adder that was used last is the likeliest.
+        let mut classes: Vec<usize> = (0..self.adders.len()).rev().collect();
+        classes.sort_by_key(|class| std::cmp::Reverse(self.of[..node].iter().rposition(|of| *of == Some(*class))));
+        for class in classes {
+            let right = self.right(node, class, &which);
+            if right == which.len() {
+                self.of[node] = Some(class);
+                return true;
+            }
+            if nearest.is_none_or(|(_, most)| right > most) {
+                nearest = Some((class, right));
+            }
+        }
+        // What loses nothing before it rounds is simpler than another adder changed to do as much.
+        if node > 0 && (self.plainly(node, role, &which) || self.with_its_own_result(node, role, &which)) {
+            return true;
+        }
+        // The nearest, changed: for all its additions, if that works, else for this one.
+        if let Some((class, right)) = nearest
+            && right * 100 >= which.len() * HALF_WAY
+        {
+            self.of[node] = Some(class);
+            let others = (0..node).filter(|other| self.of[*other] == Some(class)).flat_map(|other| &self.told[other]);
+            let mut all: Vec<usize> = which.iter().chain(others).copied().collect();
+            all.sort_unstable();
+            all.dedup();
+            let before = self.adders[class].clone();
+            if self.climbed(class, &all) == all.len() {
+                return true;
+            }
+            self.adders[class] = before.clone();
+            self.adders.push(before);
+            self.roles.push(role);
+            let own = self.adders.len() - 1;
+            self.of[node] = Some(own);
+            if self.climbed(own, &which) == which.len() {
+                return true;
+            }
+            self.adders.pop();
+            self.roles.pop();
+            self.of[node] = None;
+        }
+        self.add(node, role);
+        let own = self.adders.len() - 1;
+        let made = self.made(own, &which);
+        // An adder of its own has to be worth it.
+        if let Some((class, right)) = nearest.filter(|(_, right)| made <= *right + which.len() / 100) {
+            self.adders.pop();
+            self.roles.pop();
+            self.of[node] = Some(class);
+            self.nearest = right * 100 / which.len();
+        } else {
+            self.nearest = made * 100 / which.len();
+        }
+        self.nearest >= NEARLY
+    }
+
+    /// Gives one addition an adder of its own that loses nothing before it rounds, if one explains all dots about it; else
+    /// gives it to the additions on the way to d as well, what gives d excepted, where rounding twice looked like rounding
+    /// once.
+    fn plainly(&mut self, node: usize, role: Role, which: &[usize]) -> bool {
+        let above: Vec<usize> = self.tree.above(node).into_iter().filter(|other| *other > 0).collect();
+        let told = above.iter().flat_map(|other| &self.told[*other]).chain(which).copied();
+        let mut with_those_above: Vec<usize> = told.collect();
+        with_those_above.sort_unstable();
+        with_those_above.dedup();
+        let before = self.of.clone();
+        self.add(node, role);
+        let own = self.adders.len() - 1;
+        let id = self.experiments.subject.id();
+        let cores = exact_cores(role, &self.adders[own].clone(), id, self.bits, &ON_THE_WAY);
+        let tries = [(Vec::new(), which), (above, &with_those_above[..])];
+        for (changed, which) in tries.into_iter().take(if with_those_above.len() > which.len() { 2 } else { 1 }) {
+            changed.into_iter().for_each(|other| self.of[other] = Some(own));
+            for adder in &cores {
+                self.adders[own] = adder.clone();
+                let hypothesis = self.hypothesis();
+                if explained(self.experiments, &hypothesis, which, 0).is_some() {
+                    return true;
+                }
+            }
+        }
+        self.adders.pop();
+        self.roles.pop();
+        self.of = before;
+        false
+    }
+
+    /// Gives one addition the adder of another with a result of its own: another format, fewer bits, another rounding. The
+    /// first that explains all dots about it is taken, and else nothing.
+    fn with_its_own_result(&mut self, node: usize, role: Role, which: &[usize]) -> bool {
+        let some = spread(which, FIRST);
+        for class in 0..self.adders.len() {
+            let from = self.adders[class].clone();
+            self.adders.push(from.clone());
+            self.roles.push(role);
+            let own = self.adders.len() - 1;
+            self.of[node] = Some(own);
+            let mut formats = ON_THE_WAY.to_vec();
+            if let Output::Float { format, .. } = from.output {
+                formats.retain(|other| *other != format);
+                formats.insert(0, format);
+            }
+            for format in formats {
+                let adder = in_format(&from, format).unwrap_or_else(|| from.clone());
+                let Output::Float { overflow, subnormals, .. } = adder.output else { continue };
+                for fraction_bits in (1..=format.fraction_bits()).rev() {
+                    for rounding in Rounding::values() {
+                        let output = Output::Float { format, fraction_bits, rounding, overflow, subnormals };
+                        self.adders[own] = Adder { output, ..adder.clone() };
+                        let hypothesis = self.hypothesis();
+                        if explained(self.experiments, &hypothesis, &some, 0).is_some()
+                            && explained(self.experiments, &hypothesis, which, 0).is_some()
+                        {
+                            return true;
+                        }
+                    }
+                }
+            }
+            self.adders.pop();
+            self.roles.pop();
+            self.of[node] = None;
+        }
+        false
+    }
+
+    /// Gives the additions of an adder another one, if that explains as many of the dots about them: what was told from few
+    /// dots may be what others are that were told later.
+    fn shared_at_the_ends(&mut self, class: usize) {
+        let which = self.all_about(class);
+        let mut most = explained(self.experiments, &self.hypothesis(), &which, which.len()).unwrap_or(0);
+        let before = self.of.clone();
+        for other in (0..self.adders.len()).filter(|other| *other != class) {
+            let with = |own: &Option<usize>| if *own == Some(class) { Some(other) } else { *own };
+            let kept = std::mem::replace(&mut self.of, before.iter().map(with).collect());
+            let hypothesis = self.hypothesis();
+            match explained(self.experiments, &hypothesis, &which, which.len() - most) {
+                Some(right) => most = right,
+                None => self.of = kept,
+            }
+        }
+    }
+
+    /// The format of an adder's results, told from where formats end: values of a moderate size show its precision alone.
+    fn format_at_the_ends(&mut self, class: usize, which: &[usize]) {
+        if self.roles[class] == Role::Root {
+            return;
+        }
+        let mut best = self.adders[class].clone();
+        let mut most = explained(self.experiments, &self.hypothesis(), which, which.len()).unwrap_or(0);
+        for format in ON_THE_WAY {
+            let Some(adder) = in_format(&best, format) else { continue };
+            self.adders[class] = adder.clone();
+            let hypothesis = self.hypothesis();
+            if let Some(right) = explained(self.experiments, &hypothesis, which, which.len() - most)
+                && right > most
+            {
+                (best, most) = (adder, right);
+            }
+        }
+        self.adders[class] = best;
+    }
+
+    /// An addition that was told by moderate values alone may differ from those whose adder it shares where terms are far
+    /// apart: one of the others, or one of its own, if that explains more.
+    fn apart_at_the_ends(&mut self, node: usize, role: Role) {
+        let Some(class) = self.of[node] else { return };
+        let which = self.about[node].clone();
+        let is_shared = self.of.iter().filter(|of| **of == Some(class)).count() > 1;
+        if !is_shared || which.len() < TELLING || self.experiments.is_late() {
+            return;
+        }
+        let right = self.right(node, class, &which);
+        if right == which.len() {
+            return;
+        }
+        for other in (0..self.adders.len()).rev().filter(|other| *other != class) {
+            if self.right(node, other, &which) == which.len() {
+                self.of[node] = Some(other);
+                return;
+            }
+        }
+        let flush = self.flush;
+        self.add(node, role);
+        let own = self.adders.len() - 1;
+        // Half of what was left has to be gone.
+        if 2 * self.made(own, &which) < right + which.len() {
+            self.adders.pop();
+            self.roles.pop();
+            self.of[node] = Some(class);
+            self.flush = flush;
+        }
+    }
+
+    /// Every adder on the dots about its additions at the ends of the range too.
+    pub(super) fn at_the_ends(&mut self, unary: &[usize]) {
+        // What gives d first, with all that its own dots show.
+        let (first, flush, about) = (self.adders[0].clone(), self.flush, self.about[0].clone());
+        if self.climbed(0, &about) < about.len() {
+            (self.adders[0], self.flush) = (first, flush);
+        }
+        let mut unexplained = Vec::new();
+        for node in 0..self.of.len() {
+            // What one above it does wrongly is not to be made good below.
+            if node > 0 && self.tree.above(node).iter().all(|above| !unexplained.contains(above)) {
+                self.apart_at_the_ends(node, if unary.contains(&node) { Role::Product } else { Role::Inner });
+            }
+            let which = self.about[node].clone();
+            let hypothesis = self.hypothesis();
+            if explained(self.experiments, &hypothesis, &which, which.len() / FEW_OF).is_none() {
+                unexplained.push(node);
+            }
+        }
+        for class in 1..self.adders.len() {
+            self.shared_at_the_ends(class);
+        }
+        let about: Vec<Vec<usize>> = (0..self.adders.len()).map(|class| self.all_about(class)).collect();
+        for (class, all) in about.iter().enumerate() {
+            self.format_at_the_ends(class, all);
+        }
+        for (class, all) in about.into_iter().enumerate() {
+            if !all.is_empty() && !self.experiments.is_late() {
+                self.climbed(class, &all);
+            }
+        }
+    }
+
+    /// The dots about the additions of one adder.
+    fn all_about(&self, class: usize) -> Vec<usize> {
+        let own = (0..self.of.len()).filter(|node| self.of[*node] == Some(class));
+        let mut all: Vec<usize> =
+            own.flat_map(|node| self.told[node].iter().chain(&self.about[node])).copied().collect();
+        all.sort_unstable();
+        all.dedup();
+        spread(&all, 2 * TOLD_BY)
+    }
+
+    /// An adder for an addition, of which nothing is known.
+    fn add(&mut self, node: usize, role: Role) {
+        let id = self.experiments.subject.id();
+        let adder = if role == Role::Root {
+            let output = float(id.d, self.bits, Rounding::NearestEven);
+            Adder::exact("sum", output, nan::seen(self.experiments, id.d))
+        } else {
+            self.neutral.as_ref().unwrap_or(&self.plain).clone()
+        };
+        self.adders.push(adder);
+        self.roles.push(role);
+        self.of[node] = Some(self.adders.len() - 1);
+    }
+
+    /// Changes one adder value by value; how many of the dots it explains then.
+    fn climbed(&mut self, class: usize, which: &[usize]) -> usize {
+        let now = Scored { hypothesis: self.hypothesis(), explained: 0 };
+        let domain = Domain { dots: which.to_vec(), adder: Some(class), reading: class == 0 };
+        let scored = climb(self.experiments, now, 0, &domain);
+        self.adders[class] = scored.hypothesis.adders[class].clone();
+        self.flush = scored.hypothesis.flush;
+        scored.explained
+    }
+
+    /// Tries everything that one adder may be, then changes of single values; how many of the dots the best explains.
+    fn made(&mut self, class: usize, which: &[usize]) -> usize {
+        let ordinary: Vec<usize> =
+            which.iter().copied().filter(|at| self.experiments.ordinary.binary_search(at).is_ok()).collect();
+        let ordinary = if ordinary.len() < TELLING { which.to_vec() } else { ordinary };
+        let (first, second) = (spread(&ordinary, FIRST), spread(&ordinary, TOLD_BY));
+        let now = Scored { hypothesis: self.hypothesis(), explained: 0 };
+        let beam = sweep_class(self.experiments, vec![now], class, self.bits, &ON_THE_WAY, &first, &second);
+        // What is far from it is not changed value by value.
+        if beam.first().is_none_or(|best| best.explained * 100 < second.len() * HALF_WAY) {
+            return 0;
+        }
+        // What hands on its sum and what rounds it may look alike so far.
+        let is_wide = |scored: &Scored| scored.hypothesis.adders[class].output == Output::Wide;
+        let other = beam.iter().position(|scored| is_wide(scored) != is_wide(&beam[0])).unwrap_or(1);
+        let some: Vec<Scored> = [0, other].into_iter().filter_map(|at| beam.get(at)).cloned().collect();
+        let mut best: Option<Scored> = None;
+        for candidate in some {
+            let domain = Domain { dots: which.to_vec(), adder: Some(class), reading: class == 0 };
+            let found = climb(self.experiments, candidate, 0, &domain);
+            if best.as_ref().is_none_or(|best| found.explained > best.explained) {
+                best = Some(found);
+            }
+            if best.as_ref().is_some_and(|best| best.explained == which.len()) {
+                break;
+            }
+        }
+        let Some(best) = best else { return 0 };
+        self.adders[class] = best.hypothesis.adders[class].clone();
+        self.flush = best.hypothesis.flush;
+        best.explained
+    }
+}
