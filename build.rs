@@ -1,6 +1,10 @@
 //! Records what is built, for the provenance of reports: the commit where there is one, the target and the compiler. Tells
 //! tests what this machine has, so that those that cannot run are ignored with their reason.
-use std::{env, path::Path, process::Command};
+use std::{
+    env,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use mxprobe_machine::{place, tell, tell_blas, tell_cpu, tell_workers};
 
@@ -14,6 +18,10 @@ fn tell_tests() {
     tell_blas();
     tell_workers();
     tell("vulkan_drivers", "MXPROBE_REQUIRE_VULKAN", place("MXPROBE_VULKAN_RUN", ".vulkan/run").exists());
+    // The packages' files need no look; the script that fetches them touches this one.
+    println!("cargo::rerun-if-env-changed=MXPROBE_PYTHON_TOOLS");
+    let python = PathBuf::from(env::var_os("MXPROBE_PYTHON_TOOLS").unwrap_or_else(|| ".python".into()));
+    tell("python_tools", "MXPROBE_REQUIRE_PYTHON", python.join("bin/python").exists());
     tell("no_nvidia_driver", "MXPROBE_REQUIRE_NO_NVIDIA_DRIVER", !Path::new("/dev/nvidiactl").exists());
 }
 

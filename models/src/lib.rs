@@ -13,6 +13,7 @@ mod fast;
 mod gemm;
 mod library;
 mod model;
+mod named;
 mod parameters;
 mod provenance;
 mod read;

@@ -3,7 +3,6 @@
 use std::{
     fmt::{self, Display},
     io::{self, Write},
-    process::ExitCode,
 };
 
 use crate::plain;
@@ -100,8 +99,8 @@ impl Failure {
         self
     }
 
-    /// Says it on standard error.
-    pub(crate) fn report(&self) -> ExitCode {
+    /// Says it on standard error, and returns the exit code.
+    pub(crate) fn report(&self) -> u8 {
         let mut text = String::new();
         if !self.message.is_empty() {
             let (red, bold) = (AnsiColor::Red.on_default().bold(), Style::new().bold());
@@ -115,6 +114,6 @@ impl Failure {
         }
         // Nobody can be told that standard error is closed.
         let _ = anstream::stderr().write_all(text.as_bytes());
-        ExitCode::from(self.code)
+        self.code
     }
 }

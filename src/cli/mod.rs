@@ -6,9 +6,12 @@ mod commands;
 mod failure;
 mod io;
 
-use std::process::ExitCode;
+use std::{ffi::OsString, process::ExitCode, time::Duration};
 
 use clap::{CommandFactory, Parser};
+use mxprobe_api::Error;
+
+use crate::session::Asked;
 
 use arguments::{Command, CommandLine};
 pub use choose::registry::Backends;
@@ -23,14 +26,57 @@ impl Backends {
     /// Runs the command that the arguments of this process ask for, with these backends.
     #[must_use]
     pub fn main(self) -> ExitCode {
+        ExitCode::from(self.run(std::env::args_os().collect()))
+    }
+
+    /// Runs the command that these arguments ask for, the program's name first, and returns the exit code: for a program that
+    /// has this command inside of it. [`started_by`](Self::started_by) has to say how that is started again.
+    ///
+    /// What clap answers itself, as `--help` and a wrong option, is printed as well.
+    #[must_use]
+    pub fn run(self, arguments: Vec<OsString>) -> u8 {
         self.install();
-        let line = CommandLine::parse();
+        let arguments = arguments::keep(arguments);
+        let line = match CommandLine::try_parse_from(arguments) {
+            Ok(line) => line,
+            Err(said) => {
+                // Nobody can be told that the terminal is closed.
+                let _ = said.print();
+                return if said.use_stderr() { failure::USAGE } else { 0 };
+            }
+        };
         line.screen.color.write_global();
         match dispatch(line) {
-            Ok(code) => ExitCode::from(code),
+            Ok(code) => code,
             Err(failure) => failure.report(),
         }
     }
+
+    /// Says how this program is started again for the process of a device: a program and its first arguments, before which
+    /// nothing and after which `__worker` is put. Without this it is the running executable.
+    #[must_use]
+    pub fn started_by(self, program: Vec<OsString>) -> Self {
+        choose::started_by(program);
+        self
+    }
+}
+
+/// Opens the device of a selector, such as `sim:h100` or `cpu:0`, as the commands do: hardware is reached from a process of its
+/// own, which may take `limit` to answer one request. A program's operations that leave their sizes open (`exec:COMMAND`) get
+/// those of the ids among `operations`.
+///
+/// # Errors
+/// If there is no such device or more than one, or its process does not start; the sentence is the command's.
+pub fn open(selector: &str, operations: &[String], limit: Duration) -> Result<Asked, Error> {
+    let invalid = |failure: Failure| Error::invalid(failure.to_string());
+    let search = choose::target::Search::new(true, None, operations);
+    let (targets, _) = choose::select::named(&[selector.to_owned()], &[], &search).map_err(invalid)?;
+    let [target] = targets.as_slice() else {
+        return Err(Error::invalid(format!("`{selector}` means {} devices: name one of them", targets.len())));
+    };
+    let limits = choose::limits::Limits::new(limit, None, io::interrupt::Interrupt::default());
+    let isolation = choose::reach::Isolation { wanted: true, forward_stderr: false };
+    choose::reach::reach(target, isolation, &limits).map(choose::reach::Reached::asked)
 }
 
 fn dispatch(line: CommandLine) -> Outcome {

@@ -10,7 +10,10 @@ mod saved;
 mod screen;
 mod values;
 
-use std::sync::LazyLock;
+use std::{
+    ffi::OsString,
+    sync::{LazyLock, OnceLock},
+};
 
 use clap::{Parser, Subcommand};
 
@@ -47,7 +50,16 @@ static VERSION: LazyLock<String> = LazyLock::new(crate::report::build_version);
 
 /// What this program was given, for a report. What is no Unicode, as the name of a file may be, stands with U+FFFD in it.
 pub(crate) fn given() -> Vec<String> {
-    std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned()).collect()
+    let all = GIVEN.get().cloned().unwrap_or_else(|| std::env::args_os().collect());
+    all.iter().skip(1).map(|argument| argument.to_string_lossy().into_owned()).collect()
+}
+
+/// The arguments that the command was called with.
+static GIVEN: OnceLock<Vec<OsString>> = OnceLock::new();
+
+/// Makes these the arguments of the command, unless it has some already.
+pub(crate) fn keep(arguments: Vec<OsString>) -> Vec<OsString> {
+    GIVEN.get_or_init(|| arguments).clone()
 }
 
 const EXIT_CODES: &str = "\

@@ -4,8 +4,8 @@ use std::thread;
 
 use crate::{
     isolate::Described,
-    report::{DeviceRecord, ListedDevice, OperationRecord, RefusalRecord},
-    scalars,
+    report::{ListedDevice, RefusalRecord},
+    session::listed,
 };
 
 use crate::cli::choose::{
@@ -62,16 +62,6 @@ fn here(entry: &Entry) -> Found {
         backend: entry.name.to_owned(),
         devices: found.devices.iter().map(|device| listed(&Described::of(device.as_ref()))).collect(),
         refusals: found.refusals.iter().map(RefusalRecord::from).collect(),
-    }
-}
-
-/// A device as it is listed.
-pub(crate) fn listed(device: &Described) -> ListedDevice {
-    ListedDevice {
-        device: DeviceRecord::from(&device.info),
-        operations: device.operations.iter().map(OperationRecord::from).collect(),
-        scalars: device.scalars.iter().map(|scalar| OperationRecord::from(&scalars::operation(scalar))).collect(),
-        refusals: device.refusals.iter().map(RefusalRecord::from).collect(),
     }
 }
 

@@ -5,9 +5,18 @@ use std::{
     ffi::{OsStr, OsString},
     path::PathBuf,
     process::Command,
+    sync::OnceLock,
 };
 
-/// A command that starts this program once more, without arguments.
+/// What starts this program, where that is not the running executable.
+static STARTED_BY: OnceLock<Vec<OsString>> = OnceLock::new();
+
+/// Makes this program, with these first arguments, the one that is started again, unless another one is.
+pub(crate) fn started_by(program: Vec<OsString>) {
+    let _ = STARTED_BY.set(program);
+}
+
+/// A command that starts this program once more, without arguments but those that [`started_by`] named.
 ///
 /// `MXPROBE_EXE` names another one. Where a dynamic loader was called with the program as its argument
 /// (`ld.so --library-path DIR mxprobe …`), the same loader is called with the same options.
@@ -15,7 +24,8 @@ pub(crate) fn this_program() -> Command {
     if let Some(program) = env::var_os("MXPROBE_EXE").filter(|program| !program.is_empty()) {
         return Command::new(program);
     }
-    let words = through_loader().unwrap_or_else(|| vec![own_path().into_os_string()]);
+    let named = STARTED_BY.get().filter(|program| !program.is_empty()).cloned();
+    let words = named.or_else(through_loader).unwrap_or_else(|| vec![own_path().into_os_string()]);
     let mut command = Command::new(&words[0]);
     command.args(&words[1..]);
     command

@@ -11,7 +11,7 @@ use mxprobe_api::{
 };
 use mxprobe_conformance::FaultBackend as Wrong;
 
-use crate::cli::choose::glob;
+use crate::session;
 
 /// The backend of the devices that fail.
 pub(crate) struct FaultBackend;
@@ -94,7 +94,7 @@ struct FaultDevice {
 impl FaultDevice {
     /// Whether this operation is one of the wrong ones.
     fn is_wrong(&self, operation: &Operation) -> bool {
-        self.only.as_ref().is_none_or(|only| glob::matches(only, &operation.id.to_string()))
+        self.only.as_ref().is_none_or(|only| session::matches(only, &operation.id.to_string()))
     }
 
     /// Who answers what the fault does not touch.

@@ -4,7 +4,6 @@ pub(super) mod catalog;
 mod executable;
 #[cfg(feature = "fault-devices")]
 mod fault;
-pub(super) mod glob;
 pub(super) mod limits;
 pub(super) mod model_file;
 pub(super) mod models;
@@ -16,3 +15,5 @@ pub(super) mod registry;
 pub(super) mod select;
 pub(super) mod similar;
 pub(super) mod target;
+
+pub(super) use executable::started_by;

@@ -1,8 +1,9 @@
 //! What a run asks: which devices, which of their operations, and what has to be said about the choice.
 
 use crate::{
-    glossary, probes,
-    report::{Conditions, DeviceRecord, Host, Kind, OperationRecord, Plan as Planned, Report, SCHEMA, Time, Tool},
+    probes,
+    report::{Kind, OperationRecord, Plan as Planned, Report},
+    session,
 };
 
 use crate::cli::{
@@ -74,15 +75,11 @@ pub(crate) fn jobs(arguments: &Run, screen: Screen) -> Result<Vec<Job>, Failure>
 
 /// A probe that matches nothing is a mistake, not an empty report.
 fn check_probe(wanted: &str) -> Result<(), Failure> {
-    let is_probe = |entry: &glossary::Entry| entry.kind == glossary::Kind::Probe;
-    if probes::all().any(|probe| select::is_wanted(&[wanted.to_owned()], probe.name))
-        || glossary::explain(wanted).iter().any(is_probe)
-    {
-        return Ok(());
-    }
-    let names: Vec<&str> = probes::all().map(|probe| probe.name).collect();
-    Err(Failure::usage(format!("there is no probe `{wanted}`; the probes are {}", names.join(", ")))
-        .help(format!("{}`mxprobe explain` says what each of them asks", may_be_meant(&similar(wanted, names)))))
+    session::patterns::check_probe(wanted).map_err(|error| {
+        let names = probes::all().map(|probe| probe.name);
+        let help = format!("{}`mxprobe explain` says what each of them asks", may_be_meant(&similar(wanted, names)));
+        Failure::usage(error).help(help)
+    })
 }
 
 /// Which devices: those that are named; else every device of the backends that are named; else all hardware; else a
@@ -166,26 +163,16 @@ fn refused(listed: &[&crate::report::ListedDevice], found: &[Found]) -> Vec<Foun
 }
 
 fn begin(target: &Target, plan: &Plan, operations: &[OperationRecord], arguments: &Run) -> Report {
-    let mut device: DeviceRecord = target.listed.device.clone();
-    device.selector.clone_from(&target.selector);
     let is_told = |found: &&Found| plan.stand_in.is_some() || found.backend == target.backend();
     let of_backend = plan.found.iter().filter(is_told);
-    let refusals = target.listed.refusals.iter().chain(of_backend.flat_map(|found| &found.refusals));
-    Report {
-        schema: SCHEMA.into(),
-        tool: Tool::this(given()),
-        time: Time::starting(),
-        host: Host::this(),
-        notes: plan.stand_in.iter().filter(|_| target.is_model()).cloned().collect(),
-        device,
-        conditions: Conditions::default(),
-        plan: Some(Planned {
-            operations: operations.iter().map(|operation| operation.id.clone()).collect(),
-            patterns: arguments.op.clone(),
-            probes: arguments.probe.clone(),
-        }),
-        resumed: Vec::new(),
-        refusals: refusals.cloned().collect(),
-        operations: Vec::new(),
-    }
+    let planned = Planned {
+        operations: operations.iter().map(|operation| operation.id.clone()).collect(),
+        patterns: arguments.op.clone(),
+        probes: arguments.probe.clone(),
+    };
+    let mut report = session::begin(&target.listed, planned, given());
+    report.device.selector.clone_from(&target.selector);
+    report.notes = plan.stand_in.iter().filter(|_| target.is_model()).cloned().collect();
+    report.refusals.extend(of_backend.flat_map(|found| &found.refusals).cloned());
+    report
 }

@@ -5,12 +5,13 @@ use std::{process::Command, sync::Arc, time::Duration};
 use crate::{
     isolate::{Described, Sizes},
     report::RefusalRecord,
+    session,
 };
 use mxprobe_api::Error;
 
 use crate::cli::{
     choose::{
-        catalog, process,
+        process,
         target::{Origin, PROGRAMS, Program, Target},
     },
     failure::Failure,
@@ -70,7 +71,7 @@ pub(crate) fn devices(command: &str, sizes: &Sizes) -> Result<(Vec<Target>, Vec<
     let several = found.devices.len() > 1;
     let target = |described: Described| {
         let (device, has_free_sizes) = (described.info.selector.clone(), !described.free.is_empty());
-        let mut listed = catalog::listed(&described.with(sizes));
+        let mut listed = session::listed(&described.with(sizes));
         listed.device.selector =
             if several { format!("{PROGRAMS}:[{device}] {command}") } else { format!("{PROGRAMS}:{command}") };
         let program = Program { words: words.clone(), device, sizes: sizes.clone(), has_free_sizes };

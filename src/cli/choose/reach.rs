@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::isolate::{Health, RemoteDevice};
+use crate::{
+    isolate::{Health, RemoteDevice},
+    session::Asked,
+};
 use mxprobe_api::{Device, Error};
 
 use crate::cli::choose::{
@@ -20,13 +23,14 @@ pub(crate) struct Reached {
 
 impl Reached {
     /// Why nothing more is asked of the device, if so.
-    pub(crate) fn gave_up(&self) -> Option<String> {
+    fn gave_up(&self) -> Option<String> {
         self.health.as_ref().and_then(Health::gave_up)
     }
 
-    /// The same device for another thread.
-    pub(crate) fn share(&self) -> Self {
-        Self { device: self.device.clone(), health: self.health.clone() }
+    /// The device as a session asks it.
+    pub(crate) fn asked(self) -> Asked {
+        let device = self.device.clone();
+        Asked { device, gave_up: Arc::new(move || self.gave_up()) }
     }
 }
 

@@ -3,18 +3,21 @@
 use crate::{
     isolate::Described,
     report::{DeviceRecord, ListedDevice, OperationRecord, RefusalRecord},
+    session,
 };
 use mxprobe_api::{Error, OperationId};
 
 use crate::cli::{
     choose::{
         catalog::{self, Found},
-        glob, model_file, process, program,
+        model_file, process, program,
         registry::{self, Entry, MODELS},
         target::{Origin, PROGRAMS, Search, Target},
     },
     failure::Failure,
 };
+
+pub(crate) use crate::session::patterns::{asked, is_wanted, operations};
 
 /// What `--device` says.
 enum Selector {
@@ -187,7 +190,7 @@ fn resolve(
         [one] => Ok(vec![Target::of_backend(entry, found.devices[*one].clone())]),
         [] => match describe(entry, name, isolate) {
             Ok(described) => {
-                let mut listed = catalog::listed(&described);
+                let mut listed = session::listed(&described);
                 listed.device.selector = text.to_owned();
                 if entry.name == MODELS {
                     model_file::sign(&mut listed, name);
@@ -268,35 +271,6 @@ pub(crate) fn reason(backend: &str, refusal: &RefusalRecord) -> String {
     } else {
         format!("{backend}: {}: {}", refusal.what, refusal.reason)
     }
-}
-
-/// The operations that `--op` names; all, if it names none.
-pub(crate) fn operations<'a>(patterns: &[String], listed: &'a ListedDevice) -> Vec<&'a OperationRecord> {
-    let meant = |operation: &OperationRecord| {
-        patterns.is_empty() || patterns.iter().any(|pattern| is_meant(pattern, operation))
-    };
-    listed.operations.iter().filter(|operation| meant(operation)).collect()
-}
-
-/// What a run asks of a device: its operations and its scalar arithmetic; of the latter, where nothing is named, only as
-/// the device gives it without a mode.
-pub(crate) fn asked<'a>(patterns: &[String], listed: &'a ListedDevice) -> Vec<&'a OperationRecord> {
-    let meant = |scalar: &&OperationRecord| match patterns {
-        [] => scalar.id.qualifiers.is_empty(),
-        patterns => patterns.iter().any(|pattern| is_meant(pattern, scalar)),
-    };
-    operations(patterns, listed).into_iter().chain(listed.scalars.iter().filter(meant)).collect()
-}
-
-fn is_meant(pattern: &str, operation: &OperationRecord) -> bool {
-    glob::matches(pattern, &operation.id.to_string())
-        || operation.aliases.iter().chain(&operation.instruction).any(|name| glob::matches(pattern, name))
-}
-
-/// Whether a probe is among those that `--probe` names: by a pattern, or by the words before one of its dots.
-pub(crate) fn is_wanted(patterns: &[String], probe: &str) -> bool {
-    let is_part = |pattern: &str| probe.strip_prefix(pattern).is_some_and(|rest| rest.starts_with('.'));
-    patterns.iter().any(|pattern| glob::matches(pattern, probe) || is_part(pattern))
 }
 
 /// The one operation that a name means: an id, else an alias, else a pattern.

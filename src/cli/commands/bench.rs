@@ -180,6 +180,8 @@ impl Grows<'_> {
 }
 
 impl Listener<Throughput> for Grows<'_> {
+    type Error = Failure;
+
     fn answered(&mut self, found: Throughput) -> Result<(), Failure> {
         self.add(found)
     }

@@ -141,6 +141,8 @@ impl Found {
 }
 
 impl Listener<Checked> for Found {
+    type Error = Failure;
+
     fn answered(&mut self, checked: Checked) -> Result<(), Failure> {
         self.operations.push(checked);
         Ok(())

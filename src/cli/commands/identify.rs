@@ -3,13 +3,14 @@
 use std::time::{Duration, Instant};
 
 use crate::{
-    identify::{self, Arithmetic, Effort, NanBits, Outcome as Ending, disagreements, equals, model_of, parameters},
+    identify::Effort,
     report::{
-        Block, EvidenceRecord, Host, IDENTIFICATION_SCHEMA, IdentificationOutcome, IdentificationReport,
-        IdentifiedOperation, Outcome as Ended, Time, Tool, identified, identified_of, to_json,
+        Block, Host, IDENTIFICATION_SCHEMA, IdentificationOutcome, IdentificationReport, IdentifiedOperation,
+        Outcome as Ended, Time, Tool, identified, identified_of, to_json,
     },
+    session::{identify_one, unidentified},
 };
-use mxprobe_api::{Device, Error, Operation, OperationId};
+use mxprobe_api::{Device, OperationId};
 
 use crate::cli::{
     arguments::{Format, Identify, Screen, given},
@@ -95,12 +96,14 @@ impl Grows<'_> {
 }
 
 impl Listener<IdentifiedOperation> for Grows<'_> {
+    type Error = Failure;
+
     fn answered(&mut self, found: IdentifiedOperation) -> Result<(), Failure> {
         self.add(found)
     }
 
     fn missing(&mut self, id: &OperationId, ending: Ended, reason: &str) -> Result<(), Failure> {
-        self.add(failed(id, &each::unanswered(ending, reason), Duration::ZERO))
+        self.add(unidentified(id, &each::unanswered(ending, reason), Duration::ZERO))
     }
 
     fn progress(&mut self, words: &str) {
@@ -118,95 +121,5 @@ fn code(report: &IdentificationReport) -> u8 {
         NO
     } else {
         0
-    }
-}
-
-/// Identifies one operation.
-fn identify_one(device: &dyn Device, id: &OperationId, effort: Effort, progress: &dyn Fn(&str)) -> IdentifiedOperation {
-    let start = Instant::now();
-    let missing = || Error::invalid(format!("{} has no operation {id} any more", device.info().selector));
-    progress(&format!("{} {id}", device.info().selector));
-    let step = |text: &str| progress(&format!("  {text}"));
-    let operation = device.operations().get(id).ok_or_else(missing);
-    let found = operation.and_then(|operation| one(device, operation, effort, &step, start));
-    found.unwrap_or_else(|error| failed(id, &error.to_string(), start.elapsed()))
-}
-
-fn one(
-    device: &dyn Device,
-    operation: &Operation,
-    effort: Effort,
-    progress: &dyn Fn(&str),
-    start: Instant,
-) -> Result<IdentifiedOperation, Error> {
-    let found = identify::identify(device, operation, effort, progress)?;
-    let mut record = IdentifiedOperation {
-        id: operation.id.clone(),
-        outcome: IdentificationOutcome::Identified,
-        reason: None,
-        order: found.order.clone(),
-        tree: None,
-        parameters: Vec::new(),
-        rounds: found.rounds as u64,
-        dots: found.dots,
-        tested: found.tested as u64,
-        explained: None,
-        readings: found.readings as u64,
-        equals: Vec::new(),
-        disagreements: Vec::new(),
-        evidence: EvidenceRecord::all(&found.counterexamples, &operation.id),
-        model: None,
-        duration_ns: 0,
-    };
-    let describe = |record: &mut IdentifiedOperation, arithmetic: &Arithmetic| {
-        record.tree = Some(arithmetic.tree.clone());
-        record.parameters = parameters(arithmetic);
-    };
-    match &found.outcome {
-        Ending::Identified(arithmetic) => {
-            describe(&mut record, arithmetic);
-            let pair = (arithmetic.clone(), operation.clone());
-            let model = model_of(device.info(), "identified", "this run", &[pair])?;
-            progress("comparing with known models and with the probes");
-            record.equals = equals(arithmetic, effort.seed, effort.nan)?;
-            record.disagreements = disagreements(device, operation, &model, effort.nan);
-            record.model = Some(model.to_toml());
-        }
-        Ending::Unrepeatable { what, evidence } => {
-            record.outcome = IdentificationOutcome::Unrepeatable;
-            record.reason = Some(what.clone());
-            record.evidence = EvidenceRecord::all(evidence, &operation.id);
-        }
-        Ending::Outside { evidence, nearest, explained, of, only_nan } => {
-            record.outcome = IdentificationOutcome::Outside;
-            let nan = if *only_nan { NanBits::HINT } else { "" };
-            record.reason = Some(format!("nothing that a model file can say explains every dot{nan}"));
-            describe(&mut record, nearest);
-            record.evidence = EvidenceRecord::all(evidence, &operation.id);
-            (record.explained, record.tested) = (Some(*explained as u64), *of as u64);
-        }
-    }
-    record.duration_ns = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
-    Ok(record)
-}
-
-fn failed(id: &OperationId, reason: &str, took: Duration) -> IdentifiedOperation {
-    IdentifiedOperation {
-        id: id.clone(),
-        outcome: IdentificationOutcome::Failed,
-        reason: Some(reason.to_owned()),
-        order: None,
-        tree: None,
-        parameters: Vec::new(),
-        rounds: 0,
-        dots: 0,
-        tested: 0,
-        explained: None,
-        readings: 0,
-        equals: Vec::new(),
-        disagreements: Vec::new(),
-        evidence: Vec::new(),
-        model: None,
-        duration_ns: u64::try_from(took.as_nanos()).unwrap_or(u64::MAX),
     }
 }

@@ -1,15 +1,16 @@
 //! `verify`: a device against a model, bit for bit.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crate::{
-    identify::{self, Comparison},
+    identify::Comparison,
     report::{
         Host, Outcome as Ending, Time, Tool, VERIFICATION_SCHEMA, VerificationReport, VerifiedOperation, to_json,
         verified,
     },
+    session::{unverified, verify_one},
 };
-use mxprobe_api::{Device, Error, OperationId};
+use mxprobe_api::{Device, OperationId};
 use mxprobe_models::Model;
 
 use crate::cli::{
@@ -95,12 +96,14 @@ impl Grows<'_> {
 }
 
 impl Listener<VerifiedOperation> for Grows<'_> {
+    type Error = Failure;
+
     fn answered(&mut self, found: VerifiedOperation) -> Result<(), Failure> {
         self.add(found)
     }
 
     fn missing(&mut self, id: &OperationId, ending: Ending, reason: &str) -> Result<(), Failure> {
-        self.add(failed(id, &each::unanswered(ending, reason)))
+        self.add(unverified(id, &each::unanswered(ending, reason)))
     }
 
     fn progress(&mut self, words: &str) {
@@ -126,37 +129,4 @@ fn common(arguments: &Verify, target: &Target, model: &Model) -> Result<Vec<Oper
         failure = failure.cause(format!("it has {id}"));
     }
     Err(failure.help("`mxprobe list -v --backend sim` shows the operations of every model"))
-}
-
-/// Compares one operation.
-fn verify_one(
-    device: &dyn Device,
-    id: &OperationId,
-    model: &Model,
-    comparison: Comparison,
-    progress: &dyn Fn(&str),
-) -> VerifiedOperation {
-    let missing = || Error::invalid(format!("{} has no operation {id} any more", device.info().selector));
-    let told = std::cell::Cell::new(Instant::now());
-    let tell = |dots: u64| {
-        if told.get().elapsed() > Duration::from_secs(1) {
-            told.set(Instant::now());
-            progress(&format!("{id}: {dots} dots"));
-        }
-    };
-    let operation = device.operations().get(id).ok_or_else(missing);
-    let found = operation.and_then(|operation| identify::verify(device, operation, model, comparison, &tell));
-    found.unwrap_or_else(|error| failed(id, &error.to_string()))
-}
-
-fn failed(id: &OperationId, reason: &str) -> VerifiedOperation {
-    VerifiedOperation {
-        id: id.clone(),
-        dots: 0,
-        mismatches: 0,
-        other_nan: 0,
-        evidence: Vec::new(),
-        failed: Some(reason.to_owned()),
-        duration_ns: 0,
-    }
 }

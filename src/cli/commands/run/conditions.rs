@@ -105,7 +105,7 @@ fn matching(device: &Path, pattern: &str) -> Option<f64> {
     let (glob, file) = rest.split_once('/')?;
     let entries = fs::read_dir(device.join(folder)).ok()?.filter_map(Result::ok);
     let mut folders: Vec<_> =
-        entries.filter(|entry| crate::cli::choose::glob::matches(glob, &entry.file_name().to_string_lossy())).collect();
+        entries.filter(|entry| crate::session::matches(glob, &entry.file_name().to_string_lossy())).collect();
     folders.sort_by_key(fs::DirEntry::file_name);
     folders.iter().find_map(|entry| number(&entry.path().join(file)))
 }

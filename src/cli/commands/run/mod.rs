@@ -7,12 +7,10 @@ mod sink;
 use std::time::Duration;
 
 use crate::{
-    identify, probes,
     report::{OperationRecord, OperationReport, Outcome as Ending},
-    scalars,
+    session::{Expected, probe},
 };
 use mxprobe_api::{Device, OperationId};
-use mxprobe_models::Model;
 
 use crate::cli::{
     arguments::{Run, Screen},
@@ -20,7 +18,6 @@ use crate::cli::{
         limits::Limits,
         plan::{Job, jobs},
         reach::{Isolation, reach},
-        select,
     },
     commands::each::{self, Listener},
     failure::{Failure, INCOMPLETE, INTERRUPTED, NO, Outcome},
@@ -87,6 +84,8 @@ struct Grows<'a> {
 }
 
 impl Listener<Option<OperationReport>> for Grows<'_> {
+    type Error = Failure;
+
     fn answered(&mut self, report: Option<OperationReport>) -> Result<(), Failure> {
         self.progress.clear();
         if let Some(report) = report {
@@ -100,29 +99,6 @@ impl Listener<Option<OperationReport>> for Grows<'_> {
         let operation = self.operations.iter().find(|operation| operation.id == *id);
         self.answered(operation.map(|operation| OperationReport::without_answer(operation, ending, reason)))
     }
-}
-
-/// A model that operations are compared with, and its name.
-type Expected = (String, Model);
-
-/// Probes one operation, or scalar mode; `None` if the device has no such operation.
-fn probe(
-    device: &dyn Device,
-    id: &OperationId,
-    wanted: &[String],
-    expected: Option<&Expected>,
-) -> Option<OperationReport> {
-    let is_wanted = |name: &str| select::is_wanted(wanted, name);
-    let is_wanted: Option<&dyn Fn(&str) -> bool> = if wanted.is_empty() { None } else { Some(&is_wanted) };
-    if let Some(scalar) = scalars::named(device, id) {
-        return Some(scalars::probe(device, scalar, is_wanted).into());
-    }
-    let operation = device.operations().get(id)?;
-    let mut report = OperationReport::from(probes::probe(device, operation, is_wanted));
-    if let Some((name, model)) = expected {
-        report.findings.push(identify::as_expected(device, operation, model, name));
-    }
-    Some(report)
 }
 
 /// The model that `--expect` names, which has an operation of every device.

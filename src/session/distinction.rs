@@ -16,24 +16,32 @@ use crate::{
     },
 };
 use mxprobe_api::OperationId;
-use mxprobe_models::Trace;
-
-use crate::cli::{arguments::given, choose::models::Chosen};
+use mxprobe_models::{Model, Trace};
 
 /// What came of a comparison of two models.
-pub(super) struct Distinction<'a> {
-    pub(super) chosen: &'a [Chosen; 2],
-    pub(super) id: &'a OperationId,
-    pub(super) finite: bool,
-    pub(super) verdict: &'a Verdict,
+#[derive(Debug)]
+pub struct Distinction<'a> {
+    /// What the models are called.
+    pub names: [&'a str; 2],
+    /// The models.
+    pub models: [&'a Model; 2],
+    /// The operation, which both have.
+    pub id: &'a OperationId,
+    /// Only finite operands and c were compared.
+    pub finite: bool,
+    /// What came of it.
+    pub verdict: &'a Verdict,
     /// Steps of the proof that was written and checked.
-    pub(super) checked: Option<usize>,
-    pub(super) took: Duration,
+    pub checked: Option<usize>,
+    /// How long it took.
+    pub took: Duration,
+    /// The arguments of the program, for the record.
+    pub arguments: Vec<String>,
 }
 
 impl Show for Distinction<'_> {
     fn page(&self, _: bool) -> Page {
-        let [one, other] = self.names();
+        let [one, other] = self.names;
         let title = format!("{one} and {other} on {}", self.id);
         let found = match self.verdict {
             Verdict::Differ(witness, found) => self.differ(witness, &how(*found)),
@@ -56,17 +64,14 @@ impl Show for Distinction<'_> {
 }
 
 impl Distinction<'_> {
-    fn names(&self) -> [&str; 2] {
-        self.chosen.each_ref().map(|chosen| chosen.name.as_str())
-    }
-
     /// The verdict for programs.
-    fn report(&self) -> DistinctionReport {
-        let names = self.names();
+    #[must_use]
+    pub fn report(&self) -> DistinctionReport {
+        let names = self.names;
         let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         let mut report = DistinctionReport {
             schema: DISTINCTION_SCHEMA.into(),
-            tool: Tool::this(given()),
+            tool: Tool::this(self.arguments.clone()),
             models: names.map(str::to_owned),
             operation: self.id.clone(),
             inputs: if self.finite { Inputs::Finite } else { Inputs::All },
@@ -113,7 +118,7 @@ impl Distinction<'_> {
 
     /// Why there is no witness.
     fn equal(&self, certificate: &Certificate) -> Vec<Block> {
-        let names = self.names();
+        let names = self.names;
         let [one, other] = names;
         let inputs = if self.finite { "every finite input" } else { "every input, NaN and infinities included" };
         let compared = if certificate.whole {
@@ -146,21 +151,21 @@ impl Distinction<'_> {
 
     /// A witness: the dot, both results, and how each model comes to its own.
     fn differ(&self, witness: &Witness, how: &str) -> Vec<Block> {
-        let ([one, other], id) = (self.names(), self.id);
+        let ([one, other], id) = (self.names, self.id);
         let verdict = Block::words(format!("{one} and {other} differ on {id}: {how}"));
         let dot = Block::Lines(vec![line(id, &witness.dot)]);
-        let rows = self.chosen.iter().zip(witness.values).map(|(chosen, value)| {
+        let rows = self.names.iter().zip(witness.values).map(|(name, value)| {
             let result = format!("d = {} = {}", id.d.hex(value), id.d.to_f64(value));
-            Row::plain(vec![Cell::words(&chosen.name), Cell::code(result)])
+            Row::plain(vec![Cell::words(*name), Cell::code(result)])
         });
         let results = Block::laid_out(Layout::Bare, ["model", "result"], rows);
         let mut blocks = vec![verdict, Block::Gap, dot, results];
-        for chosen in self.chosen {
+        for (name, model) in self.names.into_iter().zip(self.models) {
             let input = as_input(&witness.dot);
-            let trace = Trace::of(&chosen.model, id, input).expect("the model has the operation");
+            let trace = Trace::of(model, id, input).expect("the model has the operation");
             blocks.push(Block::Gap);
-            blocks.extend(Block::titled(2, &chosen.name));
-            blocks.push(Block::text(&trace.text(&chosen.model, id, as_input(&witness.dot))));
+            blocks.extend(Block::titled(2, name));
+            blocks.push(Block::text(&trace.text(model, id, as_input(&witness.dot))));
         }
         blocks
     }

@@ -1,7 +1,5 @@
 //! `distinguish`: a dot on which two models differ, or a proof that there is none.
 
-mod page;
-
 use std::time::Instant;
 
 use crate::proof::{
@@ -11,10 +9,11 @@ use crate::proof::{
     rup::{self, Proof},
     smt,
 };
+use crate::session::Distinction;
 use mxprobe_api::OperationId;
 
 use crate::cli::{
-    arguments::{Distinguish, Screen},
+    arguments::{Distinguish, Screen, given},
     choose::{
         models::{self, Chosen},
         select,
@@ -22,7 +21,6 @@ use crate::cli::{
     failure::{Failure, INCOMPLETE, NO, Outcome},
     io::output,
 };
-use page::Distinction;
 
 /// Dots that the search tries.
 const TRIES: u64 = 1_000_000;
@@ -57,7 +55,10 @@ pub(crate) fn distinguish(arguments: &Distinguish, screen: Screen) -> Outcome {
         output::note("there is no proof to write: the models are not proved equal");
     }
     let took = start.elapsed();
-    let found = Distinction { chosen: &chosen, id: &id, finite: arguments.finite, verdict: &verdict, checked, took };
+    let models = chosen.each_ref().map(|chosen| &chosen.model);
+    let (finite, arguments_given) = (arguments.finite, given());
+    let found =
+        Distinction { names, models, id: &id, finite, verdict: &verdict, checked, took, arguments: arguments_given };
     output::show(&found, arguments.format.into(), screen.unwrapped())?;
     Ok(code)
 }

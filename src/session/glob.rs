@@ -1,7 +1,8 @@
 //! Patterns with `*` and `?`.
 
 /// Whether a name matches a pattern: `*` stands for any text, `?` for one character; case is ignored.
-pub(crate) fn matches(pattern: &str, name: &str) -> bool {
+#[must_use]
+pub fn matches(pattern: &str, name: &str) -> bool {
     let pattern: Vec<char> = pattern.chars().flat_map(char::to_lowercase).collect();
     let name: Vec<char> = name.chars().flat_map(char::to_lowercase).collect();
     let (mut at, mut read) = (0, 0);

@@ -1,0 +1,5 @@
+"""``python -m mxprobe`` is the command."""
+
+from ._command import main
+
+main()

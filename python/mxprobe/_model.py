@@ -1,0 +1,209 @@
+"""Executable models of matrix units."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, overload
+
+from . import _mxprobe
+from ._arrays import Array, format_of, from_bytes, to_bytes
+from ._errors import InvalidError
+from ._files import replace
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One operation of a unit: a shape, the formats of A, B, C and D, and what else identifies it."""
+
+    id: str
+    shape: tuple[int, int, int]
+    a: str
+    b: str
+    c: str
+    d: str
+    #: Consecutive k that share a scale, of an operation with block scales.
+    block: int | None
+    #: The format of those scales.
+    scale: str | None
+    instruction: str | None
+    aliases: list[str]
+
+    def __str__(self) -> str:
+        return self.id
+
+
+class Trace(str):
+    """How a model computes a dot, addition after addition, as text; ``print`` it."""
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+class Model:
+    """A matrix unit that computes bit for bit as the modelled one does.
+
+    ``mxprobe.model(name)`` makes one.
+    """
+
+    def __init__(self, inner: _mxprobe.Model) -> None:
+        self._inner = inner
+
+    @property
+    def name(self) -> str:
+        """What it was loaded as: ``h100``, ``./mine.toml``."""
+        return self._inner.name
+
+    @property
+    def title(self) -> str:
+        """The unit's name for people."""
+        return self._inner.title
+
+    @property
+    def variants(self) -> dict[str, str]:
+        """Other readings of the same unit where sources disagree: ``model("NAME@VARIANT")``."""
+        return dict(self._inner.variants)
+
+    @property
+    def operations(self) -> list[str]:
+        """The ids of its operations."""
+        return self._inner.operations()
+
+    def operation(self, op: str) -> Operation:
+        """The operation that a name means.
+
+        ``op`` is an id, an instruction or an alias, or formats: ``f16->f32`` is the operation with the longest k that multiplies
+        f16 into f32, ``e4m3*e5m2->f32`` names A and B apart.
+
+        Raises ``InvalidError`` if there is none, or there are several that compute differently.
+        """
+        return Operation(**self._inner.operation_named(op))
+
+    def matmul(
+        self,
+        a: Any,
+        b: Any,
+        c: Any = None,
+        op: str | None = None,
+        *,
+        scale_a: Any = None,
+        scale_b: Any = None,
+    ) -> Array:
+        """D = A·B + C of any sizes, as the unit computes it with one operation after another along k.
+
+        ``a`` is m×k, ``b`` k×n, ``c`` m×n (+0 if left out); the result is m×n, in the format of D. Arrays of NumPy and ml_dtypes,
+        objects with the buffer protocol and with DLPack (torch's bfloat16 too) are taken in the operation's own formats, or as
+        unsigned integers of the same width, which are bits; nothing is rounded on the way. ``op`` is as in ``operation``; without
+        it the type of ``a`` says it (f32 or s32 out). tf32 takes float32, whose low 13 bits the unit does not read.
+
+        An operation with block scales takes ``scale_a``, m×⌈k/block⌉, and ``scale_b``, ⌈k/block⌉×n.
+
+        Each element of D goes through ⌈k / the operation's k⌉ operations, k ascending, each with the last one's d as its c; the last
+        is padded with +0. All cores compute, without the interpreter's lock, and Ctrl-C works. In a format that NumPy and
+        ml_dtypes do not have, or if ml_dtypes is not installed, D is an array of bits.
+
+        Raises ``FormatError`` for a wrong type, ``InvalidError`` for a wrong shape or operation.
+        """
+        of = self.operation(op if op is not None else self._default(a, b))
+        left, (m, k) = to_bytes(a, "a", of.a, (None, None))
+        right, (_, n) = to_bytes(b, "b", of.b, (k, None))
+        added = None if c is None else to_bytes(c, "c", of.c, (m, n))[0]
+        scales = self._scales(of, scale_a, scale_b, (m, n, k))
+        found = self._inner.multiply(of.id, (m, n, k), left, right, added, *scales)
+        return from_bytes(found, of.d, (m, n))
+
+    @overload
+    def dot(self, a: Any, b: Any, c: Any = ..., op: str | None = ..., *, trace: Literal[False] = ...) -> Any: ...
+
+    @overload
+    def dot(self, a: Any, b: Any, c: Any = ..., op: str | None = ..., *, trace: Literal[True]) -> tuple[Any, Trace]: ...
+
+    def dot(
+        self,
+        a: Any,
+        b: Any,
+        c: Any = None,
+        op: str | None = None,
+        *,
+        trace: bool = False,
+        scale_a: Any = None,
+        scale_b: Any = None,
+    ) -> Any:
+        """d = Σ aᵢ·bᵢ + c by one operation, and with ``trace`` how the unit comes to it.
+
+        ``a`` and ``b`` have as many elements as the operation's k, or fewer: the rest is +0. ``c`` is one element (+0 if left out).
+        Types, ``op`` and errors are those of ``matmul``. Returns a scalar of the format of D, or that and a ``Trace``: for each
+        addition its terms with exact values and exponents, the grid, what was kept and lost of each term, and the rounding.
+        """
+        of = self.operation(op if op is not None else self._default(a, b))
+        k = of.shape[2]
+        left, (length,) = to_bytes(a, "a", of.a, (None,))
+        right, _ = to_bytes(b, "b", of.b, (length,))
+        if length > k:
+            raise InvalidError(f"a has {length} elements; {of.id} takes {k}, and `matmul` chains longer sums")
+        size = len(left) // max(1, length) * k
+        left, right = left.ljust(size, b"\0"), right.ljust(len(right) // max(1, length) * k, b"\0")
+        if length == 0:
+            left, right = self._zeros(of.a, k), self._zeros(of.b, k)
+        added = self._zeros(of.c, 1) if c is None else to_bytes(c, "c", of.c, ())[0]
+        one, other = self._scales(of, scale_a, scale_b, (None, None, k))
+        scales = None if one is None or other is None else (one, other)
+        found, words = self._inner.dot(of.id, left, right, added, scales, trace)
+        d = from_bytes(found, of.d, (1,))[0]
+        return (d, Trace(words)) if trace else d
+
+    def explain(self) -> str:
+        """The model in words: its trees, its adders, and the source of each value."""
+        return self._inner.explain()
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the model as a TOML file, which ``model`` and the command read."""
+        replace(Path(path), self._inner.to_toml())
+
+    @staticmethod
+    def _zeros(format: str, count: int) -> bytes:
+        from ._arrays import FORMATS
+
+        return bytes(FORMATS[format][1] * count)
+
+    @staticmethod
+    def _default(a: Any, b: Any) -> str:
+        left, right = format_of(a, "a"), format_of(b, "b")
+        integers = left in ("s8", "u8", "s4", "u4", "s16")
+        d = "s32" if integers else "f64" if left == "f64" else "f32"
+        return f"{left}->{d}" if left == right else f"{left}*{right}->{d}"
+
+    @staticmethod
+    def _scales(
+        of: Operation, scale_a: Any, scale_b: Any, sizes: tuple[int | None, int | None, int]
+    ) -> tuple[bytes | None, bytes | None]:
+        if of.block is None or of.scale is None:
+            if scale_a is not None or scale_b is not None:
+                raise InvalidError(f"{of.id} takes no block scales")
+            return None, None
+        if scale_a is None or scale_b is None:
+            raise InvalidError(f"{of.id} takes scale_a and scale_b, one {of.scale} for {of.block} elements of k")
+        m, n, k = sizes
+        blocks = -(-k // of.block)
+        wanted_a = (blocks,) if m is None else (m, blocks)
+        wanted_b = (blocks,) if n is None else (blocks, n)
+        one, _ = to_bytes(scale_a, "scale_a", of.scale, wanted_a)
+        other, _ = to_bytes(scale_b, "scale_b", of.scale, wanted_b)
+        return one, other
+
+    def __repr__(self) -> str:
+        return f"<mxprobe model {self.name}: {self.title}, {len(self.operations)} operations>"
+
+
+def model(name: str | os.PathLike[str]) -> Model:
+    """The model of a name (``h100``), an alias (``hopper``), a variant (``NAME@VARIANT``) or a TOML file.
+
+    Raises ``InvalidError`` if there is none, or the file cannot be read.
+    """
+    return Model(_mxprobe.Model(os.fspath(name)))
+
+
+def models() -> list[str]:
+    """The names of the models that come with the package."""
+    return _mxprobe.models()

@@ -1,0 +1,70 @@
+//! The compiled half of the Python package `mxprobe`.
+//!
+//! Operands and results cross the border as bytes, elements in the fewest whole bytes, little-endian and row-major; the Python
+//! half makes arrays of them. While a model or a session computes, no lock of the interpreter is held; signals are looked for
+//! some twenty times a second, so that Ctrl-C ends any wait.
+
+mod callable;
+mod command;
+mod dlpack;
+mod error;
+mod model;
+mod session;
+mod shown;
+mod wait;
+
+use pyo3::prelude::*;
+
+use mxprobe_api::{Decoded, Format};
+
+use error::raise;
+
+/// The value of bits: `"nan"`, `"inf"` or `"-inf"`, or an odd or zero integer and the power of two that it is multiplied by.
+#[pyfunction]
+fn decode(py: Python<'_>, format: &str, bits: u64) -> PyResult<(String, i64, i32)> {
+    let format = Format::named(format).map_err(|error| raise(py, error))?;
+    if bits & !format.mask() != 0 {
+        let words = format!("{bits:#x} is wider than {format}, which has {} bits", format.bits());
+        return Err(raise(py, mxprobe_api::Error::invalid(words)));
+    }
+    let signed = |negative: bool, magnitude: u64| {
+        let magnitude = magnitude.cast_signed();
+        if negative { -magnitude } else { magnitude }
+    };
+    Ok(match format.decode(bits) {
+        Decoded::Nan { .. } => ("nan".to_owned(), 0, 0),
+        Decoded::Infinity { negative } => ((if negative { "-inf" } else { "inf" }).to_owned(), 0, 0),
+        Decoded::Zero { .. } => (String::new(), 0, 0),
+        Decoded::Finite { negative, significand, exponent } => {
+            let fraction = i32::try_from(format.fraction_bits()).expect("a format has few bits");
+            (String::new(), signed(negative, significand), exponent - fraction)
+        }
+    })
+}
+
+/// Every format: its name, how many bits it has, and in how many bytes an element is kept.
+#[pyfunction]
+fn formats() -> Vec<(&'static str, u32, usize)> {
+    Format::ALL.iter().map(|format| (format.name(), format.bits(), format.storage_bytes())).collect()
+}
+
+/// The compiled half.
+#[pymodule]
+fn _mxprobe(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_class::<model::Model>()?;
+    module.add_class::<session::Device>()?;
+    module.add_class::<shown::Shown>()?;
+    module.add_function(wrap_pyfunction!(decode, module)?)?;
+    module.add_function(wrap_pyfunction!(formats, module)?)?;
+    module.add_function(wrap_pyfunction!(model::models, module)?)?;
+    module.add_function(wrap_pyfunction!(dlpack::dlpack, module)?)?;
+    module.add_function(wrap_pyfunction!(session::run, module)?)?;
+    module.add_function(wrap_pyfunction!(session::identify, module)?)?;
+    module.add_function(wrap_pyfunction!(session::verify, module)?)?;
+    module.add_function(wrap_pyfunction!(shown::compare, module)?)?;
+    module.add_function(wrap_pyfunction!(shown::distinguish, module)?)?;
+    module.add_function(wrap_pyfunction!(shown::read, module)?)?;
+    module.add_function(wrap_pyfunction!(command::main, module)?)?;
+    Ok(())
+}

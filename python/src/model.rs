@@ -1,0 +1,245 @@
+//! Models: operations, whole products, dots and their traces.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+use pyo3::{
+    prelude::*,
+    types::{PyByteArray, PyDict},
+};
+
+use mxprobe::session::Asked;
+use mxprobe_api::{Device, Elements, Error, GemmOperands, Operation, OperationId, multiply};
+use mxprobe_models::{Dot, Trace, load, shipped};
+
+use crate::{error::raise, wait::interruptibly};
+
+/// Products below which nothing is worth a thread: some milliseconds.
+const SMALL: usize = 1 << 22;
+
+/// Products between two looks at whether to stop: about a second of the slowest path.
+const BETWEEN_LOOKS: usize = 1 << 31;
+
+/// Rows that are multiplied at once at the least, so that B is not packed again too often.
+const FEWEST_ROWS: usize = 256;
+
+/// An executable model.
+#[pyclass(frozen, module = "mxprobe._mxprobe")]
+pub(crate) struct Model {
+    pub(crate) model: mxprobe_models::Model,
+    pub(crate) device: Arc<dyn Device>,
+    /// What it was loaded as: `h100`, `./mine.toml`.
+    pub(crate) name: String,
+}
+
+/// The names of the models that come with the package.
+#[pyfunction]
+pub(crate) fn models() -> Vec<String> {
+    shipped().iter().map(|model| model.name.clone()).collect()
+}
+
+impl Model {
+    pub(crate) fn new(model: mxprobe_models::Model, name: &str) -> Self {
+        Self { device: Asked::of_model(&model).device, model, name: name.to_owned() }
+    }
+
+    fn operation(&self, py: Python<'_>, id: &str) -> PyResult<&Operation> {
+        self.model.operation_named(id).map_err(|error| raise(py, error))
+    }
+}
+
+/// An operation as a dictionary.
+pub(crate) fn described<'py>(py: Python<'py>, operation: &Operation) -> PyResult<Bound<'py, PyDict>> {
+    let id = &operation.id;
+    let found = PyDict::new(py);
+    found.set_item("id", id.to_string())?;
+    found.set_item("shape", (id.shape.m, id.shape.n, id.shape.k))?;
+    let formats = [("a", id.a), ("b", id.b), ("c", id.c), ("d", id.d)];
+    formats.iter().try_for_each(|(name, format)| found.set_item(name, format.name()))?;
+    let scale = id.block_scale();
+    found.set_item("block", scale.map(|scale| scale.block))?;
+    found.set_item("scale", scale.map(|scale| scale.format.name()))?;
+    found.set_item("instruction", operation.instruction.clone())?;
+    found.set_item("aliases", operation.aliases.clone())?;
+    Ok(found)
+}
+
+#[pymethods]
+impl Model {
+    #[new]
+    fn load(py: Python<'_>, name: &str) -> PyResult<Self> {
+        Ok(Self::new(load(name).map_err(|error| raise(py, error))?, name))
+    }
+
+    #[getter]
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    #[getter]
+    fn title(&self) -> &str {
+        &self.model.title
+    }
+
+    #[getter]
+    fn variants(&self) -> Vec<(String, String)> {
+        let variants = self.model.variants.iter();
+        variants.map(|(name, variant)| (name.clone(), variant.about.clone())).collect()
+    }
+
+    fn operations(&self) -> Vec<String> {
+        self.model.operations.keys().map(ToString::to_string).collect()
+    }
+
+    fn operation_named<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyDict>> {
+        described(py, self.operation(py, name)?)
+    }
+
+    fn explain(&self) -> String {
+        self.model.explain()
+    }
+
+    fn to_toml(&self) -> String {
+        self.model.to_toml()
+    }
+
+    /// D = A·B + C of any sizes.
+    #[pyo3(signature = (id, sizes, a, b, c, scale_a=None, scale_b=None))]
+    #[allow(clippy::too_many_arguments, reason = "one for each operand")]
+    fn multiply<'py>(
+        &self,
+        py: Python<'py>,
+        id: &str,
+        sizes: (usize, usize, usize),
+        a: &[u8],
+        b: &[u8],
+        c: Option<&[u8]>,
+        scale_a: Option<&[u8]>,
+        scale_b: Option<&[u8]>,
+    ) -> PyResult<Bound<'py, PyByteArray>> {
+        let operation = self.operation(py, id)?.clone();
+        let device = self.device.clone();
+        let operands = Operands::new(&operation.id, sizes, [a, b], c, scale_a.zip(scale_b));
+        let operands = operands.map_err(|error| raise(py, error))?;
+        let (m, n, k) = sizes;
+        let found = if m.saturating_mul(n).saturating_mul(k) < SMALL {
+            py.detach(|| operands.multiply(device.as_ref(), &operation, &AtomicBool::new(false)))
+        } else {
+            let stopped = Arc::new(AtomicBool::new(false));
+            let seen = stopped.clone();
+            let work = move || operands.multiply(device.as_ref(), &operation, &seen);
+            interruptibly(py, work, || stopped.store(true, Ordering::Relaxed))?
+        };
+        Ok(PyByteArray::new(py, found.map_err(|error| raise(py, error))?.bytes()))
+    }
+
+    /// d of one dot, and how the model comes to it if `trace`.
+    #[pyo3(signature = (id, a, b, c, scales, trace))]
+    #[allow(clippy::too_many_arguments, reason = "one for each operand")]
+    fn dot<'py>(
+        &self,
+        py: Python<'py>,
+        id: &str,
+        a: &[u8],
+        b: &[u8],
+        c: &[u8],
+        scales: Option<(&[u8], &[u8])>,
+        trace: bool,
+    ) -> PyResult<(Bound<'py, PyByteArray>, Option<String>)> {
+        let operation = self.operation(py, id)?;
+        let id = &operation.id;
+        let k = id.shape.sizes().2;
+        let operands = Operands::new(id, (1, 1, k), [a, b], Some(c), scales).map_err(|error| raise(py, error))?;
+        if !trace {
+            let found = operands.multiply(self.device.as_ref(), operation, &AtomicBool::new(false));
+            return Ok((PyByteArray::new(py, found.map_err(|error| raise(py, error))?.bytes()), None));
+        }
+        let bits = |elements: &Elements| elements.iter().collect::<Vec<u64>>();
+        let (a, b) = (bits(&operands.a), bits(&operands.b));
+        let scales = operands.scales.as_ref().map(|(a, b)| (bits(a), bits(b)));
+        let scales = scales.as_ref().map(|(a, b)| (&a[..], &b[..]));
+        let dot = Dot { a: &a, b: &b, c: operands.c.get(0), scales };
+        let trace = Trace::of(&self.model, id, dot).expect("the model has the operation");
+        let found = Elements::from_bits(id.d, [trace.result]);
+        Ok((PyByteArray::new(py, found.bytes()), Some(trace.text(&self.model, id, dot))))
+    }
+}
+
+/// The operands of a product.
+struct Operands {
+    sizes: (usize, usize, usize),
+    a: Elements,
+    b: Elements,
+    c: Elements,
+    scales: Option<(Elements, Elements)>,
+}
+
+impl Operands {
+    fn new(
+        id: &OperationId,
+        sizes: (usize, usize, usize),
+        [a, b]: [&[u8]; 2],
+        c: Option<&[u8]>,
+        scales: Option<(&[u8], &[u8])>,
+    ) -> Result<Self, Error> {
+        let (a, b) = (Elements::from_bytes(id.a, a.to_vec())?, Elements::from_bytes(id.b, b.to_vec())?);
+        let c = match c {
+            Some(c) => Elements::from_bytes(id.c, c.to_vec())?,
+            None => Elements::zeros(id.c, sizes.0 * sizes.1),
+        };
+        let scales = match (id.block_scale(), scales) {
+            (Some(scale), Some((a, b))) => {
+                let of = |bytes: &[u8]| Elements::from_bytes(scale.format, bytes.to_vec());
+                Some((of(a)?, of(b)?))
+            }
+            _ => None,
+        };
+        let operands = Self { sizes, a, b, c, scales };
+        operands.rows(sizes.0, &operands.a, &operands.c, operands.scales.as_ref().map(|(a, _)| a)).validate(id)?;
+        Ok(operands)
+    }
+
+    /// `count` rows of A and C, with all of B.
+    fn rows<'a>(
+        &'a self,
+        count: usize,
+        a: &'a Elements,
+        c: &'a Elements,
+        scale_a: Option<&'a Elements>,
+    ) -> GemmOperands<'a> {
+        let (_, n, k) = self.sizes;
+        let scale_b = self.scales.as_ref().map(|(_, b)| b);
+        GemmOperands { m: count, n, k, a, b: &self.b, c, scale_a, scale_b }
+    }
+
+    /// The product, some rows at a time if there are many products in all; an error if it was stopped in between.
+    fn multiply(&self, device: &dyn Device, operation: &Operation, stopped: &AtomicBool) -> Result<Elements, Error> {
+        let multiply = |operands: &GemmOperands<'_>| {
+            let found = multiply(device, operation, operands)?;
+            found.ok_or_else(|| Error::unsupported(format!("{} does not multiply matrices", device.info().selector)))
+        };
+        let (m, n, k) = self.sizes;
+        let at_once = (BETWEEN_LOOKS / n.saturating_mul(k).max(1)).max(FEWEST_ROWS);
+        let scale_a = self.scales.as_ref().map(|(a, _)| a);
+        if m <= at_once {
+            return multiply(&self.rows(m, &self.a, &self.c, scale_a));
+        }
+        let mut d = Vec::with_capacity(m * n * operation.id.d.storage_bytes());
+        for first in (0..m).step_by(at_once) {
+            if stopped.load(Ordering::Relaxed) {
+                return Err(Error::device_lost("the product was stopped"));
+            }
+            let count = at_once.min(m - first);
+            let part = |of: &Elements| {
+                let row = of.bytes().len() / m;
+                Elements::from_bytes(of.format(), of.bytes()[first * row..][..count * row].to_vec())
+            };
+            let (a, c, scale_a) = (part(&self.a)?, part(&self.c)?, scale_a.map(part).transpose()?);
+            let rows = multiply(&self.rows(count, &a, &c, scale_a.as_ref()))?;
+            d.extend_from_slice(rows.bytes());
+        }
+        Elements::from_bytes(operation.id.d, d)
+    }
+}

@@ -1,0 +1,22 @@
+//! Sessions with one device: what the commands `run`, `identify`, `verify` and `distinguish` do, without a screen and without
+//! files.
+//!
+//! [`each`](each()) asks a device about one operation after the other, on a thread, and can be stopped at any time. [`run`],
+//! [`identify`] and [`verify`] use it to make a whole report; [`probe`], [`identify_one`] and [`verify_one`] make one entry of it.
+//! [`patterns`] chooses operations and probes by name.
+
+mod ask;
+mod distinction;
+mod each;
+mod glob;
+mod identified;
+pub mod patterns;
+mod stoppable;
+mod whole;
+
+pub use ask::{Expected, identify_one, probe, unidentified, unverified, verify_one};
+pub use distinction::Distinction;
+pub use each::{Asked, Listener, Stop, each, unanswered};
+pub use glob::matches;
+pub use identified::IdentifiedModel;
+pub use whole::{Session, begin, identify, listed, run, verify};

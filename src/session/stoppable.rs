@@ -1,0 +1,89 @@
+//! A device that answers no more once it is told to stop.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+use mxprobe_api::{
+    Code, Device, DeviceInfo, Elements, Error, GemmOperands, Matrices, Operation, OperationSet, Refusal, Scalars,
+    TileBatch, Timing,
+};
+
+/// A device whose every computation fails once the flag is set, so that a thread that nobody waits for comes to its end.
+pub(super) struct Stoppable {
+    pub(super) device: Arc<dyn Device>,
+    pub(super) stopped: Arc<AtomicBool>,
+}
+
+impl Stoppable {
+    fn check(&self) -> Result<(), Error> {
+        if self.stopped.load(Ordering::Relaxed) { Err(Error::device_lost("the session was stopped")) } else { Ok(()) }
+    }
+}
+
+impl Device for Stoppable {
+    fn info(&self) -> &DeviceInfo {
+        self.device.info()
+    }
+
+    fn operations(&self) -> &OperationSet {
+        self.device.operations()
+    }
+
+    fn refusals(&self) -> &[Refusal] {
+        self.device.refusals()
+    }
+
+    fn execute(&self, operation: &Operation, batch: &TileBatch) -> Result<Elements, Error> {
+        self.check()?;
+        self.device.execute(operation, batch)
+    }
+
+    fn matrices(&self) -> Option<&dyn Matrices> {
+        self.device.matrices().map(|_| self as &dyn Matrices)
+    }
+
+    fn scalars(&self) -> Option<&dyn Scalars> {
+        self.device.scalars()
+    }
+
+    fn timing(&self) -> Option<&dyn Timing> {
+        self.device.timing()
+    }
+
+    fn code(&self) -> Option<&dyn Code> {
+        self.device.code()
+    }
+}
+
+impl Matrices for Stoppable {
+    fn multiply(&self, operation: &Operation, operands: &GemmOperands<'_>) -> Result<Option<Elements>, Error> {
+        self.check()?;
+        self.device.matrices().map_or(Ok(None), |matrices| matrices.multiply(operation, operands))
+    }
+
+    fn has_tiles(&self) -> bool {
+        self.device.matrices().is_some_and(Matrices::has_tiles)
+    }
+
+    fn kernel_ns(&self) -> Option<u64> {
+        self.device.matrices()?.kernel_ns()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_hands_on_every_ability_and_computes_no_more_once_it_is_stopped() {
+        let stopped = Arc::new(AtomicBool::new(false));
+        let device = Stoppable { device: Arc::from(mxprobe_conformance::able()), stopped: stopped.clone() };
+        assert_eq!(mxprobe_conformance::dropped(&device), <[&str; 0]>::default());
+        stopped.store(true, Ordering::Relaxed);
+        let dropped = mxprobe_conformance::dropped(&device);
+        assert!(dropped.contains(&"execute") && dropped.contains(&"Matrices::multiply"), "{dropped:?}");
+        assert!(!dropped.contains(&"operations"), "{dropped:?}");
+    }
+}
