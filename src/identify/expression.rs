@@ -384,7 +384,7 @@ impl Expression {
 
     /// The same tree with one of the two products of each sum of two added to +0 before it meets the other: the first of them,
     /// or the `second`.
-    pub(super) fn from_zero(&self, adder: usize, second: bool) -> Self {
+    pub(super) fn begun_at_zero(&self, adder: usize, second: bool) -> Self {
         let Self::Add(own, arguments) = self else { return self.clone() };
         if let [one, other] = &arguments[..]
             && let (Some(one), Some(other)) = (one.lone_product(), other.lone_product())
@@ -393,7 +393,7 @@ impl Expression {
             let begun = Self::Add(adder, vec![Self::Product(begins), Self::Zero]);
             return Self::Add(*own, vec![Self::Product(joins), begun]);
         }
-        Self::Add(*own, arguments.iter().map(|argument| argument.from_zero(adder, second)).collect())
+        Self::Add(*own, arguments.iter().map(|argument| argument.begun_at_zero(adder, second)).collect())
     }
 
     /// The product that this is, rounded alone or not.

@@ -266,7 +266,7 @@ impl Search<'_, '_> {
         if outcome.is_some() || tried.len() == before || !self.misses_zeros_alone(tried.last()) {
             return Ok((progress, outcome));
         }
-        for variant in shapes::from_zero(shape) {
+        for variant in shapes::begun_at_zero(shape) {
             let (_, outcome) = self.shape_as_it_is(&variant, later, tried)?;
             if outcome.is_some() {
                 return Ok((progress, outcome));

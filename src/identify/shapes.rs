@@ -17,8 +17,8 @@ pub(super) fn rounded(tree: &Expression) -> Vec<Expression> {
 }
 
 /// A tree whose sums of two products begin at +0, with the first of them or with the second.
-pub(super) fn from_zero(tree: &Expression) -> Vec<Expression> {
-    distinct(tree, [false, true].map(|second| tree.from_zero(0, second)).into())
+pub(super) fn begun_at_zero(tree: &Expression) -> Vec<Expression> {
+    distinct(tree, [false, true].map(|second| tree.begun_at_zero(0, second)).into())
 }
 
 /// A tree with groups of products in its additions.

@@ -143,7 +143,7 @@ mod tests {
         assert_eq!(chosen(" ./worker").unwrap(), (None, "./worker"));
         for text in ["[npu:1 ./worker", "'./worker", "", "  "] {
             let failure = chosen(text).and_then(|(_, command)| words(command)).unwrap_err().to_string();
-            assert!(failure.contains(&format!("`{PROGRAMS}:{text}")), "{failure}");
+            assert!(failure.contains(&format!("`{PROGRAMS}:{}", text.trim())), "{failure}");
         }
     }
 
