@@ -67,7 +67,8 @@ pub(super) fn ask(subject: &Subject<'_>, found: &mut Vec<Finding>) -> Result<(),
     let (of_nans, rest) = answers.split_at(nans.len());
     let (of_infinities, of_zeros) = rest.split_at(infinities.len());
     found.push(nan_finding(subject, &nans, of_nans));
-    found.push(infinity_finding(subject, &infinities, of_infinities));
+    let as_number = infinity_as_number(subject, &nans, of_nans);
+    found.push(infinity_finding(subject, &infinities, of_infinities, as_number));
     found.push(zero_finding(subject, &zeros, of_zeros));
     Ok(())
 }
@@ -261,7 +262,18 @@ fn nan_finding(subject: &Subject<'_>, cases: &[Case], answers: &[u64]) -> Findin
     Finding::measured(name, values, statement).with(shown)
 }
 
-fn infinity_finding(subject: &Subject<'_>, cases: &[Case], answers: &[u64]) -> Finding {
+/// What shows that the code of infinity is a number to the unit, in words: something invalid gives no NaN.
+fn infinity_as_number(subject: &Subject<'_>, nans: &[Case], answers: &[u64]) -> Option<String> {
+    let format = subject.id().d;
+    format.nan()?;
+    let is_invalid =
+        |case: &Case| ["infinity_times_zero", "infinity_minus_infinity", "infinity_minus_c"].contains(&case.key);
+    let mut cases = nans.iter().zip(answers).filter(|(case, _)| is_invalid(case));
+    let (case, d) = cases.find(|(_, d)| !matches!(format.decode(**d), Decoded::Nan { .. }))?;
+    Some(format!("infinity is read as a number: {} gives {}, ", case.about, format.hex(*d)))
+}
+
+fn infinity_finding(subject: &Subject<'_>, cases: &[Case], answers: &[u64], as_number: Option<String>) -> Finding {
     let name = INFINITY.name;
     if cases.is_empty() {
         return Finding::unsupported(name, "no input is or becomes infinite");
@@ -279,6 +291,7 @@ fn infinity_finding(subject: &Subject<'_>, cases: &[Case], answers: &[u64]) -> F
         None => "overflow cannot be reached".to_owned(),
     };
     let passes = match of("product") {
+        _ if as_number.is_some() => as_number.unwrap_or_default(),
         Some(d) if Some(d) == format.infinity(false) => "infinity propagates, ".to_owned(),
         Some(d) => format!("Inf in A gives {}, ", format.hex(d)),
         None => String::new(),

@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use mxprobe::probes::Number;
 use mxprobe_api::{
-    Device, DeviceInfo, Elements, Error, Format, Operation, OperationSet, Rounding, Scalar, ScalarFunction, Scalars,
-    TileBatch, scalars_of,
+    Decoded, Device, DeviceInfo, Elements, Error, Format, Operation, OperationSet, Rounding, Scalar, ScalarFunction,
+    Scalars, TileBatch, scalars_of,
 };
 use mxprobe_sim::ModelDevice;
 
@@ -114,5 +114,24 @@ impl Scalars for Failing {
     fn call(&self, scalar: &Scalar, function: ScalarFunction, operands: &Elements) -> Result<Elements, Error> {
         self.check()?;
         mxprobe_api::call(self.inner.as_ref(), scalar, function, operands)
+    }
+}
+
+/// A unit to which the codes of infinity and NaN are numbers: sums of them that are invalid elsewhere are zero.
+pub(crate) struct WithoutSpecials(pub(crate) Box<dyn Device>);
+
+impl Device for WithoutSpecials {
+    fn info(&self) -> &DeviceInfo {
+        self.0.info()
+    }
+
+    fn operations(&self) -> &OperationSet {
+        self.0.operations()
+    }
+
+    fn execute(&self, operation: &Operation, batch: &TileBatch) -> Result<Elements, Error> {
+        let d = self.0.execute(operation, batch)?;
+        let is_nan = |bits: u64| matches!(d.format().decode(bits), Decoded::Nan { .. });
+        Ok(Elements::from_bits(d.format(), d.iter().map(|bits| if is_nan(bits) { 0 } else { bits })))
     }
 }

@@ -16,7 +16,7 @@ use mxprobe_api::{Backend, Device, Error, Format, OperationId};
 use mxprobe_models::{Dot, Evaluator, Model};
 use mxprobe_sim::{ModelDevice, SimBackend};
 
-use devices::{Failing, Normalising};
+use devices::{Failing, Normalising, WithoutSpecials};
 use units::{invented, operations};
 
 fn report_of(model: Model) -> OperationReport {
@@ -357,4 +357,14 @@ fn the_instruction_of_an_operation_is_a_mnemonic() {
         }
     }
     assert!(checked > 100, "{checked}");
+}
+
+#[test]
+fn an_infinity_that_is_a_number_to_the_unit_does_not_propagate() {
+    let id: OperationId = "mma.m16n8k16.f32.f16.f16.f32".parse().unwrap();
+    let device = WithoutSpecials(SimBackend.open("a100").unwrap());
+    let without: OperationReport = probe(&device, &device.operations()[&id], None).into();
+    let wanted = "infinity is read as a number: Inf · 0 gives 0x00000000, overflow cannot be reached";
+    assert_eq!(words(found(&without, "specials.infinity")), wanted);
+    assert!(words(found(&report("a100", &id.to_string()), "specials.infinity")).starts_with("infinity propagates, "));
 }
