@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import importlib
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -85,7 +87,26 @@ def device(
 
     words = name if name is not None else getattr(compute, "__qualname__", type(compute).__qualname__)
     id = f"gemm.m{m}n{n}k{k}.{formats['d']}.{formats['a']}.{formats['b']}.{formats['c']}"
-    return Device(_mxprobe.Device.of_callable(words, id, call, float(timeout)))
+    inner, calls = _mxprobe.Device.of_callable(words, id, float(timeout))
+    # A daemon: a callable that never returns does not keep the program from its end.
+    threading.Thread(target=_answer, args=(calls, call), name=f"mxprobe {words}", daemon=True).start()
+    return Device(inner)
+
+
+# Before the interpreter ends what threads do.
+atexit.register(_mxprobe.ending)
+
+
+def _answer(calls: _mxprobe.Calls, call: Callable[..., bytes]) -> None:
+    """Makes calls until the device is gone."""
+    while (asked := calls.next()) is not None:
+        try:
+            d = call(*asked)
+        except BaseException as raised:
+            calls.failed(raised)
+        else:
+            calls.done(d)
+        del asked
 
 
 def reach(of: Device | Model | str, op: list[str], timeout: float | None) -> _mxprobe.Device:

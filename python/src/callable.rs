@@ -4,6 +4,7 @@ use std::{
     collections::BTreeMap,
     sync::{
         Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
         mpsc::{self, Receiver, RecvTimeoutError, Sender},
     },
     thread,
@@ -19,28 +20,33 @@ use crate::error::of_exception;
 /// A device that calls a Python function: with the number of tiles and the bytes of A, B and C, for the bytes of D.
 ///
 /// It is called on one thread of its own, whoever asks, so that a call that does not return costs an operation and not the session.
+/// That thread is Python's, which takes its calls from [`Calls`]: when the interpreter ends it ends such threads wherever they
+/// are, and what it ends may have no frame of Rust's below.
 pub(crate) struct Callable {
     info: DeviceInfo,
     operations: OperationSet,
     limit: Duration,
-    calls: Mutex<Calls>,
+    calls: Mutex<Sent>,
 }
+
+/// The bytes of D.
+type Answer = Result<Vec<u8>, Error>;
 
 struct Call {
     tiles: usize,
     operands: [Vec<u8>; 3],
-    answer: Sender<Result<Vec<u8>, Error>>,
+    answer: Sender<Answer>,
 }
 
-struct Calls {
+struct Sent {
     to: Sender<Call>,
     /// The answer of a call that was not waited for to its end.
-    late: Option<Receiver<Result<Vec<u8>, Error>>>,
+    late: Option<Receiver<Answer>>,
 }
 
 impl Callable {
-    /// A device of one operation. `function` is called as `function(tiles, a, b, c)`.
-    pub(crate) fn new(name: &str, id: OperationId, function: Py<PyAny>, limit: Duration) -> Self {
+    /// A device of one operation, and the calls that a thread has to answer.
+    pub(crate) fn new(name: &str, id: OperationId, limit: Duration) -> (Self, Calls) {
         let info = DeviceInfo {
             backend: "python".into(),
             selector: format!("python:{name}"),
@@ -53,9 +59,9 @@ impl Callable {
             properties: BTreeMap::from([("kernel_form".into(), "Python callable".into())]),
         };
         let operations = BTreeMap::from([(id.clone(), Operation::new(id, "program"))]);
-        let (to, calls) = mpsc::channel();
-        thread::spawn(move || serve(&function, &calls));
-        Self { info, operations, limit, calls: Mutex::new(Calls { to, late: None }) }
+        let (to, from) = mpsc::channel();
+        let calls = Calls { from: Mutex::new(from), answers: Mutex::new(None) };
+        (Self { info, operations, limit, calls: Mutex::new(Sent { to, late: None }) }, calls)
     }
 
     /// Why nothing more is asked, if a call has not returned.
@@ -66,7 +72,7 @@ impl Callable {
 
 const STILL_RUNS: &str = "the callable has not returned from an earlier call";
 
-impl Calls {
+impl Sent {
     fn busy(&mut self) -> bool {
         if self.late.as_ref().is_some_and(|late| !matches!(late.try_recv(), Err(mpsc::TryRecvError::Empty))) {
             self.late = None;
@@ -75,17 +81,59 @@ impl Calls {
     }
 }
 
-/// Calls the function for each request, until there are no more.
-fn serve(function: &Py<PyAny>, calls: &Receiver<Call>) {
-    for Call { tiles, operands, answer } in calls {
-        let found = Python::attach(|py| {
-            let [a, b, c] = operands.each_ref().map(|bytes| PyBytes::new(py, bytes));
-            let called = function.bind(py).call1((tiles, a, b, c));
-            let bytes = called.and_then(|found| Ok(found.cast_into::<PyBytes>()?.as_bytes().to_vec()));
-            bytes.map_err(|raised| of_exception(py, &raised))
-        });
-        // Whoever asked may have gone.
-        let _ = answer.send(found);
+/// Calls of a callable, for the thread that makes them: `next`, then `done` or `failed`, and so on until `next` is None.
+#[pyclass(frozen, module = "mxprobe._mxprobe")]
+pub(crate) struct Calls {
+    from: Mutex<Receiver<Call>>,
+    answers: Mutex<Option<Sender<Answer>>>,
+}
+
+/// Whether the interpreter is about to end.
+static ENDING: AtomicBool = AtomicBool::new(false);
+
+/// Says that the interpreter is about to end: threads that wait for a call do not come back to it.
+#[pyfunction]
+pub(crate) fn ending() {
+    ENDING.store(true, Ordering::Release);
+}
+
+/// The number of tiles, and the bytes of A, B and C.
+type Operands = (usize, Py<PyBytes>, Py<PyBytes>, Py<PyBytes>);
+
+#[pymethods]
+impl Calls {
+    /// The next call: the number of tiles, and the bytes of A, B and C; None once the device is gone.
+    fn next(&self, py: Python<'_>) -> Option<Operands> {
+        let Call { tiles, operands: [a, b, c], answer } = py.detach(|| {
+            let call = self.from.lock().unwrap_or_else(PoisonError::into_inner).recv().ok();
+            while ENDING.load(Ordering::Acquire) {
+                thread::park();
+            }
+            call
+        })?;
+        *self.answers.lock().unwrap_or_else(PoisonError::into_inner) = Some(answer);
+        let bytes = |bytes: Vec<u8>| PyBytes::new(py, &bytes).unbind();
+        Some((tiles, bytes(a), bytes(b), bytes(c)))
+    }
+
+    /// Answers a call with the bytes of D.
+    fn done(&self, py: Python<'_>, d: &Bound<'_, PyAny>) {
+        let bytes = d.cast::<PyBytes>().map(|bytes| bytes.as_bytes().to_vec());
+        self.answer(bytes.map_err(|error| of_exception(py, &error.into())));
+    }
+
+    /// Answers a call with what was raised.
+    fn failed(&self, py: Python<'_>, raised: Bound<'_, PyAny>) {
+        self.answer(Err(of_exception(py, &PyErr::from_value(raised))));
+    }
+}
+
+impl Calls {
+    fn answer(&self, found: Answer) {
+        if let Some(answer) = self.answers.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            // Whoever asked may have gone.
+            let _ = answer.send(found);
+        }
     }
 }
 

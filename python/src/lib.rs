@@ -54,6 +54,8 @@ fn _mxprobe(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<model::Model>()?;
     module.add_class::<session::Device>()?;
+    module.add_class::<callable::Calls>()?;
+    module.add_function(wrap_pyfunction!(callable::ending, module)?)?;
     module.add_class::<shown::Shown>()?;
     module.add_function(wrap_pyfunction!(decode, module)?)?;
     module.add_function(wrap_pyfunction!(formats, module)?)?;

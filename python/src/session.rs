@@ -13,7 +13,7 @@ use mxprobe::{
 use mxprobe_api::{Error, OperationId};
 
 use crate::{
-    callable::Callable,
+    callable::{Callable, Calls},
     error::raise,
     model::{Model, described},
     shown::{Shown, What},
@@ -33,13 +33,14 @@ fn limit(py: Python<'_>, timeout: f64) -> PyResult<Duration> {
 
 #[pymethods]
 impl Device {
-    /// A device that calls `function(tiles, a, b, c)` with bytes, for the bytes of D.
+    /// A device that a callable is, and the calls of it that a thread has to make.
     #[staticmethod]
-    fn of_callable(py: Python<'_>, name: &str, id: &str, function: Py<PyAny>, timeout: f64) -> PyResult<Self> {
+    fn of_callable(py: Python<'_>, name: &str, id: &str, timeout: f64) -> PyResult<(Self, Calls)> {
         let id: OperationId = id.parse().map_err(|error| raise(py, error))?;
-        let device = Arc::new(Callable::new(name, id, function, limit(py, timeout)?));
+        let (device, calls) = Callable::new(name, id, limit(py, timeout)?);
+        let device = Arc::new(device);
         let asked = Asked { device: device.clone(), gave_up: Arc::new(move || device.gave_up()) };
-        Ok(Self { asked })
+        Ok((Self { asked }, calls))
     }
 
     /// A model as a device.

@@ -131,6 +131,24 @@ def test_a_callable_that_sleeps_is_given_up():
             f32(sleeps, timeout=wrong)
 
 
+def test_a_program_ends_while_a_callable_sleeps():
+    program = """
+import time
+import mxprobe
+def sleeps(a, b, c):
+    time.sleep({})
+device = mxprobe.device(sleeps, a="f32", shape=(4, 4, 8), timeout=0.2)
+mxprobe.run(device, probe="self_test")
+other = mxprobe.device(lambda a, b, c: a @ b + c, a="f32", shape=(4, 4, 8))
+mxprobe.run(other, probe="self_test")
+print("ended")
+"""
+    # For ever, and until about the time at which the interpreter ends its threads.
+    for seconds in [600] + [0.2 + 0.01 * step for step in range(12)]:
+        child = subprocess.run([sys.executable, "-c", program.format(seconds)], capture_output=True, text=True)
+        assert (child.returncode, child.stdout) == (0, "ended\n"), child.stderr
+
+
 def test_a_stochastic_callable_is_not_repeatable():
     random = np.random.default_rng(1)
 
