@@ -74,6 +74,8 @@ fn a_model_behind_a_program_is_probed_verified_and_computes_like_the_model() {
     let listed = text(0, &["list", "--device", &device]);
     assert!(listed.contains("model of NVIDIA A100"), "{listed}");
     assert!(text(0, &["conformance", "--device", &device, "--op", OPERATION]).contains("nothing is wrong"));
+    let untimed = text(0, &["bench", "--device", &device, "--op", OPERATION]);
+    assert!(untimed.contains("unsupported: exec:[sim:a100] "), "it goes by the name that was given: {untimed}");
 }
 
 #[test]

@@ -139,7 +139,7 @@ fn a_program_that_sends_changed_answers_costs_an_error_at_the_most() {
         // What would hang would hang for ten minutes.
         let limit = Duration::from_secs(600);
         let program = Program { command, limit, stop: Box::new(|| None), listener: None };
-        let Ok(device) = RemoteDevice::of_program(program, "x:0", &Sizes::default()) else { continue };
+        let Ok(device) = RemoteDevice::of_program(program, "x:0", &Sizes::default(), "x") else { continue };
         for operation in device.operations().values() {
             let batch = TileBatch::zeros(operation, 1);
             answered += usize::from(execute(&device, operation, &batch).is_ok());

@@ -115,15 +115,17 @@ impl RemoteDevice {
         Ok(Self::of(program, process, described, selector))
     }
 
-    /// A device of a program that has devices of its own, in a process that is started now; its free sizes are fixed.
+    /// A device of a program that has devices of its own, in a process that is started now; its free sizes are fixed. It goes by
+    /// the name `shown` here, and by the selector there.
     ///
     /// # Errors
     /// If the program does not start, has no such device any more, or what it answers instead.
-    pub fn of_program(program: Program, selector: &str, sizes: &Sizes) -> Result<Self, Error> {
+    pub fn of_program(program: Program, selector: &str, sizes: &Sizes, shown: &str) -> Result<Self, Error> {
         let (found, process) = program.found(None)?;
         let missing = || Error::unsupported(format!("the program has no device `{selector}` any more"));
         let is_meant = |device: &Described| device.info.selector == selector;
-        let described = found.devices.into_iter().find(is_meant).ok_or_else(missing)?.with(sizes);
+        let mut described = found.devices.into_iter().find(is_meant).ok_or_else(missing)?.with(sizes);
+        shown.clone_into(&mut described.info.selector);
         Ok(Self::of(program, process, described, selector))
     }
 

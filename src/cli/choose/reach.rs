@@ -53,7 +53,7 @@ pub(crate) fn reach(target: &Target, isolation: Isolation, limits: &Limits) -> R
     let device = match &target.origin {
         Origin::Program(foreign) => {
             let program = process::of(foreign.starts(), limits.request, isolation.forward_stderr, stop);
-            RemoteDevice::of_program(program, &foreign.device, &foreign.sizes)?
+            RemoteDevice::of_program(program, &foreign.device, &foreign.sizes, &target.selector)?
         }
         Origin::Backend(entry) if entry.isolated && isolation.wanted => {
             let program = process::program(limits.request, isolation.forward_stderr, stop);

@@ -34,7 +34,8 @@ pub(super) fn kind_name(kind: Kind) -> &'static str {
 
 /// The driver and its versions.
 pub(super) fn driver(driver: &DriverRecord) -> String {
-    format!("{} {}; API {}", driver.name, driver.version, driver.api_version)
+    let api = if driver.api_version.is_empty() { String::new() } else { format!("; API {}", driver.api_version) };
+    format!("{} {}{api}", driver.name, driver.version)
 }
 
 /// What a head of a report says of the device, the machine and the run, name by name.
