@@ -2,7 +2,7 @@
 
 use std::{collections::HashSet, rc::Rc};
 
-use mxprobe_api::{Decoded, Error};
+use mxprobe_api::Error;
 
 use super::{
     experiments::{self, Experiments},
@@ -263,7 +263,10 @@ impl Search<'_, '_> {
     ) -> Result<((usize, usize), Option<Outcome>), Error> {
         let before = tried.len();
         let (progress, outcome) = self.shape_as_it_is(shape, later, tried)?;
-        if outcome.is_some() || tried.len() == before || !self.misses_zeros_alone(tried.last()) {
+        if outcome.is_some()
+            || tried.len() == before
+            || !scored::misses_zeros_alone(&mut self.experiments, tried.last())
+        {
             return Ok((progress, outcome));
         }
         for variant in shapes::begun_at_zero(shape) {
@@ -273,15 +276,6 @@ impl Search<'_, '_> {
             }
         }
         Ok((progress, None))
-    }
-
-    /// Whether each dot that a candidate does not explain has a result of zero.
-    fn misses_zeros_alone(&mut self, scored: Option<&Scored>) -> bool {
-        let Some(scored) = scored else { return false };
-        let d = self.subject().id().d;
-        let wrong = scored::unexplained(&mut self.experiments, &scored.hypothesis);
-        let is_zero = |at: &usize| matches!(d.decode(self.experiments.answers[*at]), Decoded::Zero { .. });
-        !wrong.is_empty() && wrong.iter().all(is_zero)
     }
 
     fn shape_as_it_is(

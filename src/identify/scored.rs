@@ -1,6 +1,6 @@
 //! Candidates, and the dots that they explain.
 
-use mxprobe_api::Error;
+use mxprobe_api::{Decoded, Error};
 use mxprobe_models::Sample;
 
 use super::{
@@ -44,6 +44,15 @@ pub(super) fn explained(
 pub(super) fn unexplained(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypothesis) -> Vec<usize> {
     let all: Vec<usize> = (0..experiments.dots.len()).collect();
     unexplained_of(experiments, hypothesis, &all)
+}
+
+/// Whether each dot that a candidate does not explain has a result of zero.
+pub(super) fn misses_zeros_alone(experiments: &mut Experiments<'_, '_>, scored: Option<&Scored>) -> bool {
+    let Some(scored) = scored else { return false };
+    let d = experiments.subject.id().d;
+    let wrong = unexplained(experiments, &scored.hypothesis);
+    let is_zero = |at: &usize| matches!(d.decode(experiments.answers[*at]), Decoded::Zero { .. });
+    !wrong.is_empty() && wrong.iter().all(is_zero)
 }
 
 /// Those of these dots that a hypothesis does not explain.
