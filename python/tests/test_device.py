@@ -219,7 +219,7 @@ def test_a_selector_reaches_models_and_processes_of_devices():
         assert report.findings, report.text()
 
 
-def test_ctrl_c_ends_a_run_and_the_callable_is_not_called_any_more():
+def test_ctrl_c_ends_a_run_and_the_callable_is_not_called_any_more(interruptible):
     program = """
 import time, threading
 import numpy as np, mxprobe
@@ -240,7 +240,7 @@ except KeyboardInterrupt:
     time.sleep(0.5)
     print("stopped", calls - seen)
 """
-    child = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+    child = interruptible(program)
     assert child.stdout.readline() == "begun\n"
     child.send_signal(signal.SIGINT)
     assert child.communicate(timeout=300)[0] == "stopped 0\n" and child.returncode == 0

@@ -254,7 +254,7 @@ def test_the_interpreter_is_free_while_a_model_computes(h100):
     assert ticks >= 3
 
 
-def test_ctrl_c_ends_a_product():
+def test_ctrl_c_ends_a_product(interruptible):
     # Hours of work, unless somebody stops it.
     program = """
 import mxprobe, numpy as np
@@ -265,7 +265,7 @@ try:
 except KeyboardInterrupt:
     print("stopped")
 """
-    child = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+    child = interruptible(program)
     assert child.stdout.readline() == "begun\n"
     time.sleep(0.5)
     child.send_signal(signal.SIGINT)
