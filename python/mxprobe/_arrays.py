@@ -44,9 +44,6 @@ _DTYPES = {
 #: The format that a type has where nothing else names one.
 _OF_DTYPE = {name: format for format, name in reversed(_DTYPES.items())}
 
-#: What the types of torch are called here.
-_NUMPY_ITSELF = ("float", "int8", "int16", "int32", "uint8", "uint16", "uint32")
-
 
 def check_format(format: str) -> str:
     """The name itself, if it is a format's."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal, overload
 
 from . import _mxprobe
-from ._arrays import Array, format_of, from_bytes, to_bytes
+from ._arrays import FORMATS, Array, format_of, from_bytes, to_bytes
 from ._errors import InvalidError
 from ._files import replace
 
@@ -163,8 +163,6 @@ class Model:
 
     @staticmethod
     def _zeros(format: str, count: int) -> bytes:
-        from ._arrays import FORMATS
-
         return bytes(FORMATS[format][1] * count)
 
     @staticmethod

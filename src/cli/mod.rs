@@ -53,7 +53,7 @@ impl Backends {
     }
 
     /// Says how this program is started again for the process of a device: a program and its first arguments, before which
-    /// nothing and after which `__worker` is put. Without this it is the running executable.
+    /// nothing and after which `worker` is put. Without this it is the running executable.
     #[must_use]
     pub fn started_by(self, program: Vec<OsString>) -> Self {
         choose::started_by(program);

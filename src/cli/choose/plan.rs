@@ -85,7 +85,7 @@ fn check_probe(wanted: &str) -> Result<(), Failure> {
 /// Which devices: those that are named; else every device of the backends that are named; else all hardware; else a
 /// model.
 pub(crate) fn plan(devices: &Devices, operations: &[String]) -> Result<Plan, Failure> {
-    let (search, isolate) = (Search::of(devices, operations), !devices.no_isolation);
+    let search = Search::of(devices, operations);
     let selectors = devices.selectors();
     if !selectors.is_empty() {
         let (targets, found) = select::named(&selectors, &devices.backend, &search)?;
@@ -93,7 +93,7 @@ pub(crate) fn plan(devices: &Devices, operations: &[String]) -> Result<Plan, Fai
     }
     let entries = select::entries(&devices.backend)?;
     let drivers: Vec<_> = entries.iter().copied().filter(|entry| entry.name != MODELS).collect();
-    let found = catalog::discover(&drivers, isolate);
+    let found = catalog::discover(&drivers, search.isolate);
     let mut targets = Vec::new();
     let mut notes = Vec::new();
     for (entry, found) in drivers.iter().zip(&found) {

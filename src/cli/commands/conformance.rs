@@ -6,8 +6,9 @@ use std::time::Duration;
 use crate::{
     isolate::{PROGRAM_CHECKS, check_program},
     report::{Block, Cell, Layout, Outcome as Ending, Page, Row, Show, Tone, to_json},
+    scalars,
 };
-use mxprobe_api::{Device, OperationId, scalars_of};
+use mxprobe_api::{Device, OperationId};
 use mxprobe_conformance::{ABILITY_CHECKS, CHECKS, Violation, check_operation, check_scalar};
 use serde::Serialize;
 
@@ -64,15 +65,7 @@ pub(crate) fn conformance(arguments: &Conformance, screen: Screen) -> Outcome {
 fn ask(device: &dyn Device, id: &OperationId, _: &dyn Fn(&str)) -> Checked {
     let violations = match device.operations().get(id) {
         Some(operation) => check_operation(device, operation),
-        None => {
-            let is_meant = |scalar: &&mxprobe_api::Scalar| crate::scalars::operation(scalar).id == *id;
-            scalars_of(device)
-                .iter()
-                .find(is_meant)
-                .and_then(|scalar| check_scalar(device, scalar))
-                .into_iter()
-                .collect()
-        }
+        None => scalars::named(device, id).and_then(|scalar| check_scalar(device, scalar)).into_iter().collect(),
     };
     Checked { id: id.clone(), violations: causes(&violations).map(Check::from).collect(), unasked: None }
 }
