@@ -60,7 +60,7 @@ impl SummaryRow {
 
     /// Whether these are shapes that add one product at a time, where others of the same inputs add several: as scalar
     /// instructions do in place of the matrix unit. Not what a reader looks for first.
-    pub(super) fn is_minor(&self) -> bool {
+    pub(crate) fn is_minor(&self) -> bool {
         self.shape.is_some() && self.products_at_once == Some(AtOnce::Products(1))
     }
 

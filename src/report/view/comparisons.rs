@@ -3,7 +3,7 @@
 use super::{
     comparisons_rows, comparisons_screen,
     comparisons_words::{
-        DOTS_SHOWN, answer_words, describe, dot_lines, ids, shown, sides, state, summary, title, verdict,
+        DOTS_SHOWN, answer_words, describe, dot_lines, heading, ids, shown, sides, state, summary, title, verdict,
     },
     csv::Rows,
     form::Show,
@@ -21,17 +21,20 @@ use crate::{
 pub struct Comparisons<'a> {
     /// What was compared.
     pub found: &'a Comparison,
-    /// Show all.
+    /// Show each difference, and not only what it comes to. Documents always do.
+    pub listed: bool,
+    /// Show what is equal or open too.
     pub all: bool,
 }
 
 impl Show for Comparisons<'_> {
-    fn page(&self, _: bool) -> Page {
+    fn page(&self, evidence: bool) -> Page {
+        let listed = self.listed || self.all || evidence;
         let blocks = vec![
-            Block::Screen(comparisons_screen::blocks(self.found, self.all)),
+            Block::Screen(comparisons_screen::blocks(self.found, listed, self.all)),
             Block::Paper(blocks(self.found, self.all)),
         ];
-        Page { title: verdict(self.found), blocks }
+        Page { title: heading(self.found), blocks }
     }
 
     fn rows(&self) -> Rows {

@@ -90,6 +90,9 @@ pub enum Layout {
     Hanging,
     /// The head; all columns but the first share the width and are wrapped, or follow each other if that is too narrow.
     Beside,
+    /// The head; cells have the lines that they are given. Columns that do not fit go below the others, with the first column
+    /// again.
+    Matrix,
 }
 
 /// A row of a table.
