@@ -15,11 +15,12 @@ pub use record::{
     DriverRecord, EXECUTION, EvidenceRecord, FEWEST_SAMPLES, FindingRecord, Host, IDENTIFICATION_SCHEMA,
     IdentificationOutcome, IdentificationReport, IdentifiedOperation, Inputs, Kind, LIST_SCHEMA, ListedDevice, Listing,
     Match, MatchedBy, OperationRecord, OperationReport, Peak, Plan, ProofRecord, RefusalRecord, RefutedFormula, Report,
-    Resumption, RivalRecord, SCHEMA, Side, State, Throughput, ThroughputRun, Time, TimedBy, Tool, Units,
-    VERIFICATION_SCHEMA, VerificationReport, VerifiedOperation, bench_schema, build_version, check, comparison_schema,
-    distinction_schema, identification_schema, list_schema, now, schema, verification_schema,
+    Request, Resumption, RivalRecord, SCHEMA, SPREAD_LIMIT_PERCENT, Side, State, Throughput, ThroughputRun, Time,
+    TimedBy, Tool, Units, VERIFICATION_SCHEMA, VerificationReport, VerifiedOperation, bench_schema, build_version,
+    check, comparison_schema, distinction_schema, identification_schema, list_schema, now, schema, verification_schema,
 };
 pub use view::{
     Block, Cell, CellKind, Column, Comparisons, Form, Layout, Listings, Page, Reports, Row, Rows, Show, Style, Table,
-    Throughputs, Tone, grouped, identified, identified_of, on_screen, to_json, verified, wrap,
+    Throughputs, Tone, grouped, identification_summary, identified, on_screen, to_json, verification_summary, verified,
+    wrap,
 };

@@ -25,11 +25,12 @@ use crate::cli::{
     },
     commands::each::{self, Listener},
     failure::{Failure, INCOMPLETE, INTERRUPTED, Outcome},
-    io::{interrupt::Interrupt, output},
+    io::{interrupt::Interrupt, output, progress::Progress},
 };
 
 /// Measures the throughput of devices.
 pub(crate) fn bench(arguments: &Bench, screen: Screen) -> Outcome {
+    let interrupt = Interrupt::listen();
     let plan = plan::plan(&arguments.devices, &arguments.op)?;
     if plan.stand_in.is_some() {
         return Err(select::no_usable(&plan.found, "`bench`"));
@@ -52,7 +53,6 @@ pub(crate) fn bench(arguments: &Bench, screen: Screen) -> Outcome {
     }
     let places = places(arguments, &plan.targets)?;
     places.iter().flatten().try_for_each(|path| output::can_write(path))?;
-    let interrupt = Interrupt::listen();
     let mut reports = Vec::new();
     for (target, place) in plan.targets.iter().zip(places) {
         let report = one_device(arguments, screen, target, &chosen(target), place, &interrupt)?;
@@ -129,6 +129,7 @@ fn one_device(
         host: Host::this(),
         device: target.listed.device.clone(),
         settings: settings(arguments),
+        warnings: Vec::new(),
         operations: Vec::new(),
     };
     report.time.interrupted = true;
@@ -148,7 +149,10 @@ fn one_device(
         seed: report.settings.seed,
     };
     let ask = move |device: &dyn Device, id: &OperationId, _: &dyn Fn(&str)| bench_one(device, id, &how);
-    let mut grows = Grows { target, screen, place, start, report };
+    let mut progress = Progress::new(screen, ids.len());
+    progress.begin(each::steps(&target.selector, &ids));
+    let mut grows = Grows { target, place, start, report, progress };
+    grows.save()?;
     let interrupted = each::each(reached, &ids, &limits, ask, &mut grows)?;
     grows.report.time.interrupted = interrupted;
     grows.report.time.elapsed_since(start, 0);
@@ -159,10 +163,10 @@ fn one_device(
 /// A report that is saved after every measurement.
 struct Grows<'a> {
     target: &'a Target,
-    screen: Screen,
     place: Option<PathBuf>,
     start: Instant,
     report: BenchReport,
+    progress: Progress,
 }
 
 impl Grows<'_> {
@@ -171,10 +175,10 @@ impl Grows<'_> {
     }
 
     fn add(&mut self, found: Throughput) -> Result<(), Failure> {
-        each::progress(self.screen, &format!("{}: {}", found.id, ending(&found)));
         self.report.operations.push(found);
         conclude(&mut self.report);
         self.report.time.elapsed_since(self.start, 0);
+        self.progress.step();
         self.save()
     }
 }
@@ -189,14 +193,6 @@ impl Listener<Throughput> for Grows<'_> {
     fn missing(&mut self, id: &OperationId, ending: Ending, reason: &str) -> Result<(), Failure> {
         let yardstick = !self.target.listed.operations.iter().any(|operation| operation.id == *id);
         self.add(Throughput { yardstick, ..Throughput::without(id.clone(), ending, reason) })
-    }
-}
-
-fn ending(found: &Throughput) -> String {
-    match (&found.reason, found.best()) {
-        (Some(reason), _) => reason.clone(),
-        (None, Some(run)) => format!("{:.3e} FLOP/s", run.flop_per_s_best),
-        (None, None) => "nothing was measured".to_owned(),
     }
 }
 

@@ -13,6 +13,7 @@ pub(super) mod identify;
 pub(super) mod list;
 pub(super) mod manual;
 pub(super) mod report;
+mod resumed;
 pub(super) mod run;
 pub(super) mod validate;
 pub(super) mod verify;

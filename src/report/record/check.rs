@@ -51,6 +51,15 @@ pub fn read_reports(text: &str) -> Result<Vec<Report>, Problem> {
     }
 }
 
+/// Reads a document whose schema is `wanted`, such as [`IDENTIFICATION_SCHEMA`](super::IDENTIFICATION_SCHEMA). Unknown keys are
+/// ignored.
+///
+/// # Errors
+/// The first thing that makes it no document of this schema and major version.
+pub fn read_as<T: DeserializeOwned>(text: &str, wanted: &str) -> Result<T, Problem> {
+    read(parse(text)?, wanted)
+}
+
 /// Checks a report, an array of reports or a listing beyond what its schema can say: that every number has the width
 /// of its format, that a finding has a value exactly where it was measured, and a reason where it was not, and that
 /// no operation and no probe stands twice. Says what it is, in a few words.

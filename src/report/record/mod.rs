@@ -8,6 +8,7 @@ mod identification;
 mod plan;
 mod provenance;
 mod report;
+mod request;
 mod throughput;
 mod unfinished;
 mod unique;
@@ -31,8 +32,9 @@ pub use report::{
     DeviceRecord, DriverRecord, Kind, LIST_SCHEMA, ListedDevice, Listing, RefusalRecord, Report, SCHEMA, list_schema,
     schema,
 };
+pub use request::Request;
 pub use throughput::{
-    BENCH_SCHEMA, BenchReport, BenchSettings, CyclePeak, Data, FEWEST_SAMPLES, Peak, Throughput, ThroughputRun,
-    TimedBy, Units, bench_schema,
+    BENCH_SCHEMA, BenchReport, BenchSettings, CyclePeak, Data, FEWEST_SAMPLES, Peak, SPREAD_LIMIT_PERCENT, Throughput,
+    ThroughputRun, TimedBy, Units, bench_schema,
 };
 pub use unfinished::EXECUTION;

@@ -12,7 +12,7 @@ use crate::{
     findings::Outcome,
     plain::counted,
     plot::{Bar, Bars, Length},
-    report::record::{BenchReport, Data, Kind, Peak, Throughput, ThroughputRun, TimedBy, Units},
+    report::record::{BenchReport, Data, Kind, Peak, SPREAD_LIMIT_PERCENT, Throughput, ThroughputRun, TimedBy, Units},
 };
 
 /// Measurements of throughput, one device after the other.
@@ -48,6 +48,10 @@ impl Show for Throughputs<'_> {
 const COLUMNS: [&str; 8] =
     ["operation", "units", "best", "median", "spread", "per cycle and unit", "of peak", "remarks"];
 
+fn tone(run: &ThroughputRun) -> Tone {
+    if run.is_unsteady() { Tone::Warning } else { Tone::Plain }
+}
+
 fn cells(found: &Throughput, run: &ThroughputRun) -> Vec<Cell> {
     let is_all = run.span == Units::All;
     let mut remarks = Vec::new();
@@ -59,6 +63,9 @@ fn cells(found: &Throughput, run: &ThroughputRun) -> Vec<Cell> {
     }
     if let Some(ratio) = found.ratio_to_yardstick.filter(|_| is_all) {
         remarks.push(format!("{} × scalar units", short(ratio)));
+    }
+    if run.is_unsteady() {
+        remarks.push("unsteady".to_owned());
     }
     if run.clock == TimedBy::Host && run.unit != "core" {
         remarks.push("host's clock".to_owned());
@@ -126,6 +133,13 @@ fn remarks(report: &BenchReport) -> Vec<(Tone, String)> {
     if report.device.emulated || report.device.kind != Kind::Hardware {
         remarks.push((Tone::Warning, format!("{}: these rates are not of a matrix unit", words::kind(&report.device))));
     }
+    if measured(report).flat_map(|found| &found.runs).any(ThroughputRun::is_unsteady) {
+        let words = format!(
+            "rows marked ! are unsteady: their samples differ by more than {SPREAD_LIMIT_PERCENT} % (longest less shortest, of \
+             the median)"
+        );
+        remarks.push((Tone::Warning, words));
+    }
     if report.time.interrupted {
         remarks.push((Tone::Warning, "interrupted: the operations that are missing here were not measured".to_owned()));
     }
@@ -147,8 +161,15 @@ fn page(report: &BenchReport) -> Vec<Block> {
     paper.push(Block::Facts(words::origin(device, &report.host, &report.tool, &report.time)));
     paper.extend(plot(report).map(Block::Plot));
     let mut blocks = vec![Block::Screen(screen), Block::Paper(paper)];
-    let rows: Vec<Row> =
-        measured(report).flat_map(|found| found.runs.iter().map(|run| Row::plain(cells(found, run)))).collect();
+    let rows: Vec<Row> = measured(report)
+        .flat_map(|found| {
+            found.runs.iter().map(|run| Row {
+                tone: tone(run),
+                mark: run.is_unsteady().then_some('!'),
+                ..Row::plain(cells(found, run))
+            })
+        })
+        .collect();
     if !rows.is_empty() {
         let last = COLUMNS.len() - 1;
         let column = |(at, head): (usize, &&str)| Column {
