@@ -8,16 +8,18 @@ mod record;
 mod view;
 
 pub use crate::findings::Outcome;
-pub use compare::{compare, is_layout};
+pub use compare::{compare, compare_growth, compare_throughput, is_layout};
 pub use record::{
-    Alone, Answer, BENCH_SCHEMA, BenchReport, BenchSettings, COMPARISON_SCHEMA, Compared, Comparison, Conditions,
-    CyclePeak, DISTINCTION_SCHEMA, Data, DeviceRecord, DistinctionReport, DistinctionVerdict, DotCompared,
-    DriverRecord, EXECUTION, EvidenceRecord, FEWEST_SAMPLES, FindingRecord, Host, IDENTIFICATION_SCHEMA,
-    IdentificationOutcome, IdentificationReport, IdentifiedOperation, Inputs, Kind, LIST_SCHEMA, ListedDevice, Listing,
-    Match, MatchedBy, OperationRecord, OperationReport, Peak, Plan, ProofRecord, RefusalRecord, RefutedFormula, Report,
-    Request, Resumption, RivalRecord, SCHEMA, SPREAD_LIMIT_PERCENT, Side, State, Throughput, ThroughputRun, Time,
-    TimedBy, Tool, Units, VERIFICATION_SCHEMA, VerificationReport, VerifiedOperation, bench_schema, build_version,
-    check, comparison_schema, distinction_schema, identification_schema, list_schema, now, schema, verification_schema,
+    Alone, AloneRate, Answer, BENCH_COMPARISON_SCHEMA, BENCH_SCHEMA, BenchComparison, BenchReport, BenchSettings,
+    COMPARISON_SCHEMA, Compared, ComparedCurve, ComparedRate, Comparison, Conditions, CyclePeak, DISTINCTION_SCHEMA,
+    Data, DeviceRecord, DistinctionReport, DistinctionVerdict, DotCompared, DriverRecord, EXECUTION, EvidenceRecord,
+    FEWEST_SAMPLES, FindingRecord, GROWTH_COMPARISON_SCHEMA, GROWTH_SCHEMA, GrowthComparison, GrowthReport, Host,
+    IDENTIFICATION_SCHEMA, IdentificationOutcome, IdentificationReport, IdentifiedOperation, Inputs, Kind, LIST_SCHEMA,
+    ListedDevice, Listing, Match, MatchedBy, OperationRecord, OperationReport, Peak, Plan, ProofRecord, Rate, Ratio,
+    RefusalRecord, RefutedFormula, Report, Request, Resumption, RivalRecord, SCHEMA, SPREAD_LIMIT_PERCENT, Side, State,
+    Throughput, ThroughputRun, Time, TimedBy, Tool, Units, VERIFICATION_SCHEMA, VerificationReport, VerifiedOperation,
+    bench_comparison_schema, bench_schema, build_version, check, comparison_schema, distinction_schema,
+    growth_comparison_schema, growth_schema, identification_schema, list_schema, now, schema, verification_schema,
 };
 pub use view::{
     Block, Cell, CellKind, Column, Comparisons, Form, Layout, Listings, Page, Reports, Row, Rows, Show, Style, Table,

@@ -4,12 +4,24 @@ use crate::report::{Comparisons, compare};
 
 use crate::cli::{
     arguments::{Compare, Screen},
+    commands::measured,
     failure::{Failure, NO, Outcome},
     io::{input, output},
 };
 
 /// Compares reports: 0 if no difference was found, 1 if there is one.
 pub(crate) fn show(arguments: &Compare, screen: Screen) -> Outcome {
+    if let Some(measured) = measured::read(&arguments.files)? {
+        if let Some(out) = &arguments.out {
+            output::is_none_of(out, &arguments.files)?;
+        }
+        let (text, code) = measured.compared(arguments.format.form(screen.unwrapped()))?;
+        match &arguments.out {
+            Some(path) => output::replace(path, &text)?,
+            None => output::print(text.as_bytes()).map(|_| ())?,
+        }
+        return Ok(code);
+    }
     let mut reports = Vec::new();
     let mut read = Vec::new();
     for found in input::reports(&arguments.files)? {

@@ -12,6 +12,7 @@ mod identified;
 pub(super) mod identify;
 pub(super) mod list;
 pub(super) mod manual;
+mod measured;
 pub(super) mod report;
 mod resumed;
 pub(super) mod run;

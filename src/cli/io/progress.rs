@@ -89,6 +89,13 @@ impl Progress {
         self.next();
     }
 
+    /// So many steps are done in all, and this is what the newest was about.
+    pub(crate) fn advance(&mut self, done: usize, detail: &str) {
+        self.done = done;
+        detail.clone_into(&mut self.detail);
+        self.show(0.0);
+    }
+
     fn next(&mut self) {
         self.now = self.steps.next().unwrap_or_default();
         self.detail.clear();

@@ -4,7 +4,9 @@ pub mod check;
 mod comparison;
 mod distinction;
 mod finding;
+mod growth;
 mod identification;
+mod measured;
 mod plan;
 mod provenance;
 mod report;
@@ -21,9 +23,14 @@ pub use distinction::{
     DISTINCTION_SCHEMA, DistinctionReport, DistinctionVerdict, Inputs, ProofRecord, RefutedFormula, distinction_schema,
 };
 pub use finding::{EvidenceRecord, FindingRecord, OperationRecord, OperationReport, RivalRecord};
+pub use growth::{GROWTH_SCHEMA, GrowthReport, growth_schema};
 pub use identification::{
     IDENTIFICATION_SCHEMA, IdentificationOutcome, IdentificationReport, IdentifiedOperation, VERIFICATION_SCHEMA,
     VerificationReport, VerifiedOperation, identification_schema, verification_schema,
+};
+pub use measured::{
+    AloneRate, BENCH_COMPARISON_SCHEMA, BenchComparison, ComparedCurve, ComparedRate, GROWTH_COMPARISON_SCHEMA,
+    GrowthComparison, Rate, Ratio, bench_comparison_schema, growth_comparison_schema,
 };
 pub use plan::{Plan, Resumption};
 pub(super) use provenance::UUID_DIGEST;

@@ -12,6 +12,7 @@ mod identification;
 mod json;
 mod listing;
 mod markdown;
+mod measured;
 mod page;
 mod plot;
 mod reports;

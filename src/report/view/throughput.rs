@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use mxprobe_api::OperationId;
+
 use super::{
     csv::Rows,
     form::{Show, one_or_array},
@@ -76,8 +78,8 @@ fn cells(found: &Throughput, run: &ThroughputRun) -> Vec<Cell> {
             None if is_all => format!("all {}s", run.unit),
             None => format!("1 {}", run.unit),
         },
-        rate(found, run.flop_per_s_best),
-        rate(found, run.flop_per_s_median),
+        rate(&found.id, run.flop_per_s_best),
+        rate(&found.id, run.flop_per_s_median),
         format!("{:.1} %", run.spread_percent),
         per_cycle(found, run),
         found.peak.as_ref().filter(|_| is_all).map_or_else(String::new, |peak| format!("{:.1} %", peak.ratio * 100.0)),
@@ -98,15 +100,15 @@ fn measured(report: &BenchReport) -> impl Iterator<Item = &Throughput> + Clone {
 }
 
 /// Three digits and a prefix: operations a second, of floating point where they are.
-fn rate(found: &Throughput, flop_per_s: f64) -> String {
-    let name = if found.id.is_integer() { "OP/s" } else { "FLOP/s" };
+pub(super) fn rate(id: &OperationId, flop_per_s: f64) -> String {
+    let name = if id.is_integer() { "OP/s" } else { "FLOP/s" };
     let prefixes = [(1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")];
     let (unit, prefix) = prefixes.into_iter().find(|(unit, _)| flop_per_s >= *unit).unwrap_or((1.0, ""));
     format!("{} {prefix}{name}", short(flop_per_s / unit))
 }
 
 /// Three digits, all of those before the point.
-fn short(number: f64) -> String {
+pub(super) fn short(number: f64) -> String {
     match number.abs() {
         size if size >= 100.0 => format!("{number:.0}"),
         size if size >= 10.0 => format!("{number:.1}"),
