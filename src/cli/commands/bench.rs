@@ -8,14 +8,14 @@ use std::{
 use crate::{
     bench::{Settings, conclude, headline_first, measure},
     report::{
-        BENCH_SCHEMA, BenchReport, BenchSettings, Data, Host, Outcome as Ending, Throughput, Throughputs, Time, Tool,
-        to_json,
+        BENCH_SCHEMA, BenchReport, BenchSettings, Block, Data, Host, Outcome as Ending, Throughput, Throughputs, Time,
+        Tool, to_json,
     },
 };
 use mxprobe_api::{Device, OperationId};
 
 use crate::cli::{
-    arguments::{Bench, BenchData, Screen, given},
+    arguments::{Bench, BenchData, Format, Screen, given},
     choose::{
         limits::Limits,
         plan,
@@ -52,6 +52,7 @@ pub(crate) fn bench(arguments: &Bench, screen: Screen) -> Outcome {
         return Err(select::no_operation(&arguments.op, &listed));
     }
     let places = places(arguments, &plan.targets)?;
+    let saved: Vec<String> = places.iter().flatten().map(|path| path.display().to_string()).collect();
     places.iter().flatten().try_for_each(|path| output::can_write(path))?;
     let mut reports = Vec::new();
     for (target, place) in plan.targets.iter().zip(places) {
@@ -63,6 +64,11 @@ pub(crate) fn bench(arguments: &Bench, screen: Screen) -> Outcome {
         }
     }
     output::show(&Throughputs(&reports), arguments.format, screen)?;
+    if arguments.format == Format::Table && !saved.is_empty() {
+        let next = format!("mxprobe compare {} OTHER.json", saved[0]);
+        let facts = [("saved", saved.join(", ")), ("next", next)].map(|(name, words)| (name.to_owned(), words));
+        output::show_part(&[Block::Facts(facts.into())], screen.unwrapped())?;
+    }
     let any = |test: fn(&Throughput) -> bool| reports.iter().flat_map(|report| &report.operations).any(test);
     Ok(if reports.iter().any(|report| report.time.interrupted) {
         INTERRUPTED

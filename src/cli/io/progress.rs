@@ -44,6 +44,8 @@ const EVERY: Duration = Duration::from_secs(5);
 const QUIET: Duration = Duration::from_secs(2);
 /// Between two drawings of the bar while nothing happens.
 const TICK: Duration = Duration::from_millis(250);
+/// From when on the time passed is shown if the time left is unknown.
+const SLOW: Duration = Duration::from_secs(1);
 /// Positions of the bar for one step.
 const PARTS: u64 = 1000;
 
@@ -75,6 +77,19 @@ impl Progress {
             How::Lines(Lines { started: Instant::now(), last: None })
         };
         Self { how, total, done: 0, steps: Vec::new().into_iter(), now: String::new(), detail: String::new() }
+    }
+
+    /// Of one step, of which nothing tells how much is done.
+    pub(crate) fn of_one(screen: Screen, words: String) -> Self {
+        let mut progress = Self::new(screen, 1);
+        progress.begin(vec![words]);
+        progress
+    }
+
+    /// The same for a command that programs keep running and ask: a pipe gets no line.
+    pub(crate) fn at_terminal(screen: Screen, words: String) -> Self {
+        let quiet = screen.quiet || !std::io::stderr().is_terminal();
+        Self::of_one(Screen { quiet, ..screen }, words)
     }
 
     /// These steps are taken next, the first of them now.
@@ -162,6 +177,8 @@ fn bar(total: usize, target: ProgressDrawTarget) -> ProgressBar {
         if let Some(left) = left(state.elapsed(), state.pos(), state.len().unwrap_or(0)) {
             // Writing to a string does not fail.
             let _ = write!(out, " {left} left");
+        } else if state.elapsed() >= SLOW {
+            let _ = write!(out, " {} s", state.elapsed().as_secs());
         }
     };
     let style = style.progress_chars("##.").with_key("left", time);

@@ -22,7 +22,8 @@ use crate::{
 pub struct Throughputs<'a>(pub &'a [BenchReport]);
 
 impl Show for Throughputs<'_> {
-    fn page(&self, _: bool) -> Page {
+    /// On a terminal without `evidence` the fastest operation of each kind, if many were measured.
+    fn page(&self, evidence: bool) -> Page {
         let title = match self.0 {
             [one] => format!("throughput of {} {}", one.device.selector, one.device.name),
             several => format!("throughput of {}", counted(several.len(), "device")),
@@ -32,7 +33,7 @@ impl Show for Throughputs<'_> {
             if number > 0 {
                 blocks.push(Block::Gap);
             }
-            blocks.extend(page(report));
+            blocks.extend(page(report, evidence));
         }
         Page { title, blocks }
     }
@@ -149,7 +150,7 @@ fn remarks(report: &BenchReport) -> Vec<(Tone, String)> {
 }
 
 /// The head, a table of rates, and what was not measured.
-fn page(report: &BenchReport) -> Vec<Block> {
+fn page(report: &BenchReport, evidence: bool) -> Vec<Block> {
     let device = &report.device;
     let name = format!("{}  {}", device.selector, device.name);
     let remarks = remarks(report);
@@ -180,7 +181,13 @@ fn page(report: &BenchReport) -> Vec<Block> {
             ..Column::default()
         };
         let columns = COLUMNS.iter().enumerate().map(column).collect();
-        blocks.extend([Block::Gap, Block::Table(Table { columns, rows, layout: Layout::Rows })]);
+        let table = Block::Table(Table { columns, rows, layout: Layout::Rows });
+        if evidence || measured(report).count() <= FEW {
+            blocks.extend([Block::Gap, table]);
+        } else {
+            blocks.push(Block::Screen(vec![Block::Gap, fastest(report), Block::words(MORE)]));
+            blocks.push(Block::Paper(vec![table]));
+        }
     }
     let sources: BTreeSet<&str> =
         measured(report).filter_map(|found| found.peak.as_ref()).flat_map(Peak::sources).collect();
@@ -200,6 +207,35 @@ fn page(report: &BenchReport) -> Vec<Block> {
         blocks.push(Block::Paper(vec![Block::heading(2, "Not measured"), table]));
     }
     blocks
+}
+
+/// Operations that are listed one by one on a terminal.
+const FEW: usize = 8;
+/// What is said below the fastest operations.
+const MORE: &str = "the fastest of each; all: -v";
+
+/// The fastest operation of each family and formats.
+fn fastest(report: &BenchReport) -> Block {
+    let mut best: Vec<(&Throughput, &ThroughputRun, usize)> = Vec::new();
+    for (found, run) in measured(report).filter_map(|found| Some((found, found.best()?))) {
+        let kind = |id: &OperationId| (id.family.clone(), id.a, id.b, id.d);
+        match best.iter_mut().find(|(other, ..)| kind(&other.id) == kind(&found.id)) {
+            Some((_, known, count)) if known.flop_per_s_best >= run.flop_per_s_best => *count += 1,
+            Some(known) => *known = (found, run, known.2 + 1),
+            None => best.push((found, run, 1)),
+        }
+    }
+    let rows = best.into_iter().map(|(found, run, count)| {
+        let peak = found.peak.as_ref().map_or_else(String::new, |peak| format!("{:.0} %", peak.ratio * 100.0));
+        let ratio = found.ratio_to_yardstick.map_or_else(String::new, short);
+        let words = [rate(&found.id, run.flop_per_s_best), ratio, peak, count.to_string()];
+        let cells = std::iter::once(Cell::code(found.id.to_string())).chain(words.map(Cell::words)).collect();
+        Row { tone: tone(run), mark: run.is_unsteady().then_some('!'), cells }
+    });
+    let heads = ["operation", "best", "× scalar", "of peak", "of"];
+    let column = |(at, head): (usize, &str)| Column { head: head.to_owned(), is_number: at > 0, least: 0 };
+    let columns = heads.into_iter().enumerate().map(column).collect();
+    Block::Table(Table { columns, rows: rows.collect(), layout: Layout::Rows })
 }
 
 /// An operation without a rate.

@@ -21,7 +21,7 @@ use crate::cli::{
         target::{Search, Target},
     },
     failure::{Failure, Outcome},
-    io::{interrupt::Interrupt, npy, output},
+    io::{interrupt::Interrupt, npy, output, progress::Progress},
 };
 use page::Computed;
 pub(super) use page::Grown;
@@ -72,9 +72,12 @@ pub(crate) fn gemm(arguments: &Gemm, screen: Screen) -> Outcome {
     output::can_write(out)?;
     let unit = Unit::new(device, &id).map_err(Failure::usage)?;
     let algorithm = algorithm(arguments);
+    let sizes = format!("{id}, {}×{} by {}×{}", a.rows, a.columns, b.rows, b.columns);
+    let progress = Progress::of_one(screen, format!("{} {sizes}", target.selector));
     let started = Instant::now();
     let product = multiply(&unit, &a, &b, c.as_ref(), &algorithm).map_err(Failure::of_device)?;
     let seconds = started.elapsed().as_secs_f64();
+    drop(progress);
     output::replace_bytes(out, &npy::write(&product.d, a.rows, b.columns, arguments.bits))?;
     let errors = c.is_none().then(|| errors(&a, &b, &product.d));
     let computed = Computed {
