@@ -16,6 +16,8 @@ mod identify;
 mod interrupted;
 #[cfg(feature = "fault-devices")]
 mod isolation;
+#[cfg(unix)]
+mod journal;
 mod listing;
 mod measurements;
 #[cfg(unix)]

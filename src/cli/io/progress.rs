@@ -2,14 +2,16 @@
 
 use std::{
     io::IsTerminal,
-    sync::{Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 use crate::{
-    cli::{arguments::Screen, io::output},
+    cli::{
+        arguments::Screen,
+        io::{output, shown},
+    },
     plain,
 };
 
@@ -49,18 +51,6 @@ const SLOW: Duration = Duration::from_secs(1);
 /// Positions of the bar for one step.
 const PARTS: u64 = 1000;
 
-/// The bar that is on the terminal now. There is one terminal, so there is one.
-static SHOWN: Mutex<Option<ProgressBar>> = Mutex::new(None);
-
-/// Writes something else to the terminal: above the bar, if one is shown.
-pub(super) fn aside<R>(write: impl FnOnce() -> R) -> R {
-    let shown = SHOWN.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    match shown {
-        Some(bar) => bar.suspend(write),
-        None => write(),
-    }
-}
-
 impl Progress {
     /// Of a command that takes so many steps.
     pub(crate) fn new(screen: Screen, total: usize) -> Self {
@@ -71,7 +61,7 @@ impl Progress {
         } else if in_place() {
             let bar = bar(total, ProgressDrawTarget::stderr());
             bar.enable_steady_tick(TICK);
-            *SHOWN.lock().unwrap_or_else(PoisonError::into_inner) = Some(bar.clone());
+            shown::set(Some(bar.clone()));
             How::Bar(bar)
         } else {
             How::Lines(Lines { started: Instant::now(), last: None })
@@ -148,7 +138,7 @@ impl Progress {
 impl Drop for Progress {
     fn drop(&mut self) {
         if let How::Bar(bar) = &self.how {
-            *SHOWN.lock().unwrap_or_else(PoisonError::into_inner) = None;
+            shown::set(None);
             bar.finish_and_clear();
         }
     }

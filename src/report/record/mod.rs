@@ -6,6 +6,7 @@ mod distinction;
 mod finding;
 mod growth;
 mod identification;
+mod left;
 mod measured;
 mod plan;
 mod provenance;

@@ -14,7 +14,7 @@ use crate::cli::{
     },
     commands::resumed::same,
     failure::Failure,
-    io::{input, output},
+    io::{input, journal, output},
 };
 
 /// What is left to ask, device by device, in the order of the file.
@@ -52,7 +52,9 @@ fn read(file: &Path) -> Result<Vec<Report>, Failure> {
     let wrong = |problem: &check::Problem| Failure::usage(format!("`{}` cannot be resumed: {problem}", file.display()));
     check::check(&text)
         .map_err(|problems| wrong(&problems[0]).help("`mxprobe validate FILE` says all that is wrong"))?;
-    check::read_reports(&text).map_err(|problem| wrong(&problem))
+    let mut reports = check::read_reports(&text).map_err(|problem| wrong(&problem))?;
+    journal::replay(file, &mut reports);
+    Ok(reports)
 }
 
 /// The devices that are there now: those that `--device` names, else those of the reports that are not finished.

@@ -15,7 +15,7 @@ use crate::cli::{
     arguments::{Format, Run, Screen},
     choose::plan::Job,
     failure::Failure,
-    io::output,
+    io::{journal::Journal, output},
 };
 
 /// Where reports go.
@@ -25,6 +25,8 @@ pub(crate) struct Sink {
     out: Option<Out>,
     several: bool,
     reports: Vec<Report>,
+    /// What was learnt since each file was written whole; one for each file.
+    journals: Vec<Journal>,
     /// Which report grows, since when, and what its run had taken before.
     now: (usize, Instant, u64),
     /// Why the file is not what is known here.
@@ -62,7 +64,12 @@ impl Sink {
         let reports: Vec<Report> = jobs.iter().map(|job| job.report.clone()).collect();
         let several = reports.len() > 1;
         let now = (0, Instant::now(), 0);
-        let mut sink = Self { format, screen, out, several, reports, now, unsaved: None, unheard: None };
+        let journals = match &out {
+            None => Vec::new(),
+            Some(Out::File(path)) => vec![Journal::new(path)],
+            Some(Out::Directory(files)) => files.iter().map(|path| Journal::new(path)).collect(),
+        };
+        let mut sink = Self { format, screen, out, several, reports, journals, now, unsaved: None, unheard: None };
         if jobs.iter().any(|job| job.target.is_some()) {
             for at in 0..jobs.len() {
                 sink.begin(at);
@@ -92,14 +99,19 @@ impl Sink {
 
     pub(crate) fn add(&mut self, operation: OperationReport) {
         let (at, start, before_ns) = self.now;
-        self.reports[at].put(operation);
         self.reports[at].time.elapsed_since(start, before_ns);
-        self.save();
+        let is_noted = self.note(&operation);
+        self.reports[at].put(operation);
+        if !is_noted {
+            self.save();
+        }
     }
 
     pub(crate) fn end(&mut self, interrupted: bool) -> Result<(), Failure> {
         let at = self.now.0;
-        if self.reports[at].time.interrupted != interrupted {
+        let file = if matches!(self.out, Some(Out::File(_))) { 0 } else { at };
+        let is_noted = self.journals.get(file).is_some_and(Journal::has_lines);
+        if self.reports[at].time.interrupted != interrupted || is_noted {
             self.reports[at].time.interrupted = interrupted;
             self.save();
         }
@@ -160,6 +172,14 @@ impl Sink {
         }
     }
 
+    /// Notes an operation in the journal of the file; whether that is enough for now.
+    fn note(&mut self, operation: &OperationReport) -> bool {
+        let at = self.now.0;
+        let file = if matches!(self.out, Some(Out::File(_))) { 0 } else { at };
+        let Some(journal) = self.journals.get_mut(file).filter(|journal| !journal.is_full()) else { return false };
+        self.unsaved.is_none() && journal.append(at, &self.reports[at], operation).is_ok()
+    }
+
     /// Writes; if that fails, the run goes on, and the next finding is another attempt.
     fn save(&mut self) {
         let before = self.unsaved.take();
@@ -169,12 +189,17 @@ impl Sink {
         }
     }
 
-    fn write(&self) -> Result<(), Failure> {
-        match &self.out {
-            None => Ok(()),
-            Some(Out::File(path)) => output::replace(path, &self.text()),
-            Some(Out::Directory(files)) => output::replace(&files[self.now.0], &to_json(&self.reports[self.now.0])),
-        }
+    fn write(&mut self) -> Result<(), Failure> {
+        let at = self.now.0;
+        let (file, path, text) = match &self.out {
+            None => return Ok(()),
+            Some(Out::File(path)) => (0, path, self.text()),
+            Some(Out::Directory(files)) => (at, &files[at], to_json(&self.reports[at])),
+        };
+        output::replace(path, &text)?;
+        // A pipe or /dev/null gets the whole text each time.
+        self.journals[file].folded(if path.is_file() { text.len() as u64 } else { 0 });
+        Ok(())
     }
 }
 
