@@ -1,16 +1,17 @@
 //! What the rates say of each other.
 
 use super::peaks;
-use crate::report::{BenchReport, Outcome, Throughput, Units};
+use crate::report::{BenchReport, Outcome, SPREAD_LIMIT_PERCENT, Throughput, Units};
 
 /// Slower than this many times the scalar units beside it, a matrix unit would be of no use to anybody.
 const SLOWER: f64 = 1.0;
 /// Faster than this many times, the scalar units cannot be what computes.
 const FASTER: f64 = 2.0;
 
-/// Fills in what follows from all rates together: ratios to the yardstick and to the vendor's peak, and, where the driver
-/// shows no code, what the speed says of an emulation.
+/// Fills in what follows from all rates together: ratios to the yardstick and to the vendor's peak, a warning for each
+/// measurement whose samples differ too much, and, where the driver shows no code, what the speed says of an emulation.
 pub fn conclude(report: &mut BenchReport) {
+    report.warnings = report.operations.iter().flat_map(warnings).collect();
     let is_yardstick = |found: &&Throughput| found.yardstick && found.outcome == Outcome::Measured;
     let yardstick = report.operations.iter().find(is_yardstick);
     let yardstick = yardstick.and_then(|found| Some((found.id.clone(), found.run(Units::All)?.flop_per_s_best)));
@@ -30,5 +31,87 @@ pub fn conclude(report: &mut BenchReport) {
             found.emulation =
                 verdict.map(|_| format!("the driver shows no code; the rate is {ratio:.2} times that of {id}"));
         }
+    }
+}
+
+/// A sentence for each run whose samples differ by more than the limit.
+fn warnings(found: &Throughput) -> impl Iterator<Item = String> {
+    found.runs.iter().filter(|run| run.is_unsteady()).map(|run| {
+        let units = match run.span {
+            Units::One => "one",
+            Units::All => "all",
+        };
+        format!(
+            "{} on {units} {}{}: the samples differ by {:.1} % of their median, more than {SPREAD_LIMIT_PERCENT} %",
+            found.id,
+            run.unit,
+            if run.span == Units::All { "s" } else { "" },
+            run.spread_percent
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::{
+        BENCH_SCHEMA, BenchSettings, Data, DeviceRecord, Host, Kind, ThroughputRun, Time, TimedBy, Tool,
+    };
+
+    fn run(span: Units, spread_percent: f64) -> ThroughputRun {
+        ThroughputRun {
+            span,
+            units: Some(2),
+            unit: "core".into(),
+            clock: TimedBy::Host,
+            chains: 1,
+            steps: 1,
+            samples: 7,
+            best_ns: 1.0,
+            median_ns: 1.0,
+            spread_percent,
+            flop_per_s_best: 1.0,
+            flop_per_s_median: 1.0,
+            frequency_hz: None,
+            flop_per_cycle_and_unit: None,
+        }
+    }
+
+    #[test]
+    fn a_spread_above_20_percent_is_a_warning_that_names_the_operation_and_the_spread() {
+        let id = "dot.m1n1k2.f32.bf16.bf16.f32";
+        let measured = Throughput {
+            outcome: Outcome::Measured,
+            reason: None,
+            runs: vec![run(Units::One, 20.0), run(Units::All, 34.25)],
+            ..Throughput::without(id.parse().unwrap(), Outcome::Failed, "")
+        };
+        let device = DeviceRecord {
+            backend: "cpu".into(),
+            selector: "cpu:0".into(),
+            name: "x".into(),
+            fingerprint: "x".into(),
+            kind: Kind::Hardware,
+            emulated: false,
+            aliases: Vec::new(),
+            driver: None,
+            properties: Default::default(),
+        };
+        let mut report = BenchReport {
+            schema: BENCH_SCHEMA.into(),
+            tool: Tool::this(Vec::new()),
+            time: Time::starting(),
+            host: Host::this(),
+            device,
+            settings: BenchSettings { data: Data::Random, sample_ns: 1, samples: 7, seed: 1 },
+            warnings: Vec::new(),
+            operations: vec![measured],
+        };
+        conclude(&mut report);
+        let warning = format!("{id} on all cores: the samples differ by 34.2 % of their median, more than 20 %");
+        assert_eq!(report.warnings, [warning]);
+        report.operations[0].runs.pop();
+        conclude(&mut report);
+        assert_eq!(report.warnings, [""; 0], "20 % is not above 20 %");
     }
 }

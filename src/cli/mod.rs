@@ -91,7 +91,7 @@ fn dispatch(line: CommandLine) -> Outcome {
         Command::List(arguments) => list::list(&arguments, screen),
         Command::Identify(arguments) => identify::identify(&arguments, screen),
         Command::Verify(arguments) => verify::verify(&arguments, screen),
-        Command::Eval(arguments) => eval::eval(&arguments),
+        Command::Eval(arguments) => eval::eval(&arguments, screen),
         Command::Bench(arguments) => bench::bench(&arguments, screen),
         Command::Gemm(arguments) => gemm::gemm(&arguments, screen),
         Command::Conformance(arguments) => conformance::conformance(&arguments, screen),

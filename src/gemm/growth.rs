@@ -1,6 +1,6 @@
 //! How the error of a product grows with the length of its sums, and which part of the unit makes it grow.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, ops::ControlFlow};
 
 use mxprobe_api::{Elements, Error, Format, OperationId, Rounding};
 use mxprobe_models::{Evaluator, Model, Output, shipped};
@@ -163,6 +163,21 @@ pub struct Growth {
     pub cause: Option<String>,
 }
 
+/// What `grow` has finished.
+#[derive(Clone, Copy, Debug)]
+pub struct Step<'a> {
+    /// All that is known so far.
+    pub growth: &'a Growth,
+    /// Where the elements of the newest point are drawn from.
+    pub interval: Interval,
+    /// Its length.
+    pub n: usize,
+    /// Points that are known.
+    pub done: usize,
+    /// Points in all.
+    pub total: usize,
+}
+
 /// Units that do not exist are computed up to this length: by then it shows what they are to blame for.
 const LONGEST_WHAT_IF: usize = 1 << 14;
 
@@ -172,7 +187,8 @@ const M: usize = 16;
 /// Computes products of 16×n by n×16 matrices of f32 values for every n, with every variant, on both intervals.
 ///
 /// `unit` opens the unit of an operation. With `model`, the variant `blame` is computed again with one part of the model
-/// changed at a time, and the growth is put down to the parts without which it ends. `said` is told each finished n.
+/// changed at a time, and the growth is put down to the parts without which it ends. `said` hears what is known after each
+/// point; if it returns `Break`, nothing more is computed, and no cause is named.
 ///
 /// # Errors
 /// What the unit reports.
@@ -182,9 +198,12 @@ pub fn grow(
     seed: u32,
     unit: &dyn Fn(&OperationId) -> Result<Unit, Error>,
     blame: Option<(&Model, &Variant)>,
-    said: &mut dyn FnMut(Interval, usize),
+    said: &mut dyn FnMut(Step<'_>) -> ControlFlow<()>,
 ) -> Result<Growth, Error> {
     let mut growth = Growth { m: M as u64, seed, products: 0, curves: Vec::new(), cause: None };
+    let what_ifs = if blame.is_some() { Cause::ALL.len() } else { 0 };
+    let short = lengths.iter().filter(|n| **n <= LONGEST_WHAT_IF).count();
+    let (mut done, total) = (0, 2 * (lengths.len() * variants.len() + short * what_ifs));
     for interval in [Interval::Positive, Interval::Centred] {
         let mut curves: Vec<Curve> = variants.iter().map(|variant| curve(variant, None, interval)).collect();
         if let Some((_, variant)) = blame {
@@ -212,6 +231,8 @@ pub fn grow(
             curve.bound_model = model.flatten();
             bounds.push(bound);
         }
+        let first = growth.curves.len();
+        growth.curves.extend(curves);
         for &n in lengths {
             let (low, high) = interval.ends();
             let mut uniform = Uniform::new(seed);
@@ -221,9 +242,9 @@ pub fn grow(
             let split = in_words(&a, &b, variants);
             let mut magnitudes = Magnitudes::new(&a, &b);
             let lengths = Lengths { m: M, n: M, k: n };
-            for (at, curve) in curves.iter_mut().enumerate() {
+            for at in 0..units.len() {
                 let variant = variant_of(at);
-                if curve.what_if.is_some() && n > LONGEST_WHAT_IF {
+                if growth.curves[first + at].what_if.is_some() && n > LONGEST_WHAT_IF {
                     continue;
                 }
                 let errors = match &units[at] {
@@ -236,15 +257,14 @@ pub fn grow(
                     }
                     None => reference.errors(&single(&a, &b)),
                 };
-                curve.points.push(point(
-                    n,
-                    errors,
-                    bounds[at].as_ref().and_then(|bound| bound.componentwise(&mut magnitudes)),
-                ));
+                let bound = bounds[at].as_ref().and_then(|bound| bound.componentwise(&mut magnitudes));
+                growth.curves[first + at].points.push(point(n, errors, bound));
+                done += 1;
+                if said(Step { growth: &growth, interval, n, done, total }).is_break() {
+                    return Ok(growth);
+                }
             }
-            said(interval, n);
         }
-        growth.curves.extend(curves);
     }
     if let Some((_, variant)) = blame {
         growth.cause = Some(name_the_cause(&growth.curves, &variant.name));
@@ -393,9 +413,38 @@ mod tests {
     fn bounds(device: Arc<dyn Device>, model: Option<&Model>, variant: &Variant) -> Vec<(Option<String>, Option<f64>)> {
         let unit = |id: &OperationId| Unit::new(device.clone(), id);
         let blame = model.map(|model| (model, variant));
-        let growth = grow(&[64], std::slice::from_ref(variant), 1, &unit, blame, &mut |_, _| ()).unwrap();
+        let growth =
+            grow(&[64], std::slice::from_ref(variant), 1, &unit, blame, &mut |_| ControlFlow::Continue(())).unwrap();
         let as_it_is = growth.curves.into_iter().filter(|curve| curve.what_if.is_none());
         as_it_is.map(|curve| (curve.bound_model, curve.points[0].bound)).collect()
+    }
+
+    #[test]
+    fn an_experiment_that_is_stopped_keeps_the_points_it_has() {
+        let model = load("v100").unwrap();
+        let id: OperationId = "mma.m8n8k4.f32.f16.f16.f32".parse().unwrap();
+        let variant = Variant { name: "f16".into(), operation: Some(id), words: 1, accumulation: Accumulation::Unit };
+        let unit = |id: &OperationId| Unit::of_model(&model, id);
+        let all = |most: usize| {
+            let mut steps = Vec::new();
+            let mut said = |step: Step<'_>| {
+                steps.push((step.done, step.total));
+                if step.done == most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            };
+            let growth = grow(&[16, 32], &[variant.clone()], 1, &unit, Some((&model, &variant)), &mut said).unwrap();
+            (growth, steps)
+        };
+        let (whole, steps) = all(usize::MAX);
+        assert_eq!(steps, (1..=20).map(|done| (done, 20)).collect::<Vec<_>>());
+        assert!(whole.cause.is_some());
+        for most in [1, 7, 19] {
+            let (part, _) = all(most);
+            assert_eq!(part.curves.iter().map(|curve| curve.points.len()).sum::<usize>(), most);
+            assert!(part.cause.is_none());
+            for (part, whole) in part.curves.iter().zip(&whole.curves) {
+                assert!(whole.points.starts_with(&part.points), "{part:?}");
+            }
+        }
     }
 
     #[test]

@@ -18,7 +18,7 @@ mod values;
 mod words;
 mod yardstick;
 
-pub use growth::{Cause, Curve, Growth, Interval, Point, Variant, grow};
+pub use growth::{Cause, Curve, Growth, Interval, Point, Step, Variant, grow};
 pub use multiply::{Accumulation, Algorithm, Method, Product, Products, multiply};
 pub use plot::chart;
 pub use random::Uniform;

@@ -1,6 +1,6 @@
 //! Products in words on a unit beside the product of f32 matrices in a library of the same device: speed and error.
 
-use std::time::Instant;
+use std::{ops::ControlFlow, time::Instant};
 
 use mxprobe_api::{Elements, Error, Library, OperationId, multiply_with};
 use schemars::JsonSchema;
@@ -71,7 +71,8 @@ pub struct Race {
 
 /// Times each way on the same f32 matrices, in turn, and compares each D with compensated dot products.
 ///
-/// `unit` opens the unit of an operation; variants without one are left out. `said` is told each finished round.
+/// `unit` opens the unit of an operation; variants without one are left out. `said` is told each finished round;
+/// if it returns `Break`, no further round is run, and ways that were not timed by then are left out.
 ///
 /// # Errors
 /// What the unit or the library reports.
@@ -80,7 +81,7 @@ pub fn compare(
     library: Result<&dyn Library, Error>,
     variants: &[Variant],
     unit: &dyn Fn(&OperationId) -> Result<Unit, Error>,
-    said: &mut dyn FnMut(usize),
+    said: &mut dyn FnMut(usize) -> ControlFlow<()>,
 ) -> Result<Yardstick, Error> {
     let &Race { n, seed, interval, rounds } = race;
     let (low, high) = interval.ends();
@@ -108,13 +109,18 @@ pub fn compare(
             runners.push(Runner { name: &variant.name, times_ns: Vec::new(), kernels_ns: Vec::new(), d: None, with });
         }
     }
+    let mut timed = 0;
     for round in 0..=rounds {
         runners.iter_mut().try_for_each(|runner| runner.run(n, &a, &b))?;
-        said(round);
+        timed = round;
+        if said(round).is_break() {
+            break;
+        }
     }
+    runners.retain(|runner| !runner.times_ns.is_empty());
     let reference = Reference::new(&a, &b);
     let ways = runners.into_iter().map(|runner| runner.way(n, &reference)).collect();
-    Ok(Yardstick { n: n as u64, seed, interval, rounds: rounds as u64, no_library, ways })
+    Ok(Yardstick { n: n as u64, seed, interval, rounds: timed as u64, no_library, ways })
 }
 
 enum With<'a> {
@@ -228,7 +234,8 @@ mod tests {
         };
         let race = Race { n: 40, seed: 1, interval: Interval::Centred, rounds: 3 };
         let unit = |id: &OperationId| Unit::of_model(model, id);
-        let found = compare(&race, Ok(&Exact::default()), &[of(1), of(3)], &unit, &mut |_| ()).unwrap();
+        let found =
+            compare(&race, Ok(&Exact::default()), &[of(1), of(3)], &unit, &mut |_| ControlFlow::Continue(())).unwrap();
         let names: Vec<&str> = found.ways.iter().map(|way| way.name.as_str()).collect();
         assert_eq!(names, ["exact", "1 words", "3 words"]);
         assert!(found.ways.iter().all(|way| way.best_ns > 0 && way.best_ns <= way.median_ns));
@@ -237,7 +244,15 @@ mod tests {
         assert_eq!(found.ways[0].kernel_flop_per_s, Some(2.0 * 40f64.powi(3) / 1e-6));
         let [exact, one, three] = [0, 1, 2].map(|at: usize| found.ways[at].componentwise);
         assert!(exact < 1e-7 && one > 1e-4 && three < 1e-6, "{exact} {one} {three}");
-        let alone = compare(&race, Err(Error::missing_driver("no BLAS")), &[of(1)], &unit, &mut |_| ()).unwrap();
+        for most in 0..3 {
+            let mut stop =
+                |round: usize| if round == most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
+            let stopped = compare(&race, Ok(&Exact::default()), &[of(1)], &unit, &mut stop).unwrap();
+            assert_eq!((stopped.rounds, stopped.ways.len()), (most as u64, if most == 0 { 0 } else { 2 }));
+        }
+        let alone =
+            compare(&race, Err(Error::missing_driver("no BLAS")), &[of(1)], &unit, &mut |_| ControlFlow::Continue(()))
+                .unwrap();
         assert_eq!((alone.no_library.as_deref(), alone.ways.len()), (Some("no BLAS"), 1));
     }
 }

@@ -9,20 +9,23 @@ mod summary;
 mod view;
 
 pub use crate::findings::Outcome;
-pub use compare::compare;
+pub use compare::{compare, compare_growth, compare_throughput};
 pub use record::{
-    Alone, Answer, AtOnce, BENCH_SCHEMA, BenchReport, BenchSettings, BitsKept, COMPARISON_SCHEMA, Compared, Comparison,
-    Conditions, CyclePeak, DISTINCTION_SCHEMA, Data, DeviceRecord, DistinctionReport, DistinctionVerdict, DotCompared,
-    DriverRecord, EXECUTION, EvidenceRecord, FEWEST_SAMPLES, FindingRecord, Host, IDENTIFICATION_SCHEMA,
-    IdentificationOutcome, IdentificationReport, IdentifiedOperation, Inputs, Kind, LIST_SCHEMA, ListedDevice, Listing,
-    Match, MatchedBy, MatrixRow, Notable, OperationRecord, OperationReport, Peak, Plan, ProofRecord, RefusalRecord,
-    RefutedFormula, Report, Resumption, RivalRecord, SCHEMA, Side, State, Summary, SummaryRow, Throughput,
+    Alone, AloneRate, Answer, AtOnce, BENCH_COMPARISON_SCHEMA, BENCH_SCHEMA, BenchComparison, BenchReport,
+    BenchSettings, BitsKept, COMPARISON_SCHEMA, Compared, ComparedCurve, ComparedRate, Comparison, Conditions,
+    CyclePeak, DISTINCTION_SCHEMA, Data, DeviceRecord, DistinctionReport, DistinctionVerdict, DotCompared,
+    DriverRecord, EXECUTION, EvidenceRecord, FEWEST_SAMPLES, FindingRecord, GROWTH_COMPARISON_SCHEMA, GROWTH_SCHEMA,
+    GrowthComparison, GrowthReport, Host, IDENTIFICATION_SCHEMA, IdentificationOutcome, IdentificationReport,
+    IdentifiedOperation, Inputs, Kind, LIST_SCHEMA, ListedDevice, Listing, Match, MatchedBy, MatrixRow, Notable,
+    OperationRecord, OperationReport, Peak, Plan, ProofRecord, Rate, Ratio, RefusalRecord, RefutedFormula, Report,
+    Request, Resumption, RivalRecord, SCHEMA, SPREAD_LIMIT_PERCENT, Side, State, Summary, SummaryRow, Throughput,
     ThroughputRun, Time, TimedBy, Tool, Unit, Units, VERIFICATION_SCHEMA, VerificationReport, VerifiedOperation,
-    bench_schema, build_version, check, comparison_schema, distinction_schema, identification_schema, list_schema, now,
-    schema, verification_schema,
+    bench_comparison_schema, bench_schema, build_version, check, comparison_schema, distinction_schema,
+    growth_comparison_schema, growth_schema, identification_schema, list_schema, now, schema, verification_schema,
 };
 pub use summary::is_layout;
 pub use view::{
     Block, Cell, CellKind, Column, Comparisons, Form, Layout, Listings, Page, Reports, Row, Rows, Show, Style, Table,
-    Throughputs, Tone, grouped, identified, identified_of, on_screen, to_json, verified, wrap,
+    Throughputs, Tone, grouped, identification_summary, identified, on_screen, to_json, verification_summary, verified,
+    wrap,
 };

@@ -149,14 +149,14 @@ pub fn verify_one(
     id: &OperationId,
     model: &Model,
     comparison: Comparison,
-    progress: &dyn Fn(&str),
+    progress: &dyn Fn(u64),
 ) -> VerifiedOperation {
     let missing = || Error::invalid(format!("{} has no operation {id} any more", device.info().selector));
     let told = Cell::new(Instant::now());
     let tell = |dots: u64| {
         if told.get().elapsed() > Duration::from_secs(1) {
             told.set(Instant::now());
-            progress(&format!("{id}: {dots} dots"));
+            progress(dots);
         }
     };
     let operation = device.operations().get(id).ok_or_else(missing);

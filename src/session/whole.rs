@@ -8,8 +8,8 @@ use crate::{
     isolate::Described,
     report::{
         Conditions, DeviceRecord, Host, IDENTIFICATION_SCHEMA, IdentificationReport, IdentifiedOperation, ListedDevice,
-        OperationRecord, OperationReport, Plan, RefusalRecord, Report, SCHEMA, Time, Tool, VERIFICATION_SCHEMA,
-        VerificationReport, VerifiedOperation,
+        OperationRecord, OperationReport, Plan, RefusalRecord, Report, Request, SCHEMA, Time, Tool,
+        VERIFICATION_SCHEMA, VerificationReport, VerifiedOperation,
     },
     scalars,
 };
@@ -191,6 +191,8 @@ pub fn identify(
         device: listed.device.clone(),
         model: None,
         nan: effort.nan,
+        request: Some(Request::new(operations.iter().map(|operation| operation.id.clone()), effort.seed)),
+        resumed: Vec::new(),
         operations: Vec::new(),
     };
     let ask = move |device: &dyn Device, id: &OperationId, progress: &dyn Fn(&str)| {
@@ -241,11 +243,17 @@ pub fn verify(
         device: listed.device.clone(),
         model: name.to_owned(),
         nan,
+        request: Some(Request {
+            count: Some(comparison.count),
+            model_sha256: Some(Request::digest(&model.to_toml())),
+            ..Request::new(operations.iter().map(|operation| operation.id.clone()), comparison.seed)
+        }),
+        resumed: Vec::new(),
         operations: Vec::new(),
     };
     let model = model.clone();
     let ask = move |device: &dyn Device, id: &OperationId, progress: &dyn Fn(&str)| {
-        verify_one(device, id, &model, comparison, progress)
+        verify_one(device, id, &model, comparison, &|dots| progress(&format!("{id}: {dots} dots")))
     };
     let missing = |operation: &OperationRecord, ending, reason: &str| -> VerifiedOperation {
         unverified(&operation.id, &unanswered(ending, reason))

@@ -12,9 +12,16 @@ mod gemm;
 #[cfg(feature = "fault-devices")]
 mod growing;
 mod identify;
+#[cfg(unix)]
+mod interrupted;
 #[cfg(feature = "fault-devices")]
 mod isolation;
+#[cfg(unix)]
+mod journal;
 mod listing;
+mod measurements;
+#[cfg(unix)]
+mod progress;
 mod run;
 mod scalars;
 mod schema;

@@ -118,14 +118,6 @@ fn a_backend_without_a_device_is_exit_code_3_with_the_reason() {
 }
 
 #[test]
-fn standard_error_says_how_far_a_run_is_a_line_an_operation_unless_it_is_to_be_quiet() {
-    let run = ["run", "--device", "sim:avx512", "--op", "*.s8.s32*", "--probe", "self_test"];
-    let lines = "[1/2] sim:avx512 dot.m1n1k4.s32.u8.s8.s32\n[2/2] sim:avx512 dot.m1n1k4.s32.u8.s8.s32.satfinite\n";
-    assert_eq!(say(&run).ended(0).err, lines);
-    assert_eq!(say(&[&run[..], &["-q"]].concat()).ended(0).err, "");
-}
-
-#[test]
 fn the_report_of_a_model_file_says_which_text_it_was_and_no_directory() {
     let file = super::model_file("amx.toml");
     let device = format!("sim:{file}");

@@ -6,13 +6,13 @@ use serde_json::{Value, json};
 
 use super::{Said, say, say_to};
 
-fn schema(of: &str) -> jsonschema::Validator {
+pub(super) fn schema(of: &str) -> jsonschema::Validator {
     let schema: Value = serde_json::from_str(&say(&["schema", of]).ended(0).out).unwrap();
     jsonschema::draft202012::new(&schema).expect("a schema")
 }
 
 #[track_caller]
-fn conforms(validator: &jsonschema::Validator, value: &Value) {
+pub(super) fn conforms(validator: &jsonschema::Validator, value: &Value) {
     let errors: Vec<String> =
         validator.iter_errors(value).map(|error| format!("{}: {error}", error.instance_path())).collect();
     assert!(errors.is_empty(), "{}", errors.join("\n"));

@@ -14,8 +14,14 @@ use super::{
 #[derive(Debug, Args)]
 pub(crate) struct Identify {
     /// The device: cpu:0, vulkan:0, sim:h100, sim:FILE.toml, 'exec:COMMAND ARGUMENTS', …
-    #[arg(long, value_name = "SELECTOR", env = "MXPROBE_DEVICE", hide_env_values = true)]
-    pub(crate) device: String,
+    #[arg(
+        long,
+        value_name = "SELECTOR",
+        env = "MXPROBE_DEVICE",
+        hide_env_values = true,
+        required_unless_present = "resume"
+    )]
+    pub(crate) device: Option<String>,
     /// Only operations whose id or alias matches, with `*` and `?` (repeatable)
     #[arg(long, value_name = "GLOB")]
     pub(crate) op: Vec<String>,
@@ -23,11 +29,14 @@ pub(crate) struct Identify {
     #[arg(long, value_name = "bits|any", default_value = "bits")]
     pub(crate) nan: NanBits,
     /// The model file to write, again after each operation
-    #[arg(long, value_name = "MODEL.toml")]
-    pub(crate) out: PathBuf,
+    #[arg(long, value_name = "MODEL.toml", required_unless_present = "resume")]
+    pub(crate) out: Option<PathBuf>,
     /// Also write the JSON to a file; like the model file, it grows with the run
     #[arg(long, value_name = "FILE.json")]
     pub(crate) report: Option<PathBuf>,
+    /// Continue an identification that was interrupted, from the file that `--report` wrote: ask what failed or is missing
+    #[arg(long, value_name = "FILE.json", conflicts_with_all = ["op", "nan", "report", "seed"])]
+    pub(crate) resume: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) inputs: Inputs,
 }
@@ -35,11 +44,17 @@ pub(crate) struct Identify {
 #[derive(Debug, Args)]
 pub(crate) struct Verify {
     /// The device: cpu:0, vulkan:0, sim:h100, sim:FILE.toml, 'exec:COMMAND ARGUMENTS', …
-    #[arg(long, value_name = "SELECTOR", env = "MXPROBE_DEVICE", hide_env_values = true)]
-    pub(crate) device: String,
+    #[arg(
+        long,
+        value_name = "SELECTOR",
+        env = "MXPROBE_DEVICE",
+        hide_env_values = true,
+        required_unless_present = "resume"
+    )]
+    pub(crate) device: Option<String>,
     /// The model: a shipped one such as h100 or mi300x@VARIANT, or a file
-    #[arg(long, value_name = "MODEL")]
-    pub(crate) model: String,
+    #[arg(long, value_name = "MODEL", required_unless_present = "resume")]
+    pub(crate) model: Option<String>,
     /// Only operations whose id or alias matches, with `*` and `?` (repeatable); else every one that the model has
     #[arg(long, value_name = "GLOB")]
     pub(crate) op: Vec<String>,
@@ -52,6 +67,9 @@ pub(crate) struct Verify {
     /// Also write the JSON to a file; it grows with the run
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
+    /// Continue a verification that was interrupted, from the file that `--out` wrote: ask what failed or is missing
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["model", "op", "nan", "count", "out", "seed"])]
+    pub(crate) resume: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) inputs: Inputs,
 }

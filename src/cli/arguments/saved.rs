@@ -8,7 +8,7 @@ use super::{Format, PageFormat};
 
 #[derive(Debug, Args)]
 pub(crate) struct View {
-    /// Reports, arrays of reports, directories of them; `-` for standard input
+    /// Reports or files of `bench` or `gemm --experiment growth`, arrays of them, directories of them; `-` for standard input
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     /// How they are shown
@@ -21,7 +21,8 @@ pub(crate) struct View {
 
 #[derive(Debug, Args)]
 pub(crate) struct Compare {
-    /// Saved reports, directories of them, models and devices in any mix: two or more in all
+    /// Saved reports, directories of them, models and devices in any mix, or files of `bench` or `gemm --experiment growth`: two
+    /// or more in all
     #[arg(required = true, value_name = "FILE|DEVICE")]
     pub(crate) compared: Vec<PathBuf>,
     /// Show what is equal or open too
@@ -82,6 +83,12 @@ pub(crate) enum SchemaOf {
     Verification,
     /// What `bench --format json` prints
     Bench,
+    /// What `gemm --experiment growth` writes
+    Growth,
+    /// What `compare --format json` prints of two files of `bench`
+    BenchComparison,
+    /// What `compare --format json` prints of two files of `gemm --experiment growth`
+    GrowthComparison,
     /// What `distinguish --format json` prints
     Distinction,
     /// What `explain --format json` prints

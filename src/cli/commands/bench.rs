@@ -8,14 +8,14 @@ use std::{
 use crate::{
     bench::{Settings, conclude, headline_first, measure},
     report::{
-        BENCH_SCHEMA, BenchReport, BenchSettings, Data, Host, Outcome as Ending, Throughput, Throughputs, Time, Tool,
-        to_json,
+        BENCH_SCHEMA, BenchReport, BenchSettings, Block, Data, Host, Outcome as Ending, Throughput, Throughputs, Time,
+        Tool, to_json,
     },
 };
 use mxprobe_api::{Device, OperationId};
 
 use crate::cli::{
-    arguments::{Bench, BenchData, Screen, given},
+    arguments::{Bench, BenchData, Format, Screen, given},
     choose::{
         limits::Limits,
         plan,
@@ -25,11 +25,12 @@ use crate::cli::{
     },
     commands::each::{self, Listener},
     failure::{Failure, INCOMPLETE, INTERRUPTED, Outcome},
-    io::{interrupt::Interrupt, output},
+    io::{interrupt::Interrupt, output, progress::Progress},
 };
 
 /// Measures the throughput of devices.
 pub(crate) fn bench(arguments: &Bench, screen: Screen) -> Outcome {
+    let interrupt = Interrupt::listen();
     let plan = plan::plan(&arguments.devices, &arguments.op)?;
     if plan.stand_in.is_some() {
         return Err(select::no_usable(&plan.found, "`bench`"));
@@ -51,8 +52,8 @@ pub(crate) fn bench(arguments: &Bench, screen: Screen) -> Outcome {
         return Err(select::no_operation(&arguments.op, &listed));
     }
     let places = places(arguments, &plan.targets)?;
+    let saved: Vec<String> = places.iter().flatten().map(|path| path.display().to_string()).collect();
     places.iter().flatten().try_for_each(|path| output::can_write(path))?;
-    let interrupt = Interrupt::listen();
     let mut reports = Vec::new();
     for (target, place) in plan.targets.iter().zip(places) {
         let report = one_device(arguments, screen, target, &chosen(target), place, &interrupt)?;
@@ -63,6 +64,11 @@ pub(crate) fn bench(arguments: &Bench, screen: Screen) -> Outcome {
         }
     }
     output::show(&Throughputs(&reports), arguments.format, screen)?;
+    if arguments.format == Format::Table && !saved.is_empty() {
+        let next = format!("mxprobe compare {} OTHER.json", saved[0]);
+        let facts = [("saved", saved.join(", ")), ("next", next)].map(|(name, words)| (name.to_owned(), words));
+        output::show_part(&[Block::Facts(facts.into())], screen.unwrapped())?;
+    }
     let any = |test: fn(&Throughput) -> bool| reports.iter().flat_map(|report| &report.operations).any(test);
     Ok(if reports.iter().any(|report| report.time.interrupted) {
         INTERRUPTED
@@ -129,6 +135,7 @@ fn one_device(
         host: Host::this(),
         device: target.listed.device.clone(),
         settings: settings(arguments),
+        warnings: Vec::new(),
         operations: Vec::new(),
     };
     report.time.interrupted = true;
@@ -148,7 +155,10 @@ fn one_device(
         seed: report.settings.seed,
     };
     let ask = move |device: &dyn Device, id: &OperationId, _: &dyn Fn(&str)| bench_one(device, id, &how);
-    let mut grows = Grows { target, screen, place, start, report };
+    let mut progress = Progress::new(screen, ids.len());
+    progress.begin(each::steps(&target.selector, &ids));
+    let mut grows = Grows { target, place, start, report, progress };
+    grows.save()?;
     let interrupted = each::each(reached, &ids, &limits, ask, &mut grows)?;
     grows.report.time.interrupted = interrupted;
     grows.report.time.elapsed_since(start, 0);
@@ -159,10 +169,10 @@ fn one_device(
 /// A report that is saved after every measurement.
 struct Grows<'a> {
     target: &'a Target,
-    screen: Screen,
     place: Option<PathBuf>,
     start: Instant,
     report: BenchReport,
+    progress: Progress,
 }
 
 impl Grows<'_> {
@@ -171,10 +181,10 @@ impl Grows<'_> {
     }
 
     fn add(&mut self, found: Throughput) -> Result<(), Failure> {
-        each::progress(self.screen, &format!("{}: {}", found.id, ending(&found)));
         self.report.operations.push(found);
         conclude(&mut self.report);
         self.report.time.elapsed_since(self.start, 0);
+        self.progress.step();
         self.save()
     }
 }
@@ -189,14 +199,6 @@ impl Listener<Throughput> for Grows<'_> {
     fn missing(&mut self, id: &OperationId, ending: Ending, reason: &str) -> Result<(), Failure> {
         let yardstick = !self.target.listed.operations.iter().any(|operation| operation.id == *id);
         self.add(Throughput { yardstick, ..Throughput::without(id.clone(), ending, reason) })
-    }
-}
-
-fn ending(found: &Throughput) -> String {
-    match (&found.reason, found.best()) {
-        (Some(reason), _) => reason.clone(),
-        (None, Some(run)) => format!("{:.3e} FLOP/s", run.flop_per_s_best),
-        (None, None) => "nothing was measured".to_owned(),
     }
 }
 

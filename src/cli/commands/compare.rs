@@ -7,12 +7,25 @@ use crate::report::{Comparisons, Report, compare};
 use super::run;
 use crate::cli::{
     arguments::{Compare, Screen},
+    commands::measured,
     failure::{Failure, NO, Outcome},
     io::{input, output},
 };
 
 /// Compares reports: 0 if no difference was found, 1 if there is one.
 pub(crate) fn show(arguments: &Compare, screen: Screen) -> Outcome {
+    let files: Vec<PathBuf> = arguments.compared.iter().filter(|name| is_file(name)).cloned().collect();
+    if let Some(measured) = measured::read(&files)? {
+        if let Some(out) = &arguments.out {
+            output::is_none_of(out, &files)?;
+        }
+        let (text, code) = measured.compared(arguments.format.form(screen.unwrapped()))?;
+        match &arguments.out {
+            Some(path) => output::replace(path, &text)?,
+            None => output::print(text.as_bytes()).map(|_| ())?,
+        }
+        return Ok(code);
+    }
     let mut given = Vec::new();
     let mut read = Vec::new();
     for name in &arguments.compared {
@@ -89,6 +102,9 @@ fn is_file(name: &Path) -> bool {
     if text == "-" || name.exists() {
         return true;
     }
-    let is_selector = text.split_once(':').is_some_and(|(backend, _)| backend.bytes().all(|byte| byte.is_ascii_lowercase()));
-    !is_selector && (text.contains(std::path::MAIN_SEPARATOR) || PathBuf::from(name).extension().is_some_and(|end| end == "json"))
+    let is_selector =
+        text.split_once(':').is_some_and(|(backend, _)| backend.bytes().all(|byte| byte.is_ascii_lowercase()));
+    !is_selector
+        && (text.contains(std::path::MAIN_SEPARATOR)
+            || PathBuf::from(name).extension().is_some_and(|end| end == "json"))
 }

@@ -23,7 +23,7 @@ use crate::cli::{
     },
     commands::each::{self, Listener},
     failure::{Failure, INTERRUPTED, NO, Outcome},
-    io::{interrupt::Interrupt, output},
+    io::{interrupt::Interrupt, output, progress::Progress},
 };
 
 /// How long a program may take for a request that has nothing to compute.
@@ -49,7 +49,10 @@ pub(crate) fn conformance(arguments: &Conformance, screen: Screen) -> Outcome {
         }
         let ids: Vec<OperationId> = asked.into_iter().map(|operation| operation.id.clone()).collect();
         let isolation = Isolation { wanted: !arguments.reach.no_isolation, forward_stderr: screen.aloud };
-        interrupted = each::each(reach(&target, isolation, &limits), &ids, &limits, ask, &mut found)?;
+        let mut progress = Progress::new(screen, ids.len());
+        progress.begin(each::steps(&target.selector, &ids));
+        let mut heard = Heard { found: &mut found, progress };
+        interrupted = each::each(reach(&target, isolation, &limits), &ids, &limits, ask, &mut heard)?;
     }
     let holds = found.holds();
     output::show(&found, arguments.format.into(), screen.unwrapped())?;
@@ -133,18 +136,24 @@ impl Found {
     }
 }
 
-impl Listener<Checked> for Found {
+/// What is found grows with each operation.
+struct Heard<'a> {
+    found: &'a mut Found,
+    progress: Progress,
+}
+
+impl Listener<Checked> for Heard<'_> {
     type Error = Failure;
 
     fn answered(&mut self, checked: Checked) -> Result<(), Failure> {
-        self.operations.push(checked);
+        self.found.operations.push(checked);
+        self.progress.step();
         Ok(())
     }
 
     fn missing(&mut self, id: &OperationId, ending: Ending, reason: &str) -> Result<(), Failure> {
         let unasked = Some(each::unanswered(ending, reason));
-        self.operations.push(Checked { id: id.clone(), violations: Vec::new(), unasked });
-        Ok(())
+        self.answered(Checked { id: id.clone(), violations: Vec::new(), unasked })
     }
 }
 

@@ -19,7 +19,7 @@ use crate::cli::{
         select,
     },
     failure::{Failure, INCOMPLETE, NO, Outcome},
-    io::output,
+    io::{output, progress::Progress},
 };
 
 /// Dots that the search tries.
@@ -41,9 +41,7 @@ pub(crate) fn distinguish(arguments: &Distinguish, screen: Screen) -> Outcome {
         closed_form: !files.asks_for_formula(),
         end,
     };
-    if !screen.quiet {
-        output::note(format!("comparing {} and {} on {id}", names[0], names[1]));
-    }
+    let progress = Progress::of_one(screen, format!("comparing {} and {} on {id}", names[0], names[1]));
     let start = Instant::now();
     let verdict = comparison.decide(&effort);
     let (code, checked) = match &verdict {
@@ -55,6 +53,7 @@ pub(crate) fn distinguish(arguments: &Distinguish, screen: Screen) -> Outcome {
         output::note("there is no proof to write: the models are not proved equal");
     }
     let took = start.elapsed();
+    drop(progress);
     let models = chosen.each_ref().map(|chosen| &chosen.model);
     let (finite, arguments_given) = (arguments.finite, given());
     let found =

@@ -7,7 +7,6 @@ use crate::{
 use mxprobe_api::{Device, Error, OperationId};
 
 use crate::cli::{
-    arguments::Screen,
     choose::{
         limits::Limits,
         reach::Reached,
@@ -15,7 +14,6 @@ use crate::cli::{
         target::{Search, Target},
     },
     failure::Failure,
-    io::output,
 };
 
 pub(crate) use crate::session::{Listener, unanswered};
@@ -58,9 +56,7 @@ pub(crate) fn each<A: Send + 'static>(
     session::each(reached.map(Reached::asked), ids, &stop, ask, listener)
 }
 
-/// Prints what goes on to standard error, with `-v`.
-pub(crate) fn progress(screen: Screen, words: &str) {
-    if screen.verbose {
-        output::note(words);
-    }
+/// The steps of a device that is asked about these operations, for people.
+pub(crate) fn steps<'a>(selector: &str, ids: impl IntoIterator<Item = &'a OperationId>) -> Vec<String> {
+    ids.into_iter().map(|id| format!("{selector} {id}")).collect()
 }

@@ -1,14 +1,14 @@
 //! `eval`: computes dots, given as JSON lines, on any device or model.
 
 use std::{
-    io::{self, BufRead, Write},
+    io::{self, BufRead, IsTerminal, Write},
     sync::Arc,
 };
 
 use mxprobe_api::{Device, Elements, Error, GemmOperands, Operation, OperationId, TileBatch, execute, multiply};
 
 use crate::cli::{
-    arguments::Eval,
+    arguments::{Eval, Screen},
     choose::{
         limits::Limits,
         reach::{Isolation, Reached, reach},
@@ -20,6 +20,7 @@ use crate::cli::{
         dot_lines::{Dots, of},
         interrupt::Interrupt,
         output,
+        progress::Progress,
     },
 };
 
@@ -30,7 +31,7 @@ const LONGEST_LINE_BYTES: usize = 16 << 20;
 const READ_BYTES: usize = 1 << 18;
 
 /// Answers every line of standard input.
-pub(crate) fn eval(arguments: &Eval) -> Outcome {
+pub(crate) fn eval(arguments: &Eval, screen: Screen) -> Outcome {
     let isolate = !arguments.reach.no_isolation;
     let search = Search::by(&arguments.reach, std::slice::from_ref(&arguments.op));
     let (targets, _) = select::named(std::slice::from_ref(&arguments.device), &[], &search)?;
@@ -50,6 +51,7 @@ pub(crate) fn eval(arguments: &Eval) -> Outcome {
     let mut stdout = io::stdout().lock();
     let mut answers = Vec::new();
     let mut line_number = 0;
+    let mut progress = Answered::new(screen, &target.selector, id);
     let mut begun = Vec::new(); // a line whose end has not come yet
     loop {
         let chunk = match stdin.fill_buf() {
@@ -80,6 +82,7 @@ pub(crate) fn eval(arguments: &Eval) -> Outcome {
         begun.extend_from_slice(&chunk[complete..]);
         let too_long = begun.len() > LONGEST_LINE_BYTES;
         stdin.consume(length);
+        progress.read(length, line_number);
         dots.answer(&unit, &mut answers)?;
         stdout.write_all(&answers).and_then(|()| stdout.flush()).map_err(|error| Failure::output(&error))?;
         answers.clear();
@@ -91,6 +94,43 @@ pub(crate) fn eval(arguments: &Eval) -> Outcome {
             return output::print(b"");
         }
     }
+}
+
+/// How much of standard input was answered.
+struct Answered {
+    /// Absent if people watch the answers themselves, or type the lines.
+    progress: Option<Progress>,
+    /// Bytes in all, of a file.
+    length: Option<u64>,
+    done: u64,
+}
+
+impl Answered {
+    fn new(screen: Screen, selector: &str, id: &OperationId) -> Self {
+        let is_watched = io::stdin().is_terminal() || io::stdout().is_terminal();
+        let progress = (!is_watched).then(|| Progress::at_terminal(screen, format!("{selector} {id}")));
+        Self { progress, length: stdin_bytes(), done: 0 }
+    }
+
+    fn read(&mut self, bytes: usize, lines: usize) {
+        self.done += bytes as u64;
+        let part = self.length.filter(|length| *length > 0).map_or(0.0, |length| self.done as f64 / length as f64);
+        if let Some(progress) = &mut self.progress {
+            progress.part(&format!("{lines} lines"), part);
+        }
+    }
+}
+
+/// The size of the file that standard input is.
+fn stdin_bytes() -> Option<u64> {
+    #[cfg(unix)]
+    {
+        use std::os::fd::AsFd;
+        let file = std::fs::File::from(io::stdin().as_fd().try_clone_to_owned().ok()?);
+        file.metadata().ok().filter(std::fs::Metadata::is_file).map(|file| file.len())
+    }
+    #[cfg(not(unix))]
+    None
 }
 
 impl Dots<'_> {

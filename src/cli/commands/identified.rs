@@ -1,24 +1,35 @@
 //! The model file of `identify`, which grows with the run.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::{report::IdentifiedOperation, session::IdentifiedModel};
 
 use crate::cli::{choose::target::Target, failure::Failure, io::output};
 
 /// The model of every operation that was identified so far, and its file.
-pub(crate) struct ModelFile<'a> {
-    path: &'a Path,
+pub(crate) struct ModelFile {
+    path: PathBuf,
     model: IdentifiedModel,
 }
 
-impl<'a> ModelFile<'a> {
+impl ModelFile {
     /// A file that is written when the first operation is identified.
     ///
     /// # Errors
     /// If the path names no file.
-    pub(crate) fn new(target: &Target, path: &'a Path) -> Result<Self, Failure> {
-        Ok(Self { path, model: IdentifiedModel::new(&target.listed, &model_name(path)?) })
+    pub(crate) fn new(target: &Target, path: &Path) -> Result<Self, Failure> {
+        Ok(Self { path: path.to_owned(), model: IdentifiedModel::new(&target.listed, &model_name(path)?) })
+    }
+
+    /// Takes over what an earlier run identified, and writes the file if there is any.
+    ///
+    /// # Errors
+    /// If the file cannot be written, or a model of those operations cannot be read.
+    pub(crate) fn restore(&mut self, found: &[IdentifiedOperation]) -> Result<(), Failure> {
+        for operation in found {
+            self.model.add(operation).map_err(Failure::incomplete)?;
+        }
+        if self.model.is_empty() { Ok(()) } else { self.write() }
     }
 
     /// Whether an operation was identified, so that the file was written.
@@ -34,8 +45,12 @@ impl<'a> ModelFile<'a> {
         if !self.model.add(found).map_err(Failure::incomplete)? {
             return Ok(());
         }
+        self.write()
+    }
+
+    fn write(&self) -> Result<(), Failure> {
         let model = self.model.model().map_err(Failure::incomplete)?;
-        output::replace(self.path, &model.to_toml())
+        output::replace(&self.path, &model.to_toml())
     }
 }
 

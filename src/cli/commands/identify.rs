@@ -1,12 +1,15 @@
 //! `identify`: the model of whatever computes.
 
-use std::time::{Duration, Instant};
+use std::{
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
 
 use crate::{
     identify::Effort,
     report::{
-        Block, Host, IDENTIFICATION_SCHEMA, IdentificationOutcome, IdentificationReport, IdentifiedOperation,
-        Outcome as Ended, Time, Tool, identified, identified_of, to_json,
+        Host, IDENTIFICATION_SCHEMA, IdentificationOutcome, IdentificationReport, IdentifiedOperation,
+        Outcome as Ended, Request, Time, Tool, identification_summary, identified, to_json,
     },
     session::{identify_one, unidentified},
 };
@@ -17,28 +20,86 @@ use crate::cli::{
     choose::{
         limits::Limits,
         reach::{Isolation, reach},
-        target::Search,
+        target::{Search, Target},
     },
     commands::{
         each::{self, Listener},
         identified::ModelFile,
+        resumed,
     },
     failure::{Failure, INCOMPLETE, INTERRUPTED, NO, Outcome},
-    io::{interrupt::Interrupt, output},
+    io::{interrupt::Interrupt, output, progress::Progress},
 };
 
 /// Identifies operations of one device and writes their model.
 pub(crate) fn identify(arguments: &Identify, screen: Screen) -> Outcome {
-    let inputs = &arguments.inputs;
-    let target = each::one_target(&arguments.device, &Search::by(&inputs.reach, &arguments.op))?;
-    let operations = each::operations(&arguments.op, &target)?;
-    output::can_write(&arguments.out)?;
-    if let Some(path) = &arguments.report {
+    let limits = Limits::new(arguments.inputs.reach.timeout, None, Interrupt::listen());
+    let job = match &arguments.resume {
+        Some(file) => resumed_job(file, arguments, screen)?,
+        None => new_job(arguments)?,
+    };
+    let Job { target, ids, out, saved, report } = job;
+    output::can_write(&out)?;
+    if let Some(path) = &saved {
         output::is_for_json(path)?;
         output::can_write(path)?;
     }
-    let start = Instant::now();
-    let mut report = IdentificationReport {
+    let inputs = &arguments.inputs;
+    let request = report.request.as_ref();
+    let seed = request.map_or(inputs.seed, |request| request.seed);
+    let effort = Effort { seed, nan: report.nan, ..Effort::default() };
+    let list = screen.verbose || request.is_none_or(|request| request.operations.len() <= FEW);
+    let mut file = ModelFile::new(&target, &out)?;
+    file.restore(&report.operations)?;
+    let mut progress = Progress::new(screen, ids.len());
+    progress.begin(each::steps(&target.selector, &ids));
+    let format = inputs.format;
+    let before_ns = report.time.duration_ns;
+    let mut grows =
+        Grows { format, list, screen, start: (Instant::now(), before_ns), out, saved, file, report, progress };
+    // So that a run that is interrupted at its first operation can be resumed.
+    grows.save()?;
+    let ask = move |device: &dyn Device, id: &OperationId, progress: &dyn Fn(&str)| {
+        identify_one(device, id, effort, progress)
+    };
+    let isolation = Isolation { wanted: !inputs.reach.no_isolation, forward_stderr: false };
+    let interrupted =
+        !ids.is_empty() && each::each(reach(&target, isolation, &limits), &ids, &limits, ask, &mut grows)?;
+    grows.report.time.interrupted = interrupted;
+    grows.save()?;
+    let Grows { report, progress, saved, .. } = grows;
+    drop(progress);
+    match format {
+        Format::Table => {
+            let summary = identification_summary(&report, saved.as_deref().map(Path::display).as_ref());
+            output::show_part(&summary, screen)?
+        }
+        format => output::show(&report, format, screen)?,
+    };
+    Ok(code(&report))
+}
+
+/// Operations that are listed one by one without `-v`.
+const FEW: usize = 8;
+
+/// What is asked, and where answers go.
+struct Job {
+    target: Target,
+    ids: Vec<OperationId>,
+    /// The model file.
+    out: PathBuf,
+    /// The JSON file.
+    saved: Option<PathBuf>,
+    report: IdentificationReport,
+}
+
+fn new_job(arguments: &Identify) -> Result<Job, Failure> {
+    let (device, out) = (arguments.device.as_deref().unwrap_or_default(), arguments.out.clone().unwrap_or_default());
+    let target = each::one_target(device, &Search::by(&arguments.inputs.reach, &arguments.op))?;
+    let operations = each::operations(&arguments.op, &target)?;
+    let ids: Vec<OperationId> = operations.iter().map(|operation| operation.id.clone()).collect();
+    let request = Request { out: Some(out.display().to_string()), ..Request::new(ids.clone(), arguments.inputs.seed) };
+    let report = IdentificationReport {
         schema: IDENTIFICATION_SCHEMA.into(),
         tool: Tool::this(given()),
         time: Time::starting(),
@@ -46,56 +107,66 @@ pub(crate) fn identify(arguments: &Identify, screen: Screen) -> Outcome {
         device: target.listed.device.clone(),
         model: None,
         nan: arguments.nan,
+        request: Some(request),
+        resumed: Vec::new(),
         operations: Vec::new(),
     };
-    report.time.interrupted = true;
-    let file = ModelFile::new(&target, &arguments.out)?;
-    let mut grows = Grows { arguments, screen, start, file, report };
-    let limits = Limits::new(inputs.reach.timeout, None, Interrupt::listen());
-    let effort = Effort { seed: inputs.seed, nan: arguments.nan, ..Effort::default() };
-    let ask = move |device: &dyn Device, id: &OperationId, progress: &dyn Fn(&str)| {
-        identify_one(device, id, effort, progress)
-    };
-    let ids: Vec<OperationId> = operations.iter().map(|operation| operation.id.clone()).collect();
-    let isolation = Isolation { wanted: !inputs.reach.no_isolation, forward_stderr: false };
-    let interrupted = each::each(reach(&target, isolation, &limits), &ids, &limits, ask, &mut grows)?;
-    grows.report.time.interrupted = interrupted;
-    grows.save()?;
-    let report = grows.report;
-    match inputs.format {
-        Format::Table => output::show_part(&[Block::words(identified_of(&report))], screen.unwrapped())?,
-        format => output::show(&report, format, screen)?,
-    };
-    Ok(code(&report))
+    Ok(Job { target, ids, out, saved: arguments.report.clone(), report })
+}
+
+fn resumed_job(file: &Path, arguments: &Identify, screen: Screen) -> Result<Job, Failure> {
+    let mut report: IdentificationReport = resumed::read(file, IDENTIFICATION_SCHEMA)?;
+    let mut ids = resumed::left(file, report.unfinished())?;
+    let device = arguments.device.as_deref();
+    let target = resumed::target(file, &report.device, device, &arguments.inputs.reach, &mut ids)?;
+    let named = report.request.as_ref().and_then(|request| request.out.clone()).map(PathBuf::from);
+    let out = arguments.out.clone().or(named).ok_or_else(|| {
+        Failure::usage(format!("`{}` does not name a model file", file.display())).help("`--out MODEL.toml` names one")
+    })?;
+    if ids.is_empty() {
+        resumed::note_finished(file, screen);
+    } else {
+        report.time.interrupted = true;
+        report.resumed.push(resumed::resumption(ids.len()));
+    }
+    Ok(Job { target, ids, out, saved: Some(file.to_owned()), report })
 }
 
 /// A report and a model file that are saved after every operation.
-struct Grows<'a> {
-    arguments: &'a Identify,
+struct Grows {
+    format: Format,
+    /// Operations are shown one by one.
+    list: bool,
     screen: Screen,
-    start: Instant,
-    file: ModelFile<'a>,
+    /// When this run began, and what those before it took.
+    start: (Instant, u64),
+    out: PathBuf,
+    saved: Option<PathBuf>,
+    file: ModelFile,
     report: IdentificationReport,
+    progress: Progress,
 }
 
-impl Grows<'_> {
+impl Grows {
     fn save(&mut self) -> Result<(), Failure> {
-        self.report.time.elapsed_since(self.start, 0);
-        self.arguments.report.as_ref().map_or(Ok(()), |path| output::replace(path, &to_json(&self.report)))
+        self.report.model = self.file.is_written().then(|| self.out.display().to_string());
+        self.report.time.elapsed_since(self.start.0, self.start.1);
+        self.saved.as_ref().map_or(Ok(()), |path| output::replace(path, &to_json(&self.report)))
     }
 
     fn add(&mut self, found: IdentifiedOperation) -> Result<(), Failure> {
-        if self.arguments.inputs.format == Format::Table {
+        let is_identified = found.outcome == IdentificationOutcome::Identified;
+        if self.format == Format::Table && (self.list || !is_identified) {
             output::show_part(&identified(&found, self.screen.verbose), self.screen.unwrapped())?;
         }
         self.file.add(&found)?;
-        self.report.model = self.file.is_written().then(|| self.arguments.out.display().to_string());
-        self.report.operations.push(found);
+        self.report.put(found);
+        self.progress.step();
         self.save()
     }
 }
 
-impl Listener<IdentifiedOperation> for Grows<'_> {
+impl Listener<IdentifiedOperation> for Grows {
     type Error = Failure;
 
     fn answered(&mut self, found: IdentifiedOperation) -> Result<(), Failure> {
@@ -107,7 +178,10 @@ impl Listener<IdentifiedOperation> for Grows<'_> {
     }
 
     fn progress(&mut self, words: &str) {
-        each::progress(self.screen, words);
+        // A session says the operation first, and then with two blanks before it what it does there.
+        if let Some(step) = words.strip_prefix("  ") {
+            self.progress.part(step, 0.0);
+        }
     }
 }
 

@@ -6,12 +6,13 @@ use crate::cli::{
     arguments::{Format, List, Screen, given},
     choose::{catalog, select, target::Search},
     failure::Outcome,
-    io::output,
+    io::{output, progress::Progress},
 };
 
 /// Lists devices.
 pub(crate) fn list(arguments: &List, screen: Screen) -> Outcome {
     let search = Search::of(&arguments.devices, &[]);
+    let progress = Progress::of_one(screen, "looking for devices".to_owned());
     let found = if arguments.devices.device.is_empty() {
         catalog::discover(&select::entries(&arguments.devices.backend)?, search.isolate)
     } else {
@@ -22,6 +23,7 @@ pub(crate) fn list(arguments: &List, screen: Screen) -> Outcome {
         }
         found
     };
+    drop(progress);
     let tried = catalog::tried(&found);
     let refused: Vec<_> = found.iter().map(|found| (found.backend.as_str(), found.refusals.clone())).collect();
     let listing = Listing {

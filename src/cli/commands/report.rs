@@ -4,12 +4,23 @@ use crate::report::Reports;
 
 use crate::cli::{
     arguments::{Screen, View},
+    commands::measured,
     failure::Outcome,
     io::{input, output},
 };
 
 /// Shows saved reports.
 pub(crate) fn report(arguments: &View, screen: Screen) -> Outcome {
+    if let Some(measured) = measured::read(&arguments.files)? {
+        if let Some(out) = &arguments.out {
+            output::is_none_of(out, &arguments.files)?;
+        }
+        let text = measured.text(arguments.format.form(screen.unwrapped()));
+        return match &arguments.out {
+            Some(path) => output::replace(path, &text).map(|()| 0),
+            None => output::print(text.as_bytes()),
+        };
+    }
     let (mut reports, mut read) = (Vec::new(), Vec::new());
     for found in input::reports(&arguments.files)? {
         reports.extend(found.reports);

@@ -3,8 +3,8 @@
 use crate::glossary::explanation_schema;
 use crate::plain;
 use crate::report::{
-    bench_schema, check, comparison_schema, distinction_schema, identification_schema, list_schema,
-    schema as report_schema, verification_schema,
+    bench_comparison_schema, bench_schema, check, comparison_schema, distinction_schema, growth_comparison_schema,
+    growth_schema, identification_schema, list_schema, schema as report_schema, verification_schema,
 };
 
 use crate::cli::{
@@ -22,6 +22,9 @@ pub(crate) fn schema(arguments: &Schema) -> Outcome {
         SchemaOf::Identification => identification_schema(),
         SchemaOf::Verification => verification_schema(),
         SchemaOf::Bench => bench_schema(),
+        SchemaOf::Growth => growth_schema(),
+        SchemaOf::BenchComparison => bench_comparison_schema(),
+        SchemaOf::GrowthComparison => growth_comparison_schema(),
         SchemaOf::Distinction => distinction_schema(),
         SchemaOf::Explanation => explanation_schema(),
     })

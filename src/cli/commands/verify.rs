@@ -1,12 +1,19 @@
 //! `verify`: a device against a model, bit for bit.
 
-use std::time::Instant;
+use std::{
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Instant,
+};
 
 use crate::{
     identify::Comparison,
     report::{
-        Host, Outcome as Ending, Time, Tool, VERIFICATION_SCHEMA, VerificationReport, VerifiedOperation, to_json,
-        verified,
+        Host, Outcome as Ending, Request, Time, Tool, VERIFICATION_SCHEMA, VerificationReport, VerifiedOperation,
+        to_json, verification_summary, verified,
     },
     session::{unverified, verify_one},
 };
@@ -20,47 +27,57 @@ use crate::cli::{
         reach::{Isolation, reach},
         target::{Search, Target},
     },
-    commands::each::{self, Listener},
+    commands::{
+        each::{self, Listener},
+        resumed,
+    },
     failure::{Failure, INCOMPLETE, INTERRUPTED, NO, Outcome},
-    io::{interrupt::Interrupt, output},
+    io::{interrupt::Interrupt, output, progress::Progress},
 };
 
 /// Compares operations of one device with a model.
 pub(crate) fn verify(arguments: &Verify, screen: Screen) -> Outcome {
-    let inputs = &arguments.inputs;
-    let model = mxprobe_models::load(&arguments.model).map_err(Failure::usage)?;
-    let target = each::one_target(&arguments.device, &Search::by(&inputs.reach, &arguments.op))?;
-    let ids = common(arguments, &target, &model)?;
-    if let Some(path) = &arguments.out {
+    let limits = Limits::new(arguments.inputs.reach.timeout, None, Interrupt::listen());
+    let job = match &arguments.resume {
+        Some(file) => resumed_job(file, arguments, screen)?,
+        None => new_job(arguments)?,
+    };
+    let Job { target, ids, model, comparison, saved, report } = job;
+    if let Some(path) = &saved {
         output::is_for_json(path)?;
         output::can_write(path)?;
     }
-    let start = Instant::now();
-    let mut report = VerificationReport {
-        schema: VERIFICATION_SCHEMA.into(),
-        tool: Tool::this(given()),
-        time: Time::starting(),
-        host: Host::this(),
-        device: target.listed.device.clone(),
-        model: arguments.model.clone(),
-        nan: arguments.nan,
-        operations: Vec::new(),
-    };
-    report.time.interrupted = true;
-    let mut grows = Grows { arguments, screen, start, report };
-    let limits = Limits::new(inputs.reach.timeout, None, Interrupt::listen());
-    let comparison = Comparison { count: arguments.count, seed: inputs.seed, nan: arguments.nan };
+    let inputs = &arguments.inputs;
+    let list = screen.verbose || report.request.as_ref().is_none_or(|request| request.operations.len() <= FEW);
+    let mut progress = Progress::new(screen, ids.len());
+    progress.begin(each::steps(&target.selector, &ids));
+    let format = inputs.format;
+    let before_ns = report.time.duration_ns;
+    let compared = Arc::new(AtomicU64::new(0));
+    let of = (compared.clone(), comparison.count);
+    let mut grows = Grows { format, list, screen, start: (Instant::now(), before_ns), saved, report, progress, of };
+    // So that a run that is interrupted at its first operation can be resumed.
+    grows.save()?;
     let ask = move |device: &dyn Device, id: &OperationId, progress: &dyn Fn(&str)| {
-        verify_one(device, id, &model, comparison, progress)
+        verify_one(device, id, &model, comparison, &|dots| {
+            compared.store(dots, Ordering::Relaxed);
+            progress(&format!("{dots} dots"));
+        })
     };
     let isolation = Isolation { wanted: !inputs.reach.no_isolation, forward_stderr: false };
-    let interrupted = each::each(reach(&target, isolation, &limits), &ids, &limits, ask, &mut grows)?;
+    let interrupted =
+        !ids.is_empty() && each::each(reach(&target, isolation, &limits), &ids, &limits, ask, &mut grows)?;
     grows.report.time.interrupted = interrupted;
     grows.save()?;
-    let report = grows.report;
-    if inputs.format != Format::Table {
-        output::show(&report, inputs.format, screen)?;
-    }
+    let Grows { report, progress, saved, .. } = grows;
+    drop(progress);
+    match format {
+        Format::Table => {
+            let summary = verification_summary(&report, saved.as_deref().map(Path::display).as_ref());
+            output::show_part(&summary, screen)?
+        }
+        format => output::show(&report, format, screen)?,
+    };
     Ok(if interrupted {
         INTERRUPTED
     } else if report.operations.iter().any(|operation| operation.mismatches > 0) {
@@ -72,30 +89,105 @@ pub(crate) fn verify(arguments: &Verify, screen: Screen) -> Outcome {
     })
 }
 
-/// A report that is saved after every operation.
-struct Grows<'a> {
-    arguments: &'a Verify,
-    screen: Screen,
-    start: Instant,
+/// Operations that are listed one by one without `-v`.
+const FEW: usize = 8;
+
+/// What is asked, and where answers go.
+struct Job {
+    target: Target,
+    ids: Vec<OperationId>,
+    model: Model,
+    comparison: Comparison,
+    /// The JSON file.
+    saved: Option<PathBuf>,
     report: VerificationReport,
 }
 
-impl Grows<'_> {
+fn new_job(arguments: &Verify) -> Result<Job, Failure> {
+    let inputs = &arguments.inputs;
+    let name = arguments.model.clone().unwrap_or_default();
+    let model = mxprobe_models::load(&name).map_err(Failure::usage)?;
+    let device = arguments.device.as_deref().unwrap_or_default();
+    let target = each::one_target(device, &Search::by(&inputs.reach, &arguments.op))?;
+    let ids = common(arguments, &target, &model)?;
+    let comparison = Comparison { count: arguments.count, seed: inputs.seed, nan: arguments.nan };
+    let request = Request {
+        count: Some(arguments.count),
+        model_sha256: Some(Request::digest(&model.to_toml())),
+        ..Request::new(ids.clone(), inputs.seed)
+    };
+    let report = VerificationReport {
+        schema: VERIFICATION_SCHEMA.into(),
+        tool: Tool::this(given()),
+        time: Time::starting(),
+        host: Host::this(),
+        device: target.listed.device.clone(),
+        model: name,
+        nan: arguments.nan,
+        request: Some(request),
+        resumed: Vec::new(),
+        operations: Vec::new(),
+    };
+    Ok(Job { target, ids, model, comparison, saved: arguments.out.clone(), report })
+}
+
+fn resumed_job(file: &Path, arguments: &Verify, screen: Screen) -> Result<Job, Failure> {
+    let mut report: VerificationReport = resumed::read(file, VERIFICATION_SCHEMA)?;
+    let mut ids = resumed::left(file, report.unfinished())?;
+    let model = mxprobe_models::load(&report.model).map_err(Failure::usage)?;
+    let request = report.request.as_ref();
+    let digest = Request::digest(&model.to_toml());
+    if let Some(was) = request.and_then(|request| request.model_sha256.as_ref()).filter(|was| **was != digest) {
+        return Err(Failure::usage(format!("the model `{}` has changed since `{}`", report.model, file.display()))
+            .cause(format!("its SHA-256 was {was} and is {digest}"))
+            .help("compare every operation again, without `--resume`"));
+    }
+    let count = request.and_then(|request| request.count).unwrap_or(arguments.count);
+    let seed = request.map_or(arguments.inputs.seed, |request| request.seed);
+    let comparison = Comparison { count, seed, nan: report.nan };
+    let device = arguments.device.as_deref();
+    let target = resumed::target(file, &report.device, device, &arguments.inputs.reach, &mut ids)?;
+    if ids.is_empty() {
+        resumed::note_finished(file, screen);
+    } else {
+        report.time.interrupted = true;
+        report.resumed.push(resumed::resumption(ids.len()));
+    }
+    Ok(Job { target, ids, model, comparison, saved: Some(file.to_owned()), report })
+}
+
+/// A report that is saved after every operation.
+struct Grows {
+    format: Format,
+    /// Operations are shown one by one.
+    list: bool,
+    screen: Screen,
+    /// When this run began, and what those before it took.
+    start: (Instant, u64),
+    saved: Option<PathBuf>,
+    report: VerificationReport,
+    progress: Progress,
+    /// Dots of the operation in hand that were compared, and how many are.
+    of: (Arc<AtomicU64>, u64),
+}
+
+impl Grows {
     fn save(&mut self) -> Result<(), Failure> {
-        self.report.time.elapsed_since(self.start, 0);
-        self.arguments.out.as_ref().map_or(Ok(()), |path| output::replace(path, &to_json(&self.report)))
+        self.report.time.elapsed_since(self.start.0, self.start.1);
+        self.saved.as_ref().map_or(Ok(()), |path| output::replace(path, &to_json(&self.report)))
     }
 
     fn add(&mut self, found: VerifiedOperation) -> Result<(), Failure> {
-        if self.arguments.inputs.format == Format::Table {
+        if self.format == Format::Table && (self.list || !found.agrees()) {
             output::show_part(&verified(&found), self.screen.unwrapped())?;
         }
-        self.report.operations.push(found);
+        self.report.put(found);
+        self.progress.step();
         self.save()
     }
 }
 
-impl Listener<VerifiedOperation> for Grows<'_> {
+impl Listener<VerifiedOperation> for Grows {
     type Error = Failure;
 
     fn answered(&mut self, found: VerifiedOperation) -> Result<(), Failure> {
@@ -107,7 +199,8 @@ impl Listener<VerifiedOperation> for Grows<'_> {
     }
 
     fn progress(&mut self, words: &str) {
-        each::progress(self.screen, words);
+        let (compared, count) = &self.of;
+        self.progress.part(words, compared.load(Ordering::Relaxed) as f64 / *count as f64);
     }
 }
 
@@ -124,7 +217,10 @@ fn common(arguments: &Verify, target: &Target, model: &Model) -> Result<Vec<Oper
     }
     let missing = asked.iter().find(|operation| !model.operations.contains_key(&operation.id));
     let missing = missing.map_or_else(String::new, |operation| operation.id.to_string());
-    let mut failure = Failure::usage(format!("the model `{}` has no operation {missing}", arguments.model));
+    let mut failure = Failure::usage(format!(
+        "the model `{}` has no operation {missing}",
+        arguments.model.as_deref().unwrap_or_default()
+    ));
     for id in model.operations.keys().take(12) {
         failure = failure.cause(format!("it has {id}"));
     }

@@ -8,7 +8,7 @@ use std::{
 
 use crate::report::{Report, check};
 
-use crate::cli::failure::Failure;
+use crate::cli::{failure::Failure, io::journal};
 
 /// The text of a file, or of standard input for `-`. The mark that some editors put before UTF-8 is left out.
 pub(crate) fn read(path: &Path) -> Result<String, Failure> {
@@ -44,10 +44,15 @@ pub(crate) fn reports(paths: &[PathBuf]) -> Result<Vec<Saved>, Failure> {
     for path in paths {
         for path in files(path)? {
             let text = read(&path)?;
-            let reports = check::read_reports(&text).map_err(|problem| {
-                Failure::usage(format!("`{}` is no report: {problem}", path.display()))
+            let mut reports = check::read_reports(&text).map_err(|problem| {
+                let is = match check::kind(&text).filter(|kind| *kind != "a report") {
+                    Some(kind) => format!("is {kind}, not a report"),
+                    None => format!("is not a report: {problem}"),
+                };
+                Failure::usage(format!("`{}` {is}", path.display()))
                     .help("`mxprobe validate FILE` says the same; `mxprobe schema` prints what a report looks like")
             })?;
+            journal::replay(&path, &mut reports);
             found.push(Saved { path, reports });
         }
     }
@@ -55,7 +60,7 @@ pub(crate) fn reports(paths: &[PathBuf]) -> Result<Vec<Saved>, Failure> {
 }
 
 /// A file itself; of a directory, the files in it that may be reports.
-fn files(path: &Path) -> Result<Vec<PathBuf>, Failure> {
+pub(crate) fn files(path: &Path) -> Result<Vec<PathBuf>, Failure> {
     if !path.is_dir() {
         return Ok(vec![path.to_owned()]);
     }

@@ -3,6 +3,8 @@
 pub(super) mod dot_lines;
 pub(super) mod input;
 pub(super) mod interrupt;
+pub(super) mod journal;
 pub(super) mod npy;
 pub(super) mod output;
 pub(super) mod progress;
+mod shown;

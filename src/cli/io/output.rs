@@ -14,12 +14,16 @@ use serde::Serialize;
 use crate::cli::{
     arguments::{Format, Screen},
     failure::{Failure, Outcome},
+    io::shown,
 };
 
 /// Writes results.
 pub(crate) fn print(bytes: &[u8]) -> Outcome {
-    let mut stdout = io::stdout().lock();
-    stdout.write_all(bytes).and_then(|()| stdout.flush()).map_err(|error| Failure::output(&error))?;
+    let written = shown::aside(|| {
+        let mut stdout = io::stdout().lock();
+        stdout.write_all(bytes).and_then(|()| stdout.flush())
+    });
+    written.map_err(|error| Failure::output(&error))?;
     Ok(0)
 }
 
@@ -41,7 +45,7 @@ pub(crate) fn print_json(value: &impl Serialize) -> Outcome {
 /// Says something beside the results.
 pub(crate) fn note(words: impl Display) {
     // Nobody can be told that standard error is closed.
-    let _ = writeln!(anstream::stderr(), "{}", plain::lines(&words.to_string()));
+    let _ = shown::aside(|| writeln!(anstream::stderr(), "{}", plain::lines(&words.to_string())));
 }
 
 /// Replaces a file in one step: a reader sees the old text or the new one, never a part.

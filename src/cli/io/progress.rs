@@ -1,87 +1,196 @@
-//! How far a run is, on standard error.
+//! How far a command is, on standard error: one line in place at a terminal, else a line every few seconds.
 
-use std::io::{IsTerminal, Write};
+use std::{
+    io::IsTerminal,
+    time::{Duration, Instant},
+};
 
-use crate::report::OperationRecord;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
-use crate::cli::{arguments::Screen, io::output};
+use crate::{
+    cli::{
+        arguments::Screen,
+        io::{output, shown},
+    },
+    plain,
+};
 
-/// Says on standard error how far a run is: a bar at a terminal, else a line an operation.
+/// Says how far a command is: at a terminal one line with a bar, an estimate of the time left and the step in hand; in a pipe
+/// a line every [`EVERY`], and none in the first [`QUIET`].
 pub(crate) struct Progress {
     how: How,
-    done: usize,
     total: usize,
-    /// What is asked now, and what comes after it, each as one word.
-    asked: Vec<String>,
-    at: usize,
+    done: usize,
+    /// The step in hand and those after it.
+    steps: std::vec::IntoIter<String>,
+    now: String,
+    /// What is known of the step in hand.
+    detail: String,
 }
 
 enum How {
     Silent,
-    Lines,
-    /// In place, in so many columns.
-    Bar(usize),
+    Lines(Lines),
+    Bar(ProgressBar),
 }
 
-/// The columns of a terminal that does not tell.
-const COLUMNS: usize = 80;
+/// When a pipe gets its lines.
+struct Lines {
+    started: Instant,
+    last: Option<Instant>,
+}
 
-/// How long the bar is.
-const BAR: usize = 20;
+/// Between two lines in a pipe.
+const EVERY: Duration = Duration::from_secs(5);
+/// What takes no longer has no line in a pipe.
+const QUIET: Duration = Duration::from_secs(2);
+/// Between two drawings of the bar while nothing happens.
+const TICK: Duration = Duration::from_millis(250);
+/// From when on the time passed is shown if the time left is unknown.
+const SLOW: Duration = Duration::from_secs(1);
+/// Positions of the bar for one step.
+const PARTS: u64 = 1000;
 
 impl Progress {
-    /// Of a run that asks so many operations in all.
+    /// Of a command that takes so many steps.
     pub(crate) fn new(screen: Screen, total: usize) -> Self {
-        let stderr = std::io::stderr();
         // A terminal that cannot move its cursor says so.
-        let in_place = stderr.is_terminal() && std::env::var_os("TERM").is_none_or(|name| name != "dumb");
+        let in_place = || std::io::stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|name| name != "dumb");
         let how = if screen.quiet {
             How::Silent
-        } else if in_place {
-            let size = terminal_size::terminal_size_of(&stderr);
-            How::Bar(size.map_or(COLUMNS, |(terminal_size::Width(columns), _)| usize::from(columns)))
+        } else if in_place() {
+            let bar = bar(total, ProgressDrawTarget::stderr());
+            bar.enable_steady_tick(TICK);
+            shown::set(Some(bar.clone()));
+            How::Bar(bar)
         } else {
-            How::Lines
+            How::Lines(Lines { started: Instant::now(), last: None })
         };
-        Self { how, done: 0, total, asked: Vec::new(), at: 0 }
+        Self { how, total, done: 0, steps: Vec::new().into_iter(), now: String::new(), detail: String::new() }
     }
 
-    /// A device is asked these operations next.
-    pub(crate) fn begin(&mut self, selector: &str, operations: &[OperationRecord]) {
-        self.asked = operations.iter().map(|operation| format!("{selector} {}", operation.id)).collect();
-        self.at = 0;
-        self.show();
+    /// Of one step, of which nothing tells how much is done.
+    pub(crate) fn of_one(screen: Screen, words: String) -> Self {
+        let mut progress = Self::new(screen, 1);
+        progress.begin(vec![words]);
+        progress
     }
 
-    /// The next operation was asked.
+    /// The same for a command that programs keep running and ask: a pipe gets no line.
+    pub(crate) fn at_terminal(screen: Screen, words: String) -> Self {
+        let quiet = screen.quiet || !std::io::stderr().is_terminal();
+        Self::of_one(Screen { quiet, ..screen }, words)
+    }
+
+    /// These steps are taken next, the first of them now.
+    pub(crate) fn begin(&mut self, steps: Vec<String>) {
+        self.steps = steps.into_iter();
+        self.next();
+    }
+
+    /// The step in hand is done, and the next one begins.
     pub(crate) fn step(&mut self) {
         self.done += 1;
-        if let (How::Lines, Some(words)) = (&self.how, self.asked.get(self.at)) {
-            output::note(format!("[{}/{}] {words}", self.done, self.total));
-        }
-        self.at += 1;
-        self.show();
+        self.next();
     }
 
-    fn show(&self) {
-        if let (How::Bar(columns), Some(words)) = (&self.how, self.asked.get(self.at)) {
-            let _ = write!(std::io::stderr(), "\r\x1b[K{}", bar(self.done, self.total, words, *columns));
-        }
+    /// So many steps are done in all, and this is what the newest was about.
+    pub(crate) fn advance(&mut self, done: usize, detail: &str) {
+        self.done = done;
+        detail.clone_into(&mut self.detail);
+        self.show(0.0);
     }
 
-    /// Makes room for something else.
-    pub(crate) fn clear(&self) {
-        if matches!(self.how, How::Bar(_)) {
-            let _ = write!(std::io::stderr(), "\r\x1b[K");
+    fn next(&mut self) {
+        self.now = self.steps.next().unwrap_or_default();
+        self.detail.clear();
+        self.show(0.0);
+    }
+
+    /// Says what goes on within the step in hand, and how much of it is done, from 0 to 1.
+    pub(crate) fn part(&mut self, detail: &str, done: f64) {
+        detail.clone_into(&mut self.detail);
+        self.show(done);
+    }
+
+    fn show(&mut self, part: f64) {
+        let (done, total) = (self.done, self.total);
+        let comma = if self.detail.is_empty() { "" } else { ", " };
+        let words = plain::one_line(&format!("{}{comma}{}", self.now, self.detail)).into_owned();
+        match &mut self.how {
+            How::Silent => {}
+            How::Bar(bar) => {
+                bar.set_prefix(format!("{done}/{total}"));
+                bar.set_message(words);
+                bar.set_position(position(done, part));
+            }
+            How::Lines(lines) => {
+                if let Some(passed) = lines.due(Instant::now()) {
+                    let left = left(passed, position(done, part), total as u64 * PARTS);
+                    let left = left.map_or_else(String::new, |left| format!(" {left} left"));
+                    output::note(format!("[{done}/{total}]{left} {words}"));
+                }
+            }
         }
     }
 }
 
-/// A bar, numbers and words in less than this many columns: a line that is full would begin another one.
-fn bar(done: usize, total: usize, words: &str, columns: usize) -> String {
-    let full = (BAR * done).checked_div(total).unwrap_or(0);
-    let text = format!("[{}{}] {done}/{total} {words}", "#".repeat(full), ".".repeat(BAR - full));
-    text.chars().map(|letter| if letter.is_control() { '?' } else { letter }).take(columns.saturating_sub(1)).collect()
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if let How::Bar(bar) = &self.how {
+            shown::set(None);
+            bar.finish_and_clear();
+        }
+    }
+}
+
+impl Lines {
+    /// The time since the start, if a line is due.
+    fn due(&mut self, now: Instant) -> Option<Duration> {
+        let passed = now.saturating_duration_since(self.started);
+        let is_due = match self.last {
+            None => passed >= QUIET,
+            Some(last) => now.saturating_duration_since(last) >= EVERY,
+        };
+        if !is_due {
+            return None;
+        }
+        self.last = Some(now);
+        Some(passed)
+    }
+}
+
+/// A bar for so many steps. A line is cut to the width of the terminal, so that it never wraps.
+fn bar(total: usize, target: ProgressDrawTarget) -> ProgressBar {
+    let style = ProgressStyle::with_template("[{bar:20}] {prefix}{left} {wide_msg}").expect("a template of indicatif");
+    let time = |state: &ProgressState, out: &mut dyn std::fmt::Write| {
+        if let Some(left) = left(state.elapsed(), state.pos(), state.len().unwrap_or(0)) {
+            // Writing to a string does not fail.
+            let _ = write!(out, " {left} left");
+        } else if state.elapsed() >= SLOW {
+            let _ = write!(out, " {} s", state.elapsed().as_secs());
+        }
+    };
+    let style = style.progress_chars("##.").with_key("left", time);
+    ProgressBar::with_draw_target(Some(total as u64 * PARTS), target).with_style(style)
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to 1000")]
+fn position(done: usize, part: f64) -> u64 {
+    done as u64 * PARTS + (part.clamp(0.0, 1.0) * PARTS as f64) as u64
+}
+
+/// The time left, as long as all steps take the same: `40 s`, `3 min`, `2 h`. Unknown before the first thousandth is done.
+fn left(passed: Duration, position: u64, length: u64) -> Option<String> {
+    if position == 0 || position >= length {
+        return None;
+    }
+    let seconds = passed.as_secs_f64() * (length - position) as f64 / position as f64;
+    Some(match seconds {
+        ..100.0 => format!("{seconds:.0} s"),
+        ..6000.0 => format!("{:.0} min", seconds / 60.0),
+        _ => format!("{:.0} h", seconds / 3600.0),
+    })
 }
 
 #[cfg(test)]
@@ -89,14 +198,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bar_fits_into_its_columns_and_shows_the_share_that_is_done() {
-        assert_eq!(bar(0, 4, "cpu:0 a", 80), "[....................] 0/4 cpu:0 a");
-        assert_eq!(bar(1, 4, "cpu:0 a", 80), "[#####...............] 1/4 cpu:0 a");
-        assert_eq!(bar(4, 4, "cpu:0 a", 80), "[####################] 4/4 cpu:0 a");
-        assert_eq!(bar(1, 4, "sim:\u{1b}é", 34), "[#####...............] 1/4 sim:?é");
-        for columns in 0..40 {
-            assert_eq!(bar(3, 4, "a long name of an operation", columns).chars().count(), columns.saturating_sub(1));
-        }
-        assert_eq!(bar(0, 0, "", 80), "[....................] 0/0 ");
+    fn the_time_left_is_that_of_the_steps_left() {
+        let of = |seconds, position, length| left(Duration::from_secs(seconds), position, length);
+        assert_eq!(of(10, 1000, 5000).as_deref(), Some("40 s"));
+        assert_eq!(of(60, 250, 1000).as_deref(), Some("3 min"));
+        assert_eq!(of(3600, 1000, 3000).as_deref(), Some("2 h"));
+        assert_eq!([of(10, 0, 5000), of(10, 5000, 5000), of(0, 0, 0)], [const { None }; 3]);
+        assert_eq!([position(2, 0.5), position(0, -1.0), position(0, f64::NAN)], [2500, 0, 0]);
+    }
+
+    #[test]
+    fn a_pipe_gets_no_line_in_two_seconds_and_then_one_every_five() {
+        let started = Instant::now();
+        let mut lines = Lines { started, last: None };
+        let mut at = |milliseconds| lines.due(started + Duration::from_millis(milliseconds)).is_some();
+        let said: Vec<u64> = (0..20_000).step_by(100).filter(|milliseconds| at(*milliseconds)).collect();
+        assert_eq!(said, [2_000, 7_000, 12_000, 17_000]);
     }
 }

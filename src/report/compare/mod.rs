@@ -3,7 +3,9 @@
 mod keys;
 mod matching;
 mod matrix;
+mod measured;
 mod reports;
 mod same_device;
 
+pub use measured::{compare_growth, compare_throughput};
 pub use reports::compare;

@@ -77,7 +77,7 @@ fn side(at: usize, source: &str, report: &Report) -> Side {
 }
 
 /// `A` to `Z`, then `AA`, …
-fn label(at: usize) -> String {
+pub(super) fn label(at: usize) -> String {
     let letter = char::from(b'A' + u8::try_from(at % 26).expect("less than 26"));
     if at < 26 { letter.to_string() } else { format!("{}{letter}", label(at / 26 - 1)) }
 }

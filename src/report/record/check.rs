@@ -41,14 +41,16 @@ fn problem(path: impl Into<String>, reason: impl Into<String>) -> Problem {
 /// # Errors
 /// The first thing that makes it no report of this major version.
 pub fn read_reports(text: &str) -> Result<Vec<Report>, Problem> {
-    match parse(text)? {
-        Value::Array(values) => values
-            .into_iter()
-            .enumerate()
-            .map(|(at, value)| read(value, SCHEMA).map_err(|found| within(&format!("[{at}]"), found)))
-            .collect(),
-        value => Ok(vec![read(value, SCHEMA)?]),
-    }
+    read_all(text, SCHEMA)
+}
+
+/// Reads a document whose schema is `wanted`, such as [`IDENTIFICATION_SCHEMA`](super::IDENTIFICATION_SCHEMA). Unknown keys are
+/// ignored.
+///
+/// # Errors
+/// The first thing that makes it no document of this schema and major version.
+pub fn read_as<T: DeserializeOwned>(text: &str, wanted: &str) -> Result<T, Problem> {
+    read(parse(text)?, wanted)
 }
 
 /// Checks a report, an array of reports or a listing beyond what its schema can say: that every number has the width
@@ -110,6 +112,44 @@ fn check_throughput(value: Value) -> Result<String, Vec<Problem>> {
         }
     }
     if problems.is_empty() { Ok(said.join(", and ")) } else { Err(problems) }
+}
+
+/// What a document of a schema is called, such as `mxprobe-bench/1.0`.
+#[must_use]
+pub fn kind_of_schema(schema: &str) -> Option<&'static str> {
+    Some(match schema.split('/').next()? {
+        "mxprobe-report" => "a report",
+        "mxprobe-bench" => "a bench file",
+        "mxprobe-growth" => "a growth file",
+        "mxprobe-list" => "a listing",
+        "mxprobe-comparison" | "mxprobe-bench-comparison" | "mxprobe-growth-comparison" => "a comparison",
+        "mxprobe-identification" => "an identification",
+        "mxprobe-verification" => "a verification",
+        "mxprobe-distinction" => "a distinction",
+        "mxprobe-explanation" => "an explanation",
+        _ => return None,
+    })
+}
+
+/// What a saved file is, as it says itself, or its first element; `None` if it does not.
+#[must_use]
+pub fn kind(text: &str) -> Option<&'static str> {
+    kind_of_schema(first_schema(&parse(text).ok()?)?)
+}
+
+/// Reads one document whose schema is `wanted`, or an array of them.
+///
+/// # Errors
+/// The first thing that makes it none of this schema and major version.
+pub fn read_all<T: DeserializeOwned>(text: &str, wanted: &str) -> Result<Vec<T>, Problem> {
+    match parse(text)? {
+        Value::Array(values) => values
+            .into_iter()
+            .enumerate()
+            .map(|(at, value)| read(value, wanted).map_err(|found| within(&format!("[{at}]"), found)))
+            .collect(),
+        value => Ok(vec![read(value, wanted)?]),
+    }
 }
 
 /// What a text says that it is: itself, or its first element.
@@ -181,7 +221,11 @@ fn read<T: DeserializeOwned>(value: Value, wanted: &str) -> Result<T, Problem> {
     let (name, major) = parts(wanted).expect("ours is well formed");
     match parts(found) {
         Some((found, _)) if found != name => {
-            return Err(problem("schema", format!("`{found}` where `{wanted}` is wanted")));
+            let is = kind_of_schema(&found).zip(kind_of_schema(wanted));
+            return Err(match is {
+                Some((is, wanted)) => problem("", format!("it is {is}, not {wanted}")),
+                None => problem("schema", format!("`{found}` where `{wanted}` is wanted")),
+            });
         }
         None => return Err(problem("schema", format!("`{found}` is no schema version such as `{wanted}`"))),
         Some((_, found)) if found != major => {

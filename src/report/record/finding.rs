@@ -23,7 +23,7 @@ pub struct OperationRecord {
 }
 
 /// What was learnt about one operation.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OperationReport {
     /// The operation.
     #[serde(flatten)]

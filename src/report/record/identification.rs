@@ -4,13 +4,13 @@ use mxprobe_api::OperationId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{DeviceRecord, Host, Time, Tool, finding::EvidenceRecord};
+use super::{DeviceRecord, Host, Resumption, Time, Tool, finding::EvidenceRecord, request::Request};
 use crate::nan_bits::NanBits;
 
 /// The schema version of an identification.
-pub const IDENTIFICATION_SCHEMA: &str = "mxprobe-identification/1.1";
+pub const IDENTIFICATION_SCHEMA: &str = "mxprobe-identification/1.2";
 /// The schema version of a verification.
-pub const VERIFICATION_SCHEMA: &str = "mxprobe-verification/1.1";
+pub const VERIFICATION_SCHEMA: &str = "mxprobe-verification/1.2";
 
 /// What `identify` learnt about one device.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -31,6 +31,12 @@ pub struct IdentificationReport {
     /// Which NaN counted as the same: those of the same bits, or any.
     #[serde(default)]
     pub nan: NanBits,
+    /// What was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<Request>,
+    /// The runs that continued it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub resumed: Vec<Resumption>,
     /// One entry an operation.
     pub operations: Vec<IdentifiedOperation>,
 }
@@ -114,6 +120,12 @@ pub struct VerificationReport {
     /// Which NaN counted as the same: those of the same bits, or any.
     #[serde(default)]
     pub nan: NanBits,
+    /// What was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<Request>,
+    /// The runs that continued it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub resumed: Vec<Resumption>,
     /// One entry an operation.
     pub operations: Vec<VerifiedOperation>,
 }
@@ -139,6 +151,14 @@ pub struct VerifiedOperation {
     pub failed: Option<String>,
     /// How long it took.
     pub duration_ns: u64,
+}
+
+impl VerifiedOperation {
+    /// Whether it was compared to the end, and every dot has the model's bits.
+    #[must_use]
+    pub fn agrees(&self) -> bool {
+        self.failed.is_none() && self.mismatches == 0
+    }
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]

@@ -4,10 +4,14 @@ pub mod check;
 mod comparison;
 mod distinction;
 mod finding;
+mod growth;
 mod identification;
+mod left;
+mod measured;
 mod plan;
 mod provenance;
 mod report;
+mod request;
 mod summary;
 mod throughput;
 mod unfinished;
@@ -21,9 +25,14 @@ pub use distinction::{
     DISTINCTION_SCHEMA, DistinctionReport, DistinctionVerdict, Inputs, ProofRecord, RefutedFormula, distinction_schema,
 };
 pub use finding::{EvidenceRecord, FindingRecord, OperationRecord, OperationReport, RivalRecord};
+pub use growth::{GROWTH_SCHEMA, GrowthReport, growth_schema};
 pub use identification::{
     IDENTIFICATION_SCHEMA, IdentificationOutcome, IdentificationReport, IdentifiedOperation, VERIFICATION_SCHEMA,
     VerificationReport, VerifiedOperation, identification_schema, verification_schema,
+};
+pub use measured::{
+    AloneRate, BENCH_COMPARISON_SCHEMA, BenchComparison, ComparedCurve, ComparedRate, GROWTH_COMPARISON_SCHEMA,
+    GrowthComparison, Rate, Ratio, bench_comparison_schema, growth_comparison_schema,
 };
 pub use plan::{Plan, Resumption};
 pub(super) use provenance::UUID_DIGEST;
@@ -32,9 +41,10 @@ pub use report::{
     DeviceRecord, DriverRecord, Kind, LIST_SCHEMA, ListedDevice, Listing, RefusalRecord, Report, SCHEMA, list_schema,
     schema,
 };
+pub use request::Request;
 pub use summary::{AtOnce, BitsKept, Notable, Summary, SummaryRow, Unit};
 pub use throughput::{
-    BENCH_SCHEMA, BenchReport, BenchSettings, CyclePeak, Data, FEWEST_SAMPLES, Peak, Throughput, ThroughputRun,
-    TimedBy, Units, bench_schema,
+    BENCH_SCHEMA, BenchReport, BenchSettings, CyclePeak, Data, FEWEST_SAMPLES, Peak, SPREAD_LIMIT_PERCENT, Throughput,
+    ThroughputRun, TimedBy, Units, bench_schema,
 };
 pub use unfinished::EXECUTION;

@@ -8,7 +8,11 @@ use super::{DeviceRecord, Host, Time, Tool};
 use crate::findings::Outcome;
 
 /// The schema version of a measurement of throughput.
-pub const BENCH_SCHEMA: &str = "mxprobe-bench/1.0";
+pub const BENCH_SCHEMA: &str = "mxprobe-bench/1.1";
+
+/// A spread above this, in percent, is a warning: samples of a device that nothing disturbs differ by a few percent, and
+/// a rate whose samples differ by a fifth depends on which of them is looked at.
+pub const SPREAD_LIMIT_PERCENT: f64 = 20.0;
 
 /// The fewest samples behind a number.
 pub const FEWEST_SAMPLES: u64 = 7;
@@ -28,6 +32,9 @@ pub struct BenchReport {
     pub device: DeviceRecord,
     /// How it was measured.
     pub settings: BenchSettings,
+    /// The operations whose samples differ by more than 20 percent of the median, longest less shortest, one sentence each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
     /// One entry an operation; the scalar units beside the matrix units first.
     pub operations: Vec<Throughput>,
 }
@@ -246,6 +253,12 @@ impl BenchReport {
 }
 
 impl ThroughputRun {
+    /// Whether its samples differ by more than [`SPREAD_LIMIT_PERCENT`].
+    #[must_use]
+    pub fn is_unsteady(&self) -> bool {
+        self.spread_percent > SPREAD_LIMIT_PERCENT
+    }
+
     /// The first number that cannot be.
     fn problem(&self) -> Option<(&'static str, String)> {
         let positive = [

@@ -1,7 +1,9 @@
 //! Comparisons on a terminal.
 
 use super::{
-    comparisons_words::{DOTS_SHOWN, answer_words, describe, dot_lines, heading, ids, shown, sides, summary, title, verdict},
+    comparisons_words::{
+        DOTS_SHOWN, answer_words, describe, dot_lines, heading, ids, shown, sides, summary, title, verdict,
+    },
     page::{Block, Cell, Layout, Row, Tone},
     words,
 };
@@ -87,7 +89,8 @@ fn answers(cells: &[SummaryRow]) -> Cell {
 /// A line for each group of operations that differs, and how many are the same or without a counterpart.
 fn folded(comparison: &Comparison) -> Vec<Block> {
     let (differing, same): (Vec<&Match>, Vec<&Match>) = comparison.matches.iter().partition(|found| found.differs());
-    let mut lines: Vec<String> = differing.iter().map(|found| format!("{}: {}", title(found), summary(found))).collect();
+    let mut lines: Vec<String> =
+        differing.iter().map(|found| format!("{}: {}", title(found), summary(found))).collect();
     if !same.is_empty() {
         lines.push(format!("{} without a difference", counted(same.len(), "group")));
     }

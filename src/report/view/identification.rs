@@ -72,7 +72,7 @@ fn outcome(outcome: IdentificationOutcome) -> &'static str {
 
 /// How many operations were identified, and the file that has their model.
 #[must_use]
-pub fn identified_of(report: &IdentificationReport) -> String {
+pub(super) fn identified_of(report: &IdentificationReport) -> String {
     let is_identified = |operation: &&IdentifiedOperation| operation.outcome == IdentificationOutcome::Identified;
     let count = report.operations.iter().filter(is_identified).count();
     let written = report.model.as_ref().map(|model| format!("; the model is in {model}")).unwrap_or_default();

@@ -193,10 +193,13 @@ impl Screen {
             if start > 0 {
                 self.text.push('\n');
             }
-            let head: Vec<Cell> = table.columns.iter().map(|column| Cell::words(&column.head).tone(Tone::Strong)).collect();
+            let head: Vec<Cell> =
+                table.columns.iter().map(|column| Cell::words(&column.head).tone(Tone::Strong)).collect();
             for row in std::iter::once(&Row::plain(head)).chain(&table.rows) {
-                let cells: Vec<(Tone, Vec<String>)> =
-                    shown.iter().map(|at| row.cells.get(*at).map_or_else(Default::default, |cell| (cell.tone, lines(cell)))).collect();
+                let cells: Vec<(Tone, Vec<String>)> = shown
+                    .iter()
+                    .map(|at| row.cells.get(*at).map_or_else(Default::default, |cell| (cell.tone, lines(cell))))
+                    .collect();
                 let height = cells.iter().map(|(_, lines)| lines.len()).max().unwrap_or(0);
                 for number in 0..height {
                     let mut line = " ".repeat(indent);

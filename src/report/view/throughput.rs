@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use mxprobe_api::OperationId;
+
 use super::{
     csv::Rows,
     form::{Show, one_or_array},
@@ -12,7 +14,7 @@ use crate::{
     findings::Outcome,
     plain::counted,
     plot::{Bar, Bars, Length},
-    report::record::{BenchReport, Data, Kind, Peak, Throughput, ThroughputRun, TimedBy, Units},
+    report::record::{BenchReport, Data, Kind, Peak, SPREAD_LIMIT_PERCENT, Throughput, ThroughputRun, TimedBy, Units},
 };
 
 /// Measurements of throughput, one device after the other.
@@ -20,7 +22,8 @@ use crate::{
 pub struct Throughputs<'a>(pub &'a [BenchReport]);
 
 impl Show for Throughputs<'_> {
-    fn page(&self, _: bool) -> Page {
+    /// On a terminal without `evidence` the fastest operation of each kind, if many were measured.
+    fn page(&self, evidence: bool) -> Page {
         let title = match self.0 {
             [one] => format!("throughput of {} {}", one.device.selector, one.device.name),
             several => format!("throughput of {}", counted(several.len(), "device")),
@@ -30,7 +33,7 @@ impl Show for Throughputs<'_> {
             if number > 0 {
                 blocks.push(Block::Gap);
             }
-            blocks.extend(page(report));
+            blocks.extend(page(report, evidence));
         }
         Page { title, blocks }
     }
@@ -48,6 +51,10 @@ impl Show for Throughputs<'_> {
 const COLUMNS: [&str; 8] =
     ["operation", "units", "best", "median", "spread", "per cycle and unit", "of peak", "remarks"];
 
+fn tone(run: &ThroughputRun) -> Tone {
+    if run.is_unsteady() { Tone::Warning } else { Tone::Plain }
+}
+
 fn cells(found: &Throughput, run: &ThroughputRun) -> Vec<Cell> {
     let is_all = run.span == Units::All;
     let mut remarks = Vec::new();
@@ -60,6 +67,9 @@ fn cells(found: &Throughput, run: &ThroughputRun) -> Vec<Cell> {
     if let Some(ratio) = found.ratio_to_yardstick.filter(|_| is_all) {
         remarks.push(format!("{} × scalar units", short(ratio)));
     }
+    if run.is_unsteady() {
+        remarks.push("unsteady".to_owned());
+    }
     if run.clock == TimedBy::Host && run.unit != "core" {
         remarks.push("host's clock".to_owned());
     }
@@ -69,8 +79,8 @@ fn cells(found: &Throughput, run: &ThroughputRun) -> Vec<Cell> {
             None if is_all => format!("all {}s", run.unit),
             None => format!("1 {}", run.unit),
         },
-        rate(found, run.flop_per_s_best),
-        rate(found, run.flop_per_s_median),
+        rate(&found.id, run.flop_per_s_best),
+        rate(&found.id, run.flop_per_s_median),
         format!("{:.1} %", run.spread_percent),
         per_cycle(found, run),
         found.peak.as_ref().filter(|_| is_all).map_or_else(String::new, |peak| format!("{:.1} %", peak.ratio * 100.0)),
@@ -91,15 +101,15 @@ fn measured(report: &BenchReport) -> impl Iterator<Item = &Throughput> + Clone {
 }
 
 /// Three digits and a prefix: operations a second, of floating point where they are.
-fn rate(found: &Throughput, flop_per_s: f64) -> String {
-    let name = if found.id.is_integer() { "OP/s" } else { "FLOP/s" };
+pub(super) fn rate(id: &OperationId, flop_per_s: f64) -> String {
+    let name = if id.is_integer() { "OP/s" } else { "FLOP/s" };
     let prefixes = [(1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")];
     let (unit, prefix) = prefixes.into_iter().find(|(unit, _)| flop_per_s >= *unit).unwrap_or((1.0, ""));
     format!("{} {prefix}{name}", short(flop_per_s / unit))
 }
 
 /// Three digits, all of those before the point.
-fn short(number: f64) -> String {
+pub(super) fn short(number: f64) -> String {
     match number.abs() {
         size if size >= 100.0 => format!("{number:.0}"),
         size if size >= 10.0 => format!("{number:.1}"),
@@ -126,6 +136,13 @@ fn remarks(report: &BenchReport) -> Vec<(Tone, String)> {
     if report.device.emulated || report.device.kind != Kind::Hardware {
         remarks.push((Tone::Warning, format!("{}: these rates are not of a matrix unit", words::kind(&report.device))));
     }
+    if measured(report).flat_map(|found| &found.runs).any(ThroughputRun::is_unsteady) {
+        let words = format!(
+            "rows marked ! are unsteady: their samples differ by more than {SPREAD_LIMIT_PERCENT} % (longest less shortest, of \
+             the median)"
+        );
+        remarks.push((Tone::Warning, words));
+    }
     if report.time.interrupted {
         remarks.push((Tone::Warning, "interrupted: the operations that are missing here were not measured".to_owned()));
     }
@@ -133,7 +150,7 @@ fn remarks(report: &BenchReport) -> Vec<(Tone, String)> {
 }
 
 /// The head, a table of rates, and what was not measured.
-fn page(report: &BenchReport) -> Vec<Block> {
+fn page(report: &BenchReport, evidence: bool) -> Vec<Block> {
     let device = &report.device;
     let name = format!("{}  {}", device.selector, device.name);
     let remarks = remarks(report);
@@ -147,8 +164,15 @@ fn page(report: &BenchReport) -> Vec<Block> {
     paper.push(Block::Facts(words::origin(device, &report.host, &report.tool, &report.time)));
     paper.extend(plot(report).map(Block::Plot));
     let mut blocks = vec![Block::Screen(screen), Block::Paper(paper)];
-    let rows: Vec<Row> =
-        measured(report).flat_map(|found| found.runs.iter().map(|run| Row::plain(cells(found, run)))).collect();
+    let rows: Vec<Row> = measured(report)
+        .flat_map(|found| {
+            found.runs.iter().map(|run| Row {
+                tone: tone(run),
+                mark: run.is_unsteady().then_some('!'),
+                ..Row::plain(cells(found, run))
+            })
+        })
+        .collect();
     if !rows.is_empty() {
         let last = COLUMNS.len() - 1;
         let column = |(at, head): (usize, &&str)| Column {
@@ -157,7 +181,13 @@ fn page(report: &BenchReport) -> Vec<Block> {
             ..Column::default()
         };
         let columns = COLUMNS.iter().enumerate().map(column).collect();
-        blocks.extend([Block::Gap, Block::Table(Table { columns, rows, layout: Layout::Rows })]);
+        let table = Block::Table(Table { columns, rows, layout: Layout::Rows });
+        if evidence || measured(report).count() <= FEW {
+            blocks.extend([Block::Gap, table]);
+        } else {
+            blocks.push(Block::Screen(vec![Block::Gap, fastest(report), Block::words(MORE)]));
+            blocks.push(Block::Paper(vec![table]));
+        }
     }
     let sources: BTreeSet<&str> =
         measured(report).filter_map(|found| found.peak.as_ref()).flat_map(Peak::sources).collect();
@@ -177,6 +207,35 @@ fn page(report: &BenchReport) -> Vec<Block> {
         blocks.push(Block::Paper(vec![Block::heading(2, "Not measured"), table]));
     }
     blocks
+}
+
+/// Operations that are listed one by one on a terminal.
+const FEW: usize = 8;
+/// What is said below the fastest operations.
+const MORE: &str = "the fastest of each; all: -v";
+
+/// The fastest operation of each family and formats.
+fn fastest(report: &BenchReport) -> Block {
+    let mut best: Vec<(&Throughput, &ThroughputRun, usize)> = Vec::new();
+    for (found, run) in measured(report).filter_map(|found| Some((found, found.best()?))) {
+        let kind = |id: &OperationId| (id.family.clone(), id.a, id.b, id.d);
+        match best.iter_mut().find(|(other, ..)| kind(&other.id) == kind(&found.id)) {
+            Some((_, known, count)) if known.flop_per_s_best >= run.flop_per_s_best => *count += 1,
+            Some(known) => *known = (found, run, known.2 + 1),
+            None => best.push((found, run, 1)),
+        }
+    }
+    let rows = best.into_iter().map(|(found, run, count)| {
+        let peak = found.peak.as_ref().map_or_else(String::new, |peak| format!("{:.0} %", peak.ratio * 100.0));
+        let ratio = found.ratio_to_yardstick.map_or_else(String::new, short);
+        let words = [rate(&found.id, run.flop_per_s_best), ratio, peak, count.to_string()];
+        let cells = std::iter::once(Cell::code(found.id.to_string())).chain(words.map(Cell::words)).collect();
+        Row { tone: tone(run), mark: run.is_unsteady().then_some('!'), cells }
+    });
+    let heads = ["operation", "best", "× scalar", "of peak", "of"];
+    let column = |(at, head): (usize, &str)| Column { head: head.to_owned(), is_number: at > 0, least: 0 };
+    let columns = heads.into_iter().enumerate().map(column).collect();
+    Block::Table(Table { columns, rows: rows.collect(), layout: Layout::Rows })
 }
 
 /// An operation without a rate.

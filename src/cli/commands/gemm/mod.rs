@@ -1,16 +1,16 @@
 //! `gemm`: products of whole matrices, and what is left of their accuracy.
 
+mod growth;
 mod page;
 mod yardstick;
 
-use std::{path::Path, sync::Arc, time::Instant};
+use std::time::Instant;
 
 use crate::gemm::{
-    Accumulation, Algorithm, Matrix, Method, Products, Scaling, Split, Uniform, Unit, Variant, chart, errors, grow,
-    multiply,
+    Accumulation, Algorithm, Matrix, Method, Products, Scaling, Split, Uniform, Unit, Variant, errors, multiply,
 };
 use crate::report::is_layout;
-use mxprobe_api::{Device, Error, Format, OperationId, Rounding};
+use mxprobe_api::{Error, Format, OperationId, Rounding};
 
 use crate::cli::{
     arguments::{Accumulate, Experiment, Gemm, GemmMethod, Screen, WordRounding},
@@ -21,9 +21,10 @@ use crate::cli::{
         target::{Search, Target},
     },
     failure::{Failure, Outcome},
-    io::{interrupt::Interrupt, npy, output},
+    io::{interrupt::Interrupt, npy, output, progress::Progress},
 };
-use page::{Computed, Grown};
+use page::Computed;
+pub(super) use page::Grown;
 use yardstick::yardstick;
 
 /// Multiplies, or measures.
@@ -41,11 +42,15 @@ pub(crate) fn gemm(arguments: &Gemm, screen: Screen) -> Outcome {
         return Err(Failure::usage(format!("`{}` means {} devices", arguments.device, targets.len()))
             .help("`gemm` computes on one device: name one of them"));
     };
-    let limits = Limits::new(arguments.reach.timeout, None, Interrupt::default());
+    // What an experiment has found is kept; a product that is interrupted ends the process, as nothing of it is left.
+    let interrupt = if arguments.experiment.is_some() { Interrupt::listen() } else { Interrupt::default() };
+    let limits = Limits::new(arguments.reach.timeout, None, interrupt);
     let isolation = Isolation { wanted: isolate, forward_stderr: false };
     let device = reach(target, isolation, &limits).map_err(Failure::no_device)?.device;
     match arguments.experiment {
-        Some(Experiment::Growth) => return experiment(arguments, screen, target, &device),
+        Some(Experiment::Growth) => {
+            return growth::experiment(arguments, screen, &limits, target, &device, variants(arguments, target)?);
+        }
         Some(Experiment::Yardstick) => {
             yardstick::check(arguments)?;
             arguments.out.iter().try_for_each(|path| output::can_write(path))?;
@@ -53,7 +58,7 @@ pub(crate) fn gemm(arguments: &Gemm, screen: Screen) -> Outcome {
             let library = device.timing().ok_or_else(without).and_then(|timing| timing.library());
             let library = library.as_deref().map_err(Clone::clone);
             let unit = |id: &OperationId| Unit::new(device.clone(), id);
-            return yardstick(arguments, screen, library, &variants(arguments, target)?, &unit);
+            return yardstick(arguments, (screen, &limits), library, &variants(arguments, target)?, &unit);
         }
         None => {}
     }
@@ -67,9 +72,12 @@ pub(crate) fn gemm(arguments: &Gemm, screen: Screen) -> Outcome {
     output::can_write(out)?;
     let unit = Unit::new(device, &id).map_err(Failure::usage)?;
     let algorithm = algorithm(arguments);
+    let sizes = format!("{id}, {}×{} by {}×{}", a.rows, a.columns, b.rows, b.columns);
+    let progress = Progress::of_one(screen, format!("{} {sizes}", target.selector));
     let started = Instant::now();
     let product = multiply(&unit, &a, &b, c.as_ref(), &algorithm).map_err(Failure::of_device)?;
     let seconds = started.elapsed().as_secs_f64();
+    drop(progress);
     output::replace_bytes(out, &npy::write(&product.d, a.rows, b.columns, arguments.bits))?;
     let errors = c.is_none().then(|| errors(&a, &b, &product.d));
     let computed = Computed {
@@ -136,36 +144,6 @@ fn accumulation(arguments: &Gemm) -> Accumulation {
         Accumulate::FabsumF32 => Accumulation::F32 { block: arguments.block },
         Accumulate::FabsumF64 => Accumulation::F64 { block: arguments.block },
     }
-}
-
-/// The growth of errors with n.
-fn experiment(arguments: &Gemm, screen: Screen, target: &Target, device: &Arc<dyn Device>) -> Outcome {
-    let places: Vec<&Path> =
-        [&arguments.out, &arguments.svg].into_iter().flatten().map(std::path::PathBuf::as_path).collect();
-    places.iter().try_for_each(|path| output::can_write(path))?;
-    let variants = variants(arguments, target)?;
-    let (first, last) = arguments.exponents;
-    let lengths: Vec<usize> = (first..=last).map(|exponent| 1 << exponent).collect();
-    let unit = |id: &OperationId| Unit::new(device.clone(), id);
-    let blamed = variants.iter().find(|variant| variant.words == 2 && variant.accumulation == Accumulation::Unit);
-    let model = target.model()?;
-    let blame = model.as_ref().zip(blamed.or(variants.first()));
-    let mut said = |interval: crate::gemm::Interval, n: usize| {
-        if !screen.quiet {
-            output::note(format!("n = {n}, elements in {}", interval.name()));
-        }
-    };
-    let started = Instant::now();
-    let growth = grow(&lengths, &variants, arguments.seed, &unit, blame, &mut said).map_err(Failure::of_device)?;
-    if let Some(path) = &arguments.out {
-        output::replace(path, &crate::report::to_json(&growth))?;
-    }
-    if let Some(path) = &arguments.svg {
-        output::replace(path, &chart(&growth, &page::title(&target.listed.device.name)).svg())?;
-    }
-    let name = &target.listed.device.name;
-    let grown = Grown { device: name, growth: &growth, seconds: started.elapsed().as_secs_f64() };
-    output::show(&grown, arguments.format, screen.unwrapped())
 }
 
 /// The ways to multiply that this device has.

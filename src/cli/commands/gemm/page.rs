@@ -1,8 +1,10 @@
 //! What `gemm` shows: a product, and how errors grow.
 
+use std::{path::Path, time::Duration};
+
 use crate::{
-    gemm::{Curve, Errors, Growth, Interval, Product, chart},
-    report::{Block, Cell, Column, Layout, Page, Row, Rows, Show, Table, to_json},
+    gemm::{Curve, Errors, Interval, Product, chart},
+    report::{Block, Cell, Column, GrowthReport, Layout, Page, Row, Rows, Show, Table, Tone, to_json},
 };
 use mxprobe_api::OperationId;
 use serde_json::json;
@@ -79,12 +81,11 @@ impl Show for Computed<'_> {
     }
 }
 
-/// How the errors of a device grow.
-pub(super) struct Grown<'a> {
-    /// The name of the device.
-    pub(super) device: &'a str,
-    pub(super) growth: &'a Growth,
-    pub(super) seconds: f64,
+/// How the errors of devices grow.
+pub(in crate::cli::commands) struct Grown<'a> {
+    pub(in crate::cli::commands) reports: &'a [GrowthReport],
+    /// The file that has it, if it is to be named.
+    pub(in crate::cli::commands) saved: Option<&'a Path>,
 }
 
 /// The title of the experiment.
@@ -92,54 +93,132 @@ pub(super) fn title(device: &str) -> String {
     format!("{device}: error against n")
 }
 
+const INTERVALS: [Interval; 2] = [Interval::Positive, Interval::Centred];
+
+/// What a curve is of.
+fn curve_name(curve: &Curve) -> String {
+    let what_if = curve.what_if.map_or(String::new(), |cause| format!(", if {}", cause.words()));
+    format!("{}{what_if}", curve.name)
+}
+
 impl Show for Grown<'_> {
-    /// A table for each interval, a column for each curve.
-    fn page(&self, _: bool) -> Page {
-        let title = title(self.device);
-        let paper = vec![Block::heading(1, &title), Block::Chart(chart(self.growth, &title))];
-        let mut blocks = vec![Block::Paper(paper)];
-        for interval in [Interval::Positive, Interval::Centred] {
-            let curves: Vec<&Curve> = self.growth.curves.iter().filter(|curve| curve.interval == interval).collect();
-            let head = format!("elements in {}: largest error, componentwise, of |A|·|B|", interval.name());
-            blocks.extend(Block::titled(2, head));
-            let names = curves.iter().enumerate().map(|(at, curve)| {
-                let operation = curve.operation.as_deref().unwrap_or("every product and sum rounded to f32");
-                let what_if = curve.what_if.map_or(String::new(), |cause| format!(", if {}", cause.words()));
-                let name = format!("{}{what_if} ({operation})", curve.name);
-                Row::plain(vec![Cell::words(letter(at)), Cell::words(name)])
-            });
-            let names = Block::laid_out(Layout::Bare, ["column", "curve"], names);
-            blocks.extend([Block::Inset(vec![names, errors(&curves)]), Block::Gap]);
+    /// On a terminal the errors at the greatest n; with `evidence`, and on paper, a table for each interval, a column for each
+    /// curve.
+    fn page(&self, evidence: bool) -> Page {
+        let mut blocks = Vec::new();
+        for report in self.reports {
+            let title = title(&report.device.name);
+            let paper = vec![Block::heading(1, &title), Block::Chart(chart(&report.growth, &title))];
+            blocks.push(Block::Paper(paper));
+            if evidence {
+                blocks.extend(tables(report));
+            } else {
+                blocks.push(Block::Screen(longest(report)));
+                blocks.push(Block::Paper(tables(report)));
+            }
+            let growth = &report.growth;
+            blocks.extend(
+                growth
+                    .cause
+                    .iter()
+                    .map(|cause| Block::Words(Tone::Strong, format!("what makes the error grow on (0, 1]: {cause}"))),
+            );
+            let seconds = Duration::from_nanos(report.time.duration_ns).as_secs_f64();
+            let missing =
+                if report.time.interrupted { "; interrupted, the other points were not computed" } else { "" };
+            blocks
+                .push(Block::words(format!("{} multiply-adds on the unit, {seconds:.1} s{missing}", growth.products)));
         }
-        let cause = self.growth.cause.iter();
-        blocks.extend(cause.map(|cause| Block::words(format!("what makes the error grow on (0, 1]: {cause}"))));
-        blocks.push(Block::words(format!("{} multiply-adds on the unit, {:.1} s", self.growth.products, self.seconds)));
+        if let Some(path) = self.saved {
+            let lines =
+                [("saved", path.display().to_string()), ("next", format!("mxprobe compare {} OTHER", path.display()))];
+            let lines = lines.into_iter().map(|(name, words)| (name.to_owned(), words)).collect();
+            blocks.push(Block::Screen(vec![Block::Facts(lines)]));
+        }
+        let title = match self.reports {
+            [one] => title(&one.device.name),
+            several => format!("error against n of {} devices", several.len()),
+        };
         Page { title, blocks }
     }
 
     fn rows(&self) -> Rows {
-        let columns = "curve operation what_if interval n componentwise normwise bound";
+        let columns = "curve operation what_if interval n componentwise normwise bound device fingerprint";
         let mut rows = Vec::new();
-        for curve in &self.growth.curves {
-            rows.extend(curve.points.iter().map(|point| {
-                vec![
-                    curve.name.clone(),
-                    curve.operation.clone().unwrap_or_default(),
-                    curve.what_if.map_or_else(String::new, |cause| cause.words().to_owned()),
-                    curve.interval.name().to_owned(),
-                    point.n.to_string(),
-                    point.componentwise.to_string(),
-                    point.normwise.to_string(),
-                    point.bound.map_or_else(String::new, |bound| bound.to_string()),
-                ]
-            }));
+        for report in self.reports {
+            for curve in &report.growth.curves {
+                rows.extend(curve.points.iter().map(|point| {
+                    vec![
+                        curve.name.clone(),
+                        curve.operation.clone().unwrap_or_default(),
+                        curve.what_if.map_or_else(String::new, |cause| cause.words().to_owned()),
+                        curve.interval.name().to_owned(),
+                        point.n.to_string(),
+                        point.componentwise.to_string(),
+                        point.normwise.to_string(),
+                        point.bound.map_or_else(String::new, |bound| bound.to_string()),
+                        report.device.name.clone(),
+                        report.device.fingerprint.clone(),
+                    ]
+                }));
+            }
         }
         Rows::new(columns, rows)
     }
 
     fn json(&self) -> String {
-        to_json(self.growth)
+        match self.reports {
+            [one] => to_json(one),
+            several => to_json(&several),
+        }
     }
+}
+
+/// A row for each curve: its error at its greatest n, and the bound, on both intervals.
+fn longest(report: &GrowthReport) -> Vec<Block> {
+    let curves = &report.growth.curves;
+    let named: Vec<&Curve> =
+        curves.iter().filter(|curve| curve.interval == INTERVALS[0] && curve.what_if.is_none()).collect();
+    let mut lengths: Vec<u64> = named.iter().filter_map(|curve| curve.points.last()).map(|point| point.n).collect();
+    lengths.dedup();
+    let rows = named.iter().map(|curve| {
+        let number = |number: Option<f64>| number.map_or_else(|| "-".to_owned(), |number| format!("{number:.1e}"));
+        let numbers = INTERVALS.iter().flat_map(|interval| {
+            let same = |other: &&Curve| other.interval == *interval && curve_name(other) == curve_name(curve);
+            let point = curves.iter().find(same).and_then(|curve| curve.points.last());
+            [number(point.map(|point| point.componentwise)), number(point.and_then(|point| point.bound))]
+        });
+        Row::plain(std::iter::once(curve_name(curve)).chain(numbers).map(Cell::words).collect())
+    });
+    let heads = ["", "(0, 1]", "at most", "(-0.5, 0.5]", "at most"];
+    let column = |(at, head): (usize, &str)| Column { head: head.to_owned(), is_number: at > 0, least: 0 };
+    let columns = heads.into_iter().enumerate().map(column).collect();
+    let at = match lengths.as_slice() {
+        [n] => format!(" at n = {n}"),
+        _ => String::new(),
+    };
+    vec![
+        Block::words(format!("{}: largest error{at}, of |A|·|B|; every n: -v", report.device.name)),
+        Block::Table(Table { columns, rows: rows.collect(), layout: Layout::Rows }),
+    ]
+}
+
+/// A table for each interval, a column for each curve.
+fn tables(report: &GrowthReport) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    for interval in INTERVALS {
+        let curves: Vec<&Curve> = report.growth.curves.iter().filter(|curve| curve.interval == interval).collect();
+        let head = format!("elements in {}: largest error, componentwise, of |A|·|B|", interval.name());
+        blocks.extend(Block::titled(2, head));
+        let names = curves.iter().enumerate().map(|(at, curve)| {
+            let operation = curve.operation.as_deref().unwrap_or("every product and sum rounded to f32");
+            let name = format!("{} ({operation})", curve_name(curve));
+            Row::plain(vec![Cell::words(letter(at)), Cell::words(name)])
+        });
+        let names = Block::laid_out(Layout::Bare, ["column", "curve"], names);
+        blocks.extend([Block::Inset(vec![names, errors(&curves)]), Block::Gap]);
+    }
+    blocks
 }
 
 /// A row for each length, a column for each curve; a dash where a curve ends before.

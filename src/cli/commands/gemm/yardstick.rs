@@ -1,5 +1,7 @@
 //! `gemm --experiment yardstick`: words on a unit beside a library's product of f32 matrices.
 
+use std::ops::ControlFlow;
+
 use crate::{
     gemm::{Accumulation, Interval, Race, Unit, Variant, Way, Yardstick, compare},
     report::{Block, Cell, Column, Layout, Page, Row, Rows, Show, Table, to_json},
@@ -8,14 +10,15 @@ use mxprobe_api::{Error, Library, OperationId};
 
 use crate::cli::{
     arguments::{Gemm, Screen},
-    failure::{Failure, Outcome},
-    io::output,
+    choose::limits::Limits,
+    failure::{Failure, INTERRUPTED, Outcome},
+    io::{output, progress::Progress},
 };
 
 /// Compares, and prints.
 pub(crate) fn yardstick(
     arguments: &Gemm,
-    screen: Screen,
+    (screen, limits): (Screen, &Limits),
     library: Result<&dyn Library, Error>,
     variants: &[Variant],
     unit: &dyn Fn(&OperationId) -> Result<Unit, Error>,
@@ -23,16 +26,19 @@ pub(crate) fn yardstick(
     let race = Race { n: arguments.size, seed: arguments.seed, interval: Interval::Centred, rounds: arguments.rounds };
     let variants: Vec<Variant> =
         variants.iter().filter(|variant| variant.accumulation == Accumulation::Unit).cloned().collect();
-    let mut said = |round: usize| {
-        if !screen.quiet {
-            output::note(format!("round {round} of {}", race.rounds));
-        }
+    let mut progress = Progress::new(screen, race.rounds + 1);
+    progress.begin((0..=race.rounds).map(|round| format!("round {round} of {}", race.rounds)).collect());
+    let mut said = |_| {
+        progress.step();
+        if limits.interrupt.is_set() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
     let found = compare(&race, library, &variants, unit, &mut said).map_err(Failure::of_device)?;
+    drop(progress);
     if let Some(path) = &arguments.out {
         output::replace(path, &to_json(&found))?;
     }
-    output::show(&Raced(&found), arguments.format, screen.unwrapped())
+    output::show(&Raced(&found), arguments.format, screen.unwrapped())?;
+    Ok(if limits.interrupt.is_set() { INTERRUPTED } else { 0 })
 }
 
 /// Ways to multiply, as they are shown.

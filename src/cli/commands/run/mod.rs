@@ -45,7 +45,7 @@ pub(crate) fn run(arguments: &Run, screen: Screen) -> Outcome {
         sink.begin(at);
         if let Some(target) = &job.target {
             sink.before(conditions::now(&job.report.device));
-            progress.begin(&target.selector, &job.operations);
+            progress.begin(each::steps(&target.selector, job.operations.iter().map(|operation| &operation.id)));
             let ids: Vec<OperationId> = job.operations.iter().map(|operation| operation.id.clone()).collect();
             let wanted = job.report.plan.as_ref().map_or_else(Vec::new, |plan| plan.probes.clone());
             let expected = expected.clone();
@@ -53,9 +53,7 @@ pub(crate) fn run(arguments: &Run, screen: Screen) -> Outcome {
                 probe(device, id, &wanted, expected.as_ref())
             };
             let mut grows = Grows { operations: &job.operations, sink: &mut sink, progress: &mut progress };
-            let asked = each::each(reach(target, isolation, &limits), &ids, &limits, ask, &mut grows);
-            progress.clear();
-            asked?;
+            each::each(reach(target, isolation, &limits), &ids, &limits, ask, &mut grows)?;
             if !limits.interrupt.is_set() {
                 sink.after(conditions::now(&job.report.device));
             }
@@ -89,7 +87,6 @@ impl Listener<Option<OperationReport>> for Grows<'_> {
     type Error = Failure;
 
     fn answered(&mut self, report: Option<OperationReport>) -> Result<(), Failure> {
-        self.progress.clear();
         if let Some(report) = report {
             self.sink.add(report);
         }

@@ -40,7 +40,7 @@ pub(crate) fn reports(selectors: &[String], screen: Screen) -> Result<Vec<Vec<Re
         asked.extend(jobs(&Run { devices, ..Run::default() }, screen)?.into_iter().map(|job| (at, job)));
     }
     let total = asked.iter().map(|(_, job)| job.operations.len()).sum();
-    let progress = Mutex::new(Progress::new(screen, total));
+    let progress = Mutex::new((Progress::new(screen, total), 0));
     let is_model = |job: &Job| job.target.as_ref().is_some_and(|target| target.is_model());
     let (models, others): (Vec<_>, Vec<_>) = (0..asked.len()).partition(|at| is_model(&asked[*at].1));
     let done: Vec<Mutex<Option<Report>>> = asked.iter().map(|_| Mutex::new(None)).collect();
@@ -72,8 +72,11 @@ pub(crate) fn reports(selectors: &[String], screen: Screen) -> Result<Vec<Vec<Re
     Ok(found)
 }
 
+/// How far all devices are, and how many operations are done.
+type Counted = (Progress, usize);
+
 /// Probes every operation of one device.
-fn probe_one(job: &Job, screen: Screen, limits: &Limits, progress: &Mutex<Progress>) -> Result<Report, Failure> {
+fn probe_one(job: &Job, screen: Screen, limits: &Limits, progress: &Mutex<Counted>) -> Result<Report, Failure> {
     let mut report = job.report.clone();
     let Some(target) = &job.target else { return Ok(report) };
     let start = Instant::now();
@@ -91,14 +94,17 @@ fn probe_one(job: &Job, screen: Screen, limits: &Limits, progress: &Mutex<Progre
 struct Grows<'a> {
     job: &'a Job,
     report: &'a mut Report,
-    progress: &'a Mutex<Progress>,
+    progress: &'a Mutex<Counted>,
 }
 
 impl Listener<Option<OperationReport>> for Grows<'_> {
     type Error = Failure;
 
     fn answered(&mut self, operation: Option<OperationReport>) -> Result<(), Failure> {
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner).stepped();
+        let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        progress.1 += 1;
+        let done = progress.1;
+        progress.0.advance(done, &self.job.report.device.selector);
         operation.into_iter().for_each(|operation| self.report.put(operation));
         Ok(())
     }

@@ -2,19 +2,19 @@
 
 use std::path::Path;
 
-use crate::report::{DeviceRecord, Report, Resumption, build_version, check, now};
+use crate::report::{Report, Resumption, build_version, check, now};
 use mxprobe_api::OperationId;
 
 use crate::cli::{
     arguments::{Devices, Screen},
     choose::{
-        model_file::DIGEST,
         plan::Job,
         select,
         target::{Search, Target},
     },
+    commands::resumed::same,
     failure::Failure,
-    io::{input, output},
+    io::{input, journal, output},
 };
 
 /// What is left to ask, device by device, in the order of the file.
@@ -52,7 +52,9 @@ fn read(file: &Path) -> Result<Vec<Report>, Failure> {
     let wrong = |problem: &check::Problem| Failure::usage(format!("`{}` cannot be resumed: {problem}", file.display()));
     check::check(&text)
         .map_err(|problems| wrong(&problems[0]).help("`mxprobe validate FILE` says all that is wrong"))?;
-    check::read_reports(&text).map_err(|problem| wrong(&problem))
+    let mut reports = check::read_reports(&text).map_err(|problem| wrong(&problem))?;
+    journal::replay(file, &mut reports);
+    Ok(reports)
 }
 
 /// The devices that are there now: those that `--device` names, else those of the reports that are not finished.
@@ -89,44 +91,4 @@ fn job(file: &Path, mut report: Report, left: &[OperationId], targets: &[Target]
     report.time.interrupted = true;
     report.resumed.push(Resumption { time: now(), version: build_version(), operations: operations.len() });
     Ok(Job { target: Some(target.clone()), operations, report })
-}
-
-/// The device that a report is of, among those that are there.
-fn same<'a>(file: &Path, of: &DeviceRecord, targets: &'a [Target]) -> Result<&'a Target, Failure> {
-    let is_same = |target: &&Target| difference(of, &target.listed.device).is_none();
-    let own = targets.iter().filter(|target| target.selector == of.selector).find(is_same);
-    if let Some(target) = own.or_else(|| targets.iter().find(is_same)) {
-        return Ok(target);
-    }
-    let found = targets.iter().find(|target| target.selector == of.selector).or(targets.first());
-    let there = found.map_or_else(String::new, |target| {
-        let difference = difference(of, &target.listed.device).unwrap_or_default();
-        format!(", and {} is {difference}", target.selector)
-    });
-    let driver =
-        of.driver.as_ref().map_or_else(String::new, |driver| format!(" with {} {}", driver.name, driver.version));
-    let failure =
-        Failure::usage(format!("`{}` is a report of {} ({}){driver}{there}", file.display(), of.name, of.fingerprint));
-    Err(failure.help("a report is of one device with one driver; `--device SELECTOR` says where that device is now"))
-}
-
-/// What another device is, in words, if it is not the one of a record.
-fn difference(of: &DeviceRecord, now: &DeviceRecord) -> Option<String> {
-    if of.backend != now.backend || of.fingerprint != now.fingerprint || of.name != now.name {
-        return Some(format!("{} ({})", now.name, now.fingerprint));
-    }
-    if of.emulated != now.emulated {
-        return Some(if now.emulated { "a double of it" } else { "no double" }.to_owned());
-    }
-    let model = |device: &DeviceRecord| device.properties.get(DIGEST).cloned();
-    if let (Some(was), Some(is)) = (model(of), model(now))
-        && was != is
-    {
-        return Some(format!("a file that was changed since (SHA-256 {was} then, {is} now)"));
-    }
-    match &now.driver {
-        driver if *driver == of.driver => None,
-        Some(driver) => Some(format!("the same with {} {}", driver.name, driver.version)),
-        None => Some("the same without a driver".to_owned()),
-    }
 }

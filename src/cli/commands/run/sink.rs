@@ -8,6 +8,7 @@ use std::{
 
 use crate::{
     identify::EXPECTED,
+    plain,
     report::{DeviceRecord, Kind, OperationReport, Report, Reports, to_json},
 };
 
@@ -15,7 +16,7 @@ use crate::cli::{
     arguments::{Format, Run, Screen},
     choose::plan::Job,
     failure::Failure,
-    io::output,
+    io::{journal::Journal, output},
 };
 
 /// Where reports go.
@@ -27,6 +28,8 @@ pub(crate) struct Sink {
     /// Each operation is listed with its findings.
     listed: bool,
     reports: Vec<Report>,
+    /// What was learnt since each file was written whole; one for each file.
+    journals: Vec<Journal>,
     /// Which report grows, since when, and what its run had taken before.
     now: (usize, Instant, u64),
     /// Why the file is not what is known here.
@@ -64,8 +67,14 @@ impl Sink {
         let reports: Vec<Report> = jobs.iter().map(|job| job.report.clone()).collect();
         let several = reports.len() > 1;
         let now = (0, Instant::now(), 0);
+        let journals = match &out {
+            None => Vec::new(),
+            Some(Out::File(path)) => vec![Journal::new(path)],
+            Some(Out::Directory(files)) => files.iter().map(|path| Journal::new(path)).collect(),
+        };
         let (listed, screen) = detail(arguments, screen);
-        let mut sink = Self { format, screen, out, several, listed, reports, now, unsaved: None, unheard: None };
+        let mut sink =
+            Self { format, screen, out, several, listed, reports, journals, now, unsaved: None, unheard: None };
         if jobs.iter().any(|job| job.target.is_some()) {
             for at in 0..jobs.len() {
                 sink.begin(at);
@@ -95,16 +104,21 @@ impl Sink {
 
     pub(crate) fn add(&mut self, operation: OperationReport) {
         let (at, start, before_ns) = self.now;
-        self.reports[at].put(operation);
         self.reports[at].time.elapsed_since(start, before_ns);
-        self.save();
+        let is_noted = self.note(&operation);
+        self.reports[at].put(operation);
+        if !is_noted {
+            self.save();
+        }
     }
 
     pub(crate) fn end(&mut self, interrupted: bool) -> Result<(), Failure> {
         let at = self.now.0;
-        self.reports[at].time.interrupted = interrupted;
-        self.reports[at].sum_up();
-        self.save();
+        if self.reports[at].time.interrupted != interrupted || self.reports[at].summary.is_none() {
+            self.reports[at].time.interrupted = interrupted;
+            self.reports[at].sum_up();
+            self.save();
+        }
         if self.format == Format::Table {
             let shown = self.format.form(self.screen).text(&self.shown(std::slice::from_ref(&self.reports[at])));
             let text = format!("{}{shown}", if at > 0 { "\n" } else { "" });
@@ -134,7 +148,18 @@ impl Sink {
     pub(crate) fn close(&mut self) -> Result<(), Failure> {
         match self.format {
             // Shown device by device, as they ended.
-            Format::Table => {}
+            Format::Table => {
+                let saved = match &self.out {
+                    Some(Out::File(path)) => vec![path.clone()],
+                    Some(Out::Directory(files)) => files.clone(),
+                    None => Vec::new(),
+                };
+                if self.unsaved.is_none() && !self.listed {
+                    let lines =
+                        saved.iter().map(|path| format!("saved: {}\n", plain::one_line(&path.display().to_string())));
+                    self.print(&lines.collect::<String>())?;
+                }
+            }
             Format::Json => self.print(&self.text())?,
             format => self.print(&format.form(self.screen).text(&self.shown(&self.reports)))?,
         }
@@ -166,6 +191,14 @@ impl Sink {
         }
     }
 
+    /// Notes an operation in the journal of the file; whether that is enough for now.
+    fn note(&mut self, operation: &OperationReport) -> bool {
+        let at = self.now.0;
+        let file = if matches!(self.out, Some(Out::File(_))) { 0 } else { at };
+        let Some(journal) = self.journals.get_mut(file).filter(|journal| !journal.is_full()) else { return false };
+        self.unsaved.is_none() && journal.append(at, &self.reports[at], operation).is_ok()
+    }
+
     /// Writes; if that fails, the run goes on, and the next finding is another attempt.
     fn save(&mut self) {
         let before = self.unsaved.take();
@@ -175,12 +208,17 @@ impl Sink {
         }
     }
 
-    fn write(&self) -> Result<(), Failure> {
-        match &self.out {
-            None => Ok(()),
-            Some(Out::File(path)) => output::replace(path, &self.text()),
-            Some(Out::Directory(files)) => output::replace(&files[self.now.0], &to_json(&self.reports[self.now.0])),
-        }
+    fn write(&mut self) -> Result<(), Failure> {
+        let at = self.now.0;
+        let (file, path, text) = match &self.out {
+            None => return Ok(()),
+            Some(Out::File(path)) => (0, path, self.text()),
+            Some(Out::Directory(files)) => (at, &files[at], to_json(&self.reports[at])),
+        };
+        output::replace(path, &text)?;
+        // A pipe or /dev/null gets the whole text each time.
+        self.journals[file].folded(if path.is_file() { text.len() as u64 } else { 0 });
+        Ok(())
     }
 }
 

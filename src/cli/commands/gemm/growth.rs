@@ -1,0 +1,134 @@
+//! `gemm --experiment growth`: how errors grow with the length of sums.
+
+use std::{
+    ops::ControlFlow,
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        mpsc::{self, RecvTimeoutError},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use crate::gemm::{Accumulation, Growth, Unit, Variant, chart, grow};
+use crate::report::{GROWTH_SCHEMA, GrowthReport, Host, Time, Tool, to_json};
+use mxprobe_api::{Device, Error, OperationId};
+use mxprobe_models::Model;
+
+use super::page::{self, Grown};
+use crate::cli::{
+    arguments::{Format, Gemm, Screen, given},
+    choose::{limits::Limits, target::Target},
+    failure::{Failure, INTERRUPTED, Outcome},
+    io::{output, progress::Progress},
+};
+
+/// How often a wait asks whether to stop.
+const TICK: Duration = Duration::from_millis(50);
+
+/// What the thread that computes says.
+enum Said {
+    Point { growth: Growth, words: String, done: usize, total: usize },
+    End(Result<Growth, Error>),
+}
+
+/// What is computed.
+struct Experiment {
+    lengths: Vec<usize>,
+    variants: Vec<Variant>,
+    seed: u32,
+    device: Arc<dyn Device>,
+    blame: Option<(Model, Variant)>,
+}
+
+/// Computes every point, and saves after each.
+pub(super) fn experiment(
+    arguments: &Gemm,
+    screen: Screen,
+    limits: &Limits,
+    target: &Target,
+    device: &Arc<dyn Device>,
+    variants: Vec<Variant>,
+) -> Outcome {
+    let places: Vec<&Path> = [&arguments.out, &arguments.svg].into_iter().flatten().map(PathBuf::as_path).collect();
+    places.iter().try_for_each(|path| output::can_write(path))?;
+    let (first, last) = arguments.exponents;
+    let lengths: Vec<usize> = (first..=last).map(|exponent| 1 << exponent).collect();
+    let blamed = variants.iter().find(|variant| variant.words == 2 && variant.accumulation == Accumulation::Unit);
+    let blamed = blamed.or(variants.first()).cloned();
+    let blame = target.model()?.zip(blamed);
+    let mut report = GrowthReport {
+        schema: GROWTH_SCHEMA.into(),
+        tool: Tool::this(given()),
+        time: Time::starting(),
+        host: Host::this(),
+        device: target.listed.device.clone(),
+        growth: Growth { m: 0, seed: arguments.seed, products: 0, curves: Vec::new(), cause: None },
+    };
+    let start = Instant::now();
+    let save = |report: &mut GrowthReport| -> Result<(), Failure> {
+        report.time.elapsed_since(start, 0);
+        arguments.out.as_ref().map_or(Ok(()), |path| output::replace(path, &to_json(report)))
+    };
+    let experiment = Experiment { lengths, variants, seed: arguments.seed, device: device.clone(), blame };
+    let mut progress: Option<Progress> = None;
+    let said = computed(experiment);
+    loop {
+        let heard = said.recv_timeout(TICK);
+        if limits.interrupt.is_set() {
+            break;
+        }
+        match heard {
+            Ok(Said::Point { growth, words, done, total }) => {
+                let progress = progress.get_or_insert_with(|| {
+                    let mut progress = Progress::new(screen, total);
+                    progress.begin(vec![target.selector.clone(); total]);
+                    progress
+                });
+                report.growth = growth;
+                save(&mut report)?;
+                progress.advance(done, &words);
+            }
+            Ok(Said::End(growth)) => {
+                report.growth = growth.map_err(Failure::of_device)?;
+                report.time.interrupted = false;
+                break;
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return Err(Failure::incomplete("mxprobe panicked")),
+        }
+    }
+    drop(progress);
+    save(&mut report)?;
+    if let Some(path) = &arguments.svg {
+        output::replace(path, &chart(&report.growth, &page::title(&report.device.name)).svg())?;
+    }
+    let interrupted = report.time.interrupted;
+    // A table is for people, who are told where the rest is.
+    let saved = arguments.out.as_deref().filter(|_| arguments.format == Format::Table);
+    let reports = std::slice::from_ref(&report);
+    output::show(&Grown { reports, saved }, arguments.format, screen.unwrapped())?;
+    Ok(if interrupted { INTERRUPTED } else { 0 })
+}
+
+/// Computes on a thread of its own, so that whoever waits can stop waiting at any time.
+fn computed(experiment: Experiment) -> mpsc::Receiver<Said> {
+    let (sender, said) = mpsc::channel();
+    thread::spawn(move || {
+        let Experiment { lengths, variants, seed, device, blame } = experiment;
+        let unit = |id: &OperationId| Unit::new(device.clone(), id);
+        let blame = blame.as_ref().map(|(model, variant)| (model, variant));
+        let found = grow(&lengths, &variants, seed, &unit, blame, &mut |step| {
+            let words = format!("n = {}, elements in {}", step.n, step.interval.name());
+            let (growth, done, total) = (step.growth.clone(), step.done, step.total);
+            match sender.send(Said::Point { growth, words, done, total }) {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(_) => ControlFlow::Break(()),
+            }
+        });
+        // Nobody may be listening any more.
+        let _ = sender.send(Said::End(found));
+    });
+    said
+}

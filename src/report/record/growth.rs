@@ -1,0 +1,34 @@
+//! A saved experiment on the growth of errors: where it comes from, and what it found.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{DeviceRecord, Host, Time, Tool};
+use crate::gemm::Growth;
+
+/// The schema version of an experiment on the growth of errors.
+pub const GROWTH_SCHEMA: &str = "mxprobe-growth/1.0";
+
+/// How the errors of one device grow with the length of sums.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct GrowthReport {
+    /// `mxprobe-growth/MAJOR.MINOR`.
+    pub schema: String,
+    /// The program that made it.
+    pub tool: Tool,
+    /// When it was made.
+    pub time: Time,
+    /// The machine it was made on.
+    pub host: Host,
+    /// The device.
+    pub device: DeviceRecord,
+    /// What was found; its fields are those of the report.
+    #[serde(flatten)]
+    pub growth: Growth,
+}
+
+/// The JSON Schema of experiments on the growth of errors.
+#[must_use]
+pub fn growth_schema() -> serde_json::Value {
+    schemars::schema_for!(GrowthReport).to_value()
+}

@@ -1,0 +1,38 @@
+//! What `identify` and `verify` were asked for.
+
+use mxprobe_api::OperationId;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+/// What `identify` or `verify` was asked for, so that `--resume` continues with the same operations and inputs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Request {
+    /// The operations, in their order.
+    #[schemars(with = "Vec<String>")]
+    pub operations: Vec<OperationId>,
+    /// The seed of the inputs.
+    pub seed: u64,
+    /// `verify`: dots of each operation, at the least.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub count: Option<u64>,
+    /// `verify`: the SHA-256 of the model as `Model::to_toml` writes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model_sha256: Option<String>,
+    /// `identify`: the model file to write.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub out: Option<String>,
+}
+
+impl Request {
+    /// Operations, and the seed of their inputs.
+    pub fn new(operations: impl IntoIterator<Item = OperationId>, seed: u64) -> Self {
+        Self { operations: operations.into_iter().collect(), seed, count: None, model_sha256: None, out: None }
+    }
+
+    /// The SHA-256 of a text, in hex.
+    #[must_use]
+    pub fn digest(text: &str) -> String {
+        Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
