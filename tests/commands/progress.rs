@@ -46,13 +46,17 @@ fn drawn(text: &str) -> Vec<String> {
 #[test]
 fn a_terminal_shows_one_line_with_a_bar_that_never_wraps_and_is_gone_at_the_end() {
     for columns in [80, 30] {
-        let text = at_terminal(&["run", "--device", "sim:amx", "--device", "sim:h100", "--probe", "order"], columns);
+        let text = at_terminal(&["run", "--device", "sim:amx", "--device", "sim:v100", "--probe", "order"], columns);
         let lines = drawn(&text);
         assert!(lines.len() > 1, "{text:?}");
+        let begins = if columns < 60 { "0123456789" } else { "[" };
         for line in &lines {
-            assert!(line.starts_with('[') && line.chars().count() <= usize::from(columns), "{line:?} in {text:?}");
+            assert!(
+                line.starts_with(|first| begins.contains(first)) && line.chars().count() <= usize::from(columns),
+                "{line:?} in {text:?}"
+            );
         }
-        assert!(lines.iter().any(|line| line.contains("/184 ")), "{lines:?}");
+        assert!(lines.iter().any(|line| line.contains("0/")), "{lines:?}");
         assert!(!text.contains('\n'), "{text:?}");
         assert!(text.trim_end_matches('\r').ends_with("\u{1b}[2K"), "the line is cleared: {text:?}");
         assert_eq!(at_terminal(&["run", "--device", "sim:amx", "--probe", "order", "-q"], columns), "");

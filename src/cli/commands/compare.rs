@@ -19,7 +19,7 @@ pub(crate) fn show(arguments: &Compare, screen: Screen) -> Outcome {
         if let Some(out) = &arguments.out {
             output::is_none_of(out, &files)?;
         }
-        let (text, code) = measured.compared(arguments.format.form(screen.unwrapped()))?;
+        let (text, code) = measured.compared(arguments.format.form(screen))?;
         match &arguments.out {
             Some(path) => output::replace(path, &text)?,
             None => output::print(text.as_bytes()).map(|_| ())?,

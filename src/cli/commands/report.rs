@@ -15,7 +15,7 @@ pub(crate) fn report(arguments: &View, screen: Screen) -> Outcome {
         if let Some(out) = &arguments.out {
             output::is_none_of(out, &arguments.files)?;
         }
-        let text = measured.text(arguments.format.form(screen.unwrapped()));
+        let text = measured.text(arguments.format.form(screen));
         return match &arguments.out {
             Some(path) => output::replace(path, &text).map(|()| 0),
             None => output::print(text.as_bytes()),

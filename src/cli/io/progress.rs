@@ -48,6 +48,10 @@ const QUIET: Duration = Duration::from_secs(2);
 const TICK: Duration = Duration::from_millis(250);
 /// From when on the time passed is shown if the time left is unknown.
 const SLOW: Duration = Duration::from_secs(1);
+/// The columns of a terminal that does not tell.
+const COLUMNS: u16 = 80;
+/// A terminal of fewer columns shows the step without a bar.
+const WIDE: u16 = 60;
 /// Positions of the bar for one step.
 const PARTS: u64 = 1000;
 
@@ -59,7 +63,9 @@ impl Progress {
         let how = if screen.quiet {
             How::Silent
         } else if in_place() {
-            let bar = bar(total, ProgressDrawTarget::stderr());
+            let size = terminal_size::terminal_size_of(std::io::stderr());
+            let columns = size.map_or(COLUMNS, |(terminal_size::Width(columns), _)| columns);
+            let bar = bar(total, columns, ProgressDrawTarget::stderr());
             bar.enable_steady_tick(TICK);
             shown::set(Some(bar.clone()));
             How::Bar(bar)
@@ -161,8 +167,9 @@ impl Lines {
 }
 
 /// A bar for so many steps. A line is cut to the width of the terminal, so that it never wraps.
-fn bar(total: usize, target: ProgressDrawTarget) -> ProgressBar {
-    let style = ProgressStyle::with_template("[{bar:20}] {prefix}{left} {wide_msg}").expect("a template of indicatif");
+fn bar(total: usize, columns: u16, target: ProgressDrawTarget) -> ProgressBar {
+    let template = if columns < WIDE { "{prefix} {wide_msg}" } else { "[{bar:20}] {prefix}{left} {wide_msg}" };
+    let style = ProgressStyle::with_template(template).expect("a template of indicatif");
     let time = |state: &ProgressState, out: &mut dyn std::fmt::Write| {
         if let Some(left) = left(state.elapsed(), state.pos(), state.len().unwrap_or(0)) {
             // Writing to a string does not fail.

@@ -51,6 +51,7 @@ impl Show for BenchComparison {
         let heads = ["operation".to_owned(), "units".to_owned()].into_iter();
         let heads = heads.chain(self.sides.iter().map(|side| side.label.clone()));
         let heads = heads.chain(others.map(|side| format!("{}/{} (samples)", side.label, self.sides[0].label)));
+        let heads = heads.chain([String::new()]);
         let row = |compared: &ComparedRate| {
             let span = if compared.span == Units::One { "one" } else { "all" };
             let rates = compared
@@ -59,7 +60,8 @@ impl Show for BenchComparison {
                 .map(|of| of.as_ref().map_or_else(|| "-".to_owned(), |of| rate(&compared.id, of.flop_per_s_median)));
             let ratios = compared.rates.iter().skip(1).map(|of| of.as_ref().map_or_else(|| "-".to_owned(), ratio));
             let cells = [Cell::code(compared.id.to_string()), Cell::words(span)].into_iter();
-            let cells = cells.chain(rates.map(Cell::words)).chain(ratios.map(Cell::words)).collect();
+            let cells = cells.chain(rates.map(Cell::words)).chain(ratios.map(Cell::words));
+            let cells = cells.chain([Cell::words(if compared.differ { "differs" } else { "" })]).collect();
             let (tone, mark) = if compared.differ { (Tone::Warning, Some('!')) } else { (Tone::Plain, None) };
             Row { tone, mark, cells }
         };

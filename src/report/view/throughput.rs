@@ -138,8 +138,7 @@ fn remarks(report: &BenchReport) -> Vec<(Tone, String)> {
     }
     if measured(report).flat_map(|found| &found.runs).any(ThroughputRun::is_unsteady) {
         let words = format!(
-            "rows marked ! are unsteady: their samples differ by more than {SPREAD_LIMIT_PERCENT} % (longest less shortest, of \
-             the median)"
+            "unsteady: samples that differ by more than {SPREAD_LIMIT_PERCENT} % (longest less shortest, of the median)"
         );
         remarks.push((Tone::Warning, words));
     }

@@ -108,7 +108,7 @@ pub(super) fn experiment(
     // A table is for people, who are told where the rest is.
     let saved = arguments.out.as_deref().filter(|_| arguments.format == Format::Table);
     let reports = std::slice::from_ref(&report);
-    output::show(&Grown { reports, saved }, arguments.format, screen.unwrapped())?;
+    output::show(&Grown { reports, saved }, arguments.format, screen)?;
     Ok(if interrupted { INTERRUPTED } else { 0 })
 }
 
