@@ -7,6 +7,7 @@ mod eval;
 #[cfg(feature = "fault-devices")]
 mod faults;
 mod files;
+mod first_screen;
 mod formats;
 mod gemm;
 #[cfg(feature = "fault-devices")]

@@ -26,7 +26,8 @@ fn is_golden(arguments: &[&str], code: i32, name: &str) {
 #[test]
 fn every_view_of_a_report_is_as_it_was() {
     is_golden(&["report", "a100.json"], 0, "report.txt");
-    is_golden(&["report", "a100.json", "-v"], 0, "report-verbose.txt");
+    is_golden(&["report", "a100.json", "-v"], 0, "report-listed.txt");
+    is_golden(&["report", "a100.json", "-vv"], 0, "report-verbose.txt");
     is_golden(&["report", "a100.json", "--color", "always"], 0, "report-color.txt");
     is_golden(&["report", "a100.json", "--format", "json"], 0, "a100.json");
     is_golden(&["report", "a100.json", "--format", "markdown"], 0, "report.md");
@@ -50,6 +51,7 @@ fn every_view_of_a_comparison_is_as_it_was() {
     let several = ["compare", "a100.json", "rdna4.json", "llvmpipe.json"];
     let view = |more: &[&'static str]| [&several[..], more].concat();
     is_golden(&several, 1, "compare.txt");
+    is_golden(&view(&["-v"]), 1, "compare-listed.txt");
     is_golden(&view(&["--all"]), 1, "compare-all.txt");
     is_golden(&view(&["--format", "json"]), 1, "compare.json");
     is_golden(&view(&["--format", "markdown"]), 1, "compare.md");

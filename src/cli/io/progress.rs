@@ -2,6 +2,7 @@
 
 use std::{
     io::IsTerminal,
+    sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -26,6 +27,10 @@ pub(crate) struct Progress {
     now: String,
     /// What is known of the step in hand.
     detail: String,
+    /// What is known so far of the result, above the bar.
+    above: Arc<Mutex<String>>,
+    /// When that was written last.
+    drawn: Option<Instant>,
 }
 
 enum How {
@@ -52,6 +57,8 @@ const SLOW: Duration = Duration::from_secs(1);
 const COLUMNS: u16 = 80;
 /// A terminal of fewer columns shows the step without a bar.
 const WIDE: u16 = 60;
+/// The bar in one line.
+const BAR: &str = "[{bar:20}] {prefix}{left} {wide_msg}";
 /// Positions of the bar for one step.
 const PARTS: u64 = 1000;
 
@@ -72,7 +79,16 @@ impl Progress {
         } else {
             How::Lines(Lines { started: Instant::now(), last: None })
         };
-        Self { how, total, done: 0, steps: Vec::new().into_iter(), now: String::new(), detail: String::new() }
+        Self {
+            how,
+            total,
+            done: 0,
+            steps: Vec::new().into_iter(),
+            now: String::new(),
+            detail: String::new(),
+            above: Arc::default(),
+            drawn: None,
+        }
     }
 
     /// Of one step, of which nothing tells how much is done.
@@ -117,6 +133,34 @@ impl Progress {
     pub(crate) fn part(&mut self, detail: &str, done: f64) {
         detail.clone_into(&mut self.detail);
         self.show(done);
+    }
+
+    /// Shows above the bar what is known so far, if there is a bar and room for these lines.
+    pub(crate) fn result(&mut self, lines: impl FnOnce() -> String) {
+        let How::Bar(bar) = &self.how else { return };
+        let now = Instant::now();
+        if self.drawn.is_some_and(|last| now.saturating_duration_since(last) < TICK) {
+            return;
+        }
+        let text = lines();
+        let widest = text.lines().map(|line| line.chars().count()).max().unwrap_or(0);
+        let size = terminal_size::terminal_size_of(std::io::stderr());
+        let fits = size.is_some_and(|(terminal_size::Width(columns), terminal_size::Height(rows))| {
+            usize::from(columns) >= widest.max(usize::from(WIDE)) && usize::from(rows) > text.lines().count() + 1
+        });
+        if !fits {
+            return;
+        }
+        text.trim_end().clone_into(&mut self.above.lock().unwrap_or_else(PoisonError::into_inner));
+        if self.drawn.is_none() {
+            let above = self.above.clone();
+            let write = move |_: &ProgressState, out: &mut dyn std::fmt::Write| {
+                // Writing to a string does not fail.
+                let _ = out.write_str(&above.lock().unwrap_or_else(PoisonError::into_inner));
+            };
+            bar.set_style(style(&format!("{{above}}\n{BAR}")).with_key("above", write));
+        }
+        self.drawn = Some(now);
     }
 
     fn show(&mut self, part: f64) {
@@ -168,7 +212,12 @@ impl Lines {
 
 /// A bar for so many steps. A line is cut to the width of the terminal, so that it never wraps.
 fn bar(total: usize, columns: u16, target: ProgressDrawTarget) -> ProgressBar {
-    let template = if columns < WIDE { "{prefix} {wide_msg}" } else { "[{bar:20}] {prefix}{left} {wide_msg}" };
+    let style = style(if columns < WIDE { "{prefix} {wide_msg}" } else { BAR });
+    ProgressBar::with_draw_target(Some(total as u64 * PARTS), target).with_style(style)
+}
+
+/// A template of the bar, with the time left.
+fn style(template: &str) -> ProgressStyle {
     let style = ProgressStyle::with_template(template).expect("a template of indicatif");
     let time = |state: &ProgressState, out: &mut dyn std::fmt::Write| {
         if let Some(left) = left(state.elapsed(), state.pos(), state.len().unwrap_or(0)) {
@@ -178,8 +227,7 @@ fn bar(total: usize, columns: u16, target: ProgressDrawTarget) -> ProgressBar {
             let _ = write!(out, " {} s", state.elapsed().as_secs());
         }
     };
-    let style = style.progress_chars("##.").with_key("left", time);
-    ProgressBar::with_draw_target(Some(total as u64 * PARTS), target).with_style(style)
+    style.progress_chars("##.").with_key("left", time)
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to 1000")]

@@ -91,6 +91,9 @@ impl Listener<Option<OperationReport>> for Grows<'_> {
             self.sink.add(report);
         }
         self.progress.step();
+        if self.sink.is_summed_up() {
+            self.progress.result(|| self.sink.so_far());
+        }
         Ok(())
     }
 

@@ -127,6 +127,16 @@ impl Sink {
         Ok(())
     }
 
+    /// Whether a person gets the first screen and not the list.
+    pub(crate) fn is_summed_up(&self) -> bool {
+        self.format == Format::Table && !self.listed
+    }
+
+    /// The first screen as far as it is known.
+    pub(crate) fn so_far(&self) -> String {
+        self.format.form(self.screen).text(&self.shown(std::slice::from_ref(&self.reports[self.now.0])))
+    }
+
     fn shown<'r>(&self, reports: &'r [Report]) -> Reports<'r> {
         Reports { reports, listed: self.listed }
     }
