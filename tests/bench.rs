@@ -216,6 +216,7 @@ fn report(operations: Vec<Throughput>) -> BenchReport {
         host: Host::this(),
         device: serde_json::from_value(listing).unwrap(),
         settings: BenchSettings { data: Data::Random, sample_ns: 1_000_000, samples: 7, seed: 1 },
+        warnings: Vec::new(),
         operations,
     }
 }
