@@ -20,6 +20,7 @@ pub use record::{
     distinction_schema, identification_schema, list_schema, now, schema, verification_schema,
 };
 pub use view::{
-    Block, Cell, CellKind, Column, Comparisons, Form, Layout, Listings, Page, Reports, Row, Rows, Show, Style, Table,
-    Throughputs, Tone, grouped, identified, identified_of, on_screen, to_json, verified, wrap,
+    Block, Cell, CellKind, Column, Comparisons, Form, Glimpse, Layout, Listings, Matrix, MatrixRow, Page, Reports, Row,
+    Rows, Shade, Show, Style, Table, Throughputs, Tone, grouped, identified, identified_of, on_screen, to_json,
+    verified, wrap,
 };

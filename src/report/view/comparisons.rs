@@ -13,7 +13,8 @@ use super::{
 };
 use crate::{
     findings::Outcome,
-    report::record::{Answer, Comparison, Match, MatchedBy, State},
+    plain::counted,
+    report::record::{Answer, Comparison, Match, MatchedBy, Side, State},
 };
 
 /// A comparison of reports; with what is equal or open too, if `all`.
@@ -46,39 +47,54 @@ impl Show for Comparisons<'_> {
 
 fn blocks(comparison: &Comparison, all: bool) -> Vec<Block> {
     let mut blocks = vec![Block::heading(1, "Comparison")];
-    blocks.push(Block::Facts(comparison.reports.iter().map(|side| (side.label.clone(), describe(side))).collect()));
     let tone = if comparison.differ { Tone::Warning } else { Tone::Plain };
     blocks.push(Block::Words(tone, verdict(comparison)));
     blocks.extend(comparison.notes.iter().map(|note| Block::Words(Tone::Muted, note.clone())));
-    for found in comparison.matches.iter().filter(|found| all || found.differs()) {
-        blocks.push(Block::heading(2, title(found)));
-        blocks.push(operations(found, comparison));
-        if let Some(table) = properties(found, comparison, all) {
-            blocks.push(table);
-        }
-        blocks.push(Block::Words(Tone::Muted, summary(found)));
-        for dot in found.dots.iter().take(DOTS_SHOWN) {
-            let lines = dot_lines(dot, comparison);
-            let summary = format!("{}: {}", words::about(&dot.input), lines[lines.len() - 1]);
-            blocks.push(Block::Details { summary, blocks: vec![Block::Lines(lines)] });
-        }
+    blocks.push(Block::Facts(comparison.reports.iter().map(|side| (head(side), describe(side))).collect()));
+    blocks.push(Block::Contents);
+    let shown: Vec<&Match> = comparison.matches.iter().filter(|found| all || found.differs()).collect();
+    if !shown.is_empty() {
+        blocks.push(Block::heading(2, if all { "Every answer" } else { "What differs" }));
+        blocks.extend(shown.into_iter().map(|found| matched(found, comparison, all)));
     }
     let same: Vec<&Match> = comparison.matches.iter().filter(|found| !found.differs()).collect();
     if !same.is_empty() && !all {
         blocks.push(Block::heading(2, "No difference"));
         let rows = same.iter().map(|found| Row::plain(vec![Cell::code(title(found)), Cell::words(summary(found))]));
-        blocks.push(Block::table(["operations", "found"], rows));
+        let summary = format!("{} of operations without a difference", counted(same.len(), "group"));
+        blocks.push(Block::Details { summary, blocks: vec![Block::table(["operations", "found"], rows)] });
     }
     if !comparison.alone.is_empty() {
         blocks.push(Block::heading(2, "Without a counterpart"));
-        let rows = comparison.alone.iter().map(|alone| {
-            let tone = if alone.same_device { Tone::Warning } else { Tone::Plain };
-            let cells = vec![Cell::words(&alone.report), Cell::words(ids(&alone.operations))];
-            Row { tone, ..Row::plain(cells) }
-        });
-        blocks.push(Block::table(["report", "operations"], rows));
+        for side in &comparison.reports {
+            let alone = || comparison.alone.iter().filter(|alone| alone.report == side.label);
+            let operations: Vec<_> = alone().flat_map(|alone| &alone.operations).map(ToString::to_string).collect();
+            if operations.is_empty() {
+                continue;
+            }
+            let of_device = if alone().any(|alone| alone.same_device) { ", which the other driver lacks" } else { "" };
+            let summary = format!("{}: {}{of_device}", head(side), counted(operations.len(), "operation"));
+            blocks.push(Block::Details { summary, blocks: vec![Block::Lines(operations)] });
+        }
     }
     blocks
+}
+
+/// What stands at the head of a report's column.
+fn head(side: &Side) -> String {
+    format!("{}: {}", side.label, side.selector)
+}
+
+/// What was found of operations that are compared, folded.
+fn matched(found: &Match, comparison: &Comparison, all: bool) -> Block {
+    let mut blocks = vec![operations(found, comparison)];
+    blocks.extend(properties(found, comparison, all));
+    for dot in found.dots.iter().take(DOTS_SHOWN) {
+        let lines = dot_lines(dot, comparison);
+        let summary = format!("{}: {}", words::about(&dot.input), lines[lines.len() - 1]);
+        blocks.push(Block::Details { summary, blocks: vec![Block::Lines(lines)] });
+    }
+    Block::Details { summary: format!("{}: {}", title(found), summary(found)), blocks }
 }
 
 fn operations(found: &Match, comparison: &Comparison) -> Block {
@@ -97,7 +113,7 @@ fn properties(found: &Match, comparison: &Comparison, all: bool) -> Option<Block
     if all {
         head.push("compared".to_owned());
     }
-    head.extend(sides(found, comparison).map(|(_, side)| side.label.clone()));
+    head.extend(sides(found, comparison).map(|(_, side)| self::head(side)));
     let rows: Vec<Row> = shown(found, all)
         .map(|row| {
             let mut cells = vec![Cell::code(&row.probe)];

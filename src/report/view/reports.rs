@@ -46,21 +46,30 @@ impl Show for Reports<'_> {
     }
 }
 
-/// A report in full: who the device is, its operations at a glance, each group of operations.
+/// A report in full: who the device is, its operations at a glance, what is drawn of them, and folded each group of operations.
 fn page(report: &Report, number: usize, evidence: bool) -> Vec<Block> {
     let mut blocks = head(report);
+    blocks.push(Block::Contents);
     let groups = groups(&report.operations, false);
     let anchors: Vec<String> = (1..=groups.len()).map(|group| format!("device-{number}-group-{group}")).collect();
-    if !groups.is_empty() {
-        blocks.push(Block::heading(2, "At a glance"));
-        blocks.extend(GLANCES.into_iter().filter_map(|of| glance(&groups, &anchors, &columns(of))));
+    let named = |name: &str| Some(format!("device-{number}-{name}"));
+    let section = |name: &str, text: &str| Block::Heading { level: 2, text: text.into(), anchor: named(name) };
+    if let Some(strips) = plot::strips(plot::once(&groups, plot::strip_once)) {
+        blocks.extend([section("bits", "What survives beside a large term"), Block::Strips(strips)]);
     }
-    blocks.extend(plot::plots(&groups).into_iter().map(Block::Plot));
+    if let Some(trees) = plot::trees(plot::once(&groups, plot::order)) {
+        blocks.extend([section("order", "In which order products and c are added"), Block::Trees(trees)]);
+    }
+    if !groups.is_empty() {
+        blocks.push(section("glance", "At a glance"));
+        blocks.extend(GLANCES.into_iter().filter_map(|of| glance(&groups, &anchors, &columns(of))));
+        blocks.push(section("operations", "Every operation"));
+    }
     for (group, anchor) in groups.iter().zip(anchors) {
-        section(group, anchor, evidence, &mut blocks);
+        blocks.push(Block::Details { summary: title(group), blocks: operations(group, anchor, evidence) });
     }
     if !report.refusals.is_empty() {
-        blocks.push(Block::heading(2, "Not used"));
+        blocks.push(section("refusals", "Not used"));
         let rows = grouped(&report.refusals).into_iter().map(|(what, refusal)| {
             let help = refusal.help.as_deref().unwrap_or_default();
             Row::plain(vec![Cell::words(what), Cell::words(&refusal.reason), Cell::words(help)])
@@ -146,8 +155,9 @@ fn brief(finding: Option<&FindingRecord>) -> Cell {
     }
 }
 
-fn section(group: &[&OperationReport], anchor: String, evidence: bool, blocks: &mut Vec<Block>) {
-    blocks.push(Block::Heading { level: 2, text: title(group), anchor: Some(anchor) });
+/// What was found of operations with the same answers.
+fn operations(group: &[&OperationReport], anchor: String, evidence: bool) -> Vec<Block> {
+    let mut blocks = vec![Block::Heading { level: 3, text: title(group), anchor: Some(anchor) }];
     let rows = group.iter().map(|report| {
         let operation = &report.operation;
         let instruction = operation.instruction.as_deref().unwrap_or_default();
@@ -165,6 +175,7 @@ fn section(group: &[&OperationReport], anchor: String, evidence: bool, blocks: &
     let summary =
         [Some(words::group(group)), first_in_words(group)].into_iter().flatten().collect::<Vec<_>>().join("; ");
     blocks.push(Block::Words(Tone::Muted, summary));
+    blocks
 }
 
 fn answer(finding: &FindingRecord, report: &OperationReport, evidence: bool) -> Row {
