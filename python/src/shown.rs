@@ -42,7 +42,7 @@ pub(crate) struct Shown(pub(crate) What);
 impl Shown {
     fn with<T>(&self, show: impl FnOnce(&dyn Show) -> T) -> T {
         match &self.0 {
-            What::Report(report) => show(&Reports(std::slice::from_ref(report))),
+            What::Report(report) => show(&Reports { reports: std::slice::from_ref(report), listed: true }),
             What::Identification(report) => show(report.as_ref()),
             What::Verification(report) => show(report.as_ref()),
             What::Comparison(found, all) => show(&Comparisons { found, all: *all }),

@@ -5,20 +5,23 @@
 
 mod compare;
 mod record;
+mod summary;
 mod view;
 
 pub use crate::findings::Outcome;
-pub use compare::{compare, is_layout};
+pub use compare::compare;
 pub use record::{
-    Alone, Answer, BENCH_SCHEMA, BenchReport, BenchSettings, COMPARISON_SCHEMA, Compared, Comparison, Conditions,
-    CyclePeak, DISTINCTION_SCHEMA, Data, DeviceRecord, DistinctionReport, DistinctionVerdict, DotCompared,
+    Alone, Answer, AtOnce, BENCH_SCHEMA, BenchReport, BenchSettings, BitsKept, COMPARISON_SCHEMA, Compared, Comparison,
+    Conditions, CyclePeak, DISTINCTION_SCHEMA, Data, DeviceRecord, DistinctionReport, DistinctionVerdict, DotCompared,
     DriverRecord, EXECUTION, EvidenceRecord, FEWEST_SAMPLES, FindingRecord, Host, IDENTIFICATION_SCHEMA,
     IdentificationOutcome, IdentificationReport, IdentifiedOperation, Inputs, Kind, LIST_SCHEMA, ListedDevice, Listing,
-    Match, MatchedBy, OperationRecord, OperationReport, Peak, Plan, ProofRecord, RefusalRecord, RefutedFormula, Report,
-    Resumption, RivalRecord, SCHEMA, Side, State, Throughput, ThroughputRun, Time, TimedBy, Tool, Units,
-    VERIFICATION_SCHEMA, VerificationReport, VerifiedOperation, bench_schema, build_version, check, comparison_schema,
-    distinction_schema, identification_schema, list_schema, now, schema, verification_schema,
+    Match, MatchedBy, Notable, OperationRecord, OperationReport, Peak, Plan, ProofRecord, RefusalRecord,
+    RefutedFormula, Report, Resumption, RivalRecord, SCHEMA, Side, State, Summary, SummaryRow, Throughput,
+    ThroughputRun, Time, TimedBy, Tool, Unit, Units, VERIFICATION_SCHEMA, VerificationReport, VerifiedOperation,
+    bench_schema, build_version, check, comparison_schema, distinction_schema, identification_schema, list_schema, now,
+    schema, verification_schema,
 };
+pub use summary::is_layout;
 pub use view::{
     Block, Cell, CellKind, Column, Comparisons, Form, Glimpse, Layout, Listings, Matrix, MatrixRow, Page, Reports, Row,
     Rows, Shade, Show, Style, Table, Throughputs, Tone, grouped, identified, identified_of, on_screen, to_json,

@@ -48,6 +48,7 @@ pub fn begin(listed: &ListedDevice, plan: Plan, arguments: Vec<String>) -> Repor
         plan: Some(plan),
         resumed: Vec::new(),
         refusals: listed.refusals.clone(),
+        summary: None,
         operations: Vec::new(),
     }
 }
@@ -166,6 +167,7 @@ pub fn run(mut session: Session<'_>, probes: &[String], expected: Option<Expecte
     found.into_iter().flatten().for_each(|operation| report.put(operation));
     report.time.elapsed_since(start, 0);
     report.time.interrupted = interrupted;
+    report.sum_up();
     Ok(report)
 }
 

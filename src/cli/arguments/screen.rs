@@ -55,6 +55,16 @@ impl Screen {
     pub(crate) fn unwrapped(self) -> Self {
         Self { style: self.style.unwrapped(), ..self }
     }
+
+    /// How often more was asked for: 0, 1 or 2.
+    pub(crate) fn steps(self) -> u8 {
+        u8::from(self.verbose) + u8::from(self.aloud)
+    }
+
+    /// The same, with the bits behind each finding or without.
+    pub(crate) fn with_evidence(self, evidence: bool) -> Self {
+        Self { style: Style { evidence, ..self.style }, ..self }
+    }
 }
 
 impl ScreenArguments {

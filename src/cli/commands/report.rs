@@ -18,7 +18,8 @@ pub(crate) fn report(arguments: &View, screen: Screen) -> Outcome {
     if let Some(out) = &arguments.out {
         output::is_none_of(out, &read)?;
     }
-    let text = arguments.format.form(screen).text(&Reports(&reports));
+    let screen = screen.with_evidence(screen.aloud);
+    let text = arguments.format.form(screen).text(&Reports { reports: &reports, listed: screen.verbose });
     match &arguments.out {
         Some(path) => output::replace(path, &text).map(|()| 0),
         None => output::print(text.as_bytes()),

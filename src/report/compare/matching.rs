@@ -5,7 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use mxprobe_api::{Format, OperationId};
 
 use crate::{
-    report::record::{MatchedBy, OperationReport, Report},
+    report::{
+        record::{MatchedBy, OperationReport, Report},
+        summary::is_layout,
+    },
     scalars::FAMILY,
 };
 
@@ -29,20 +32,6 @@ fn class(id: &OperationId) -> Class {
     let family = Some(&id.family).filter(|family| *family == FAMILY);
     let asks = family.into_iter().chain(id.qualifiers.iter().filter(|word| !is_layout(word)));
     (id.d, id.a, id.b, id.c, asks.cloned().collect())
-}
-
-/// Whether a qualifier says who computes, or how many tiles at once, and leaves open how a dot is to be computed:
-/// `wave32`, `workgroup`, `4b`, `1k`.
-///
-/// ```
-/// assert!(mxprobe::report::is_layout("wave64") && !mxprobe::report::is_layout("satfinite"));
-/// ```
-#[must_use]
-pub fn is_layout(word: &str) -> bool {
-    let counted = |unit: char| word.strip_suffix(unit).is_some_and(|count| count.parse::<u32>().is_ok());
-    ["wave32", "wave64", "subgroup", "workgroup", "device", "queuefamily"].contains(&word)
-        || counted('b')
-        || counted('k')
 }
 
 /// Matches operations.

@@ -5,5 +5,4 @@ mod matching;
 mod reports;
 mod same_device;
 
-pub use matching::is_layout;
 pub use reports::compare;

@@ -8,6 +8,7 @@ mod identification;
 mod plan;
 mod provenance;
 mod report;
+mod summary;
 mod throughput;
 mod unfinished;
 mod unique;
@@ -31,6 +32,7 @@ pub use report::{
     DeviceRecord, DriverRecord, Kind, LIST_SCHEMA, ListedDevice, Listing, RefusalRecord, Report, SCHEMA, list_schema,
     schema,
 };
+pub use summary::{AtOnce, BitsKept, Notable, Summary, SummaryRow, Unit};
 pub use throughput::{
     BENCH_SCHEMA, BenchReport, BenchSettings, CyclePeak, Data, FEWEST_SAMPLES, Peak, Throughput, ThroughputRun,
     TimedBy, Units, bench_schema,

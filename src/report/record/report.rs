@@ -10,10 +10,11 @@ use super::{
     finding::{OperationRecord, OperationReport},
     plan::{Plan, Resumption},
     provenance::{Conditions, Host, Time, Tool, published},
+    summary::Summary,
 };
 
 /// The schema version a report carries: a reader ignores unknown keys of the same major version.
-pub const SCHEMA: &str = "mxprobe-report/1.3";
+pub const SCHEMA: &str = "mxprobe-report/1.4";
 
 /// Everything one run learnt about one device.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -42,6 +43,9 @@ pub struct Report {
     pub resumed: Vec<Resumption>,
     /// What was listed or looked for and could not be used.
     pub refusals: Vec<RefusalRecord>,
+    /// What was learnt at a glance.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<Summary>,
     /// What was learnt, one entry an operation.
     pub operations: Vec<OperationReport>,
 }

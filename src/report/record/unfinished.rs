@@ -56,6 +56,7 @@ impl Report {
     /// Adds what was learnt about an operation, at its place in the plan. What was learnt of it before gives way, unless
     /// more was measured then.
     pub fn put(&mut self, new: OperationReport) {
+        self.summary = None;
         if let Some(old) = self.operations.iter_mut().find(|old| old.operation.id == new.operation.id) {
             if new.is_finished() || new.measured() >= old.measured() {
                 *old = new;
@@ -103,6 +104,7 @@ mod tests {
             plan: Some(plan),
             resumed: Vec::new(),
             refusals: Vec::new(),
+            summary: None,
             operations: Vec::new(),
         }
     }

@@ -8,8 +8,8 @@ use super::words;
 use crate::{
     plain::counted,
     report::{
-        compare::is_layout,
         record::{Answer, Compared, Comparison, DotCompared, Kind, Match, MatchedBy, Side, State},
+        summary::is_layout,
     },
 };
 

@@ -5,6 +5,7 @@ mod comparisons_rows;
 mod comparisons_screen;
 mod comparisons_words;
 mod csv;
+mod first_screen;
 mod form;
 mod groups;
 mod html;

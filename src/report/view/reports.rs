@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::{
     csv::Rows,
+    first_screen,
     form::{Show, one_or_array},
     groups::{first_in_words, grouped, groups, more, title},
     page::{Block, Cell, Page, Row, Tone},
@@ -18,31 +19,41 @@ use crate::{
 
 /// Reports, one after the other.
 #[derive(Clone, Copy, Debug)]
-pub struct Reports<'a>(pub &'a [Report]);
+pub struct Reports<'a> {
+    /// The reports.
+    pub reports: &'a [Report],
+    /// Whether a terminal lists each operation with its findings, and not only the first screen.
+    pub listed: bool,
+}
 
 impl Show for Reports<'_> {
     fn page(&self, evidence: bool) -> Page {
-        let title = match self.0 {
+        let title = match self.reports {
             [one] => format!("{} {}", one.device.selector, one.device.name),
             several => format!("reports of {}", counted(several.len(), "device")),
         };
         let mut blocks = Vec::new();
-        for (number, report) in self.0.iter().enumerate() {
+        for (number, report) in self.reports.iter().enumerate() {
             if number > 0 {
                 blocks.push(Block::Gap);
             }
-            blocks.push(Block::Screen(reports_screen::blocks(report, evidence)));
+            let screen = if self.listed || evidence {
+                reports_screen::blocks(report, evidence)
+            } else {
+                first_screen::blocks(report)
+            };
+            blocks.push(Block::Screen(screen));
             blocks.push(Block::Paper(page(report, number + 1, evidence)));
         }
         Page { title, blocks }
     }
 
     fn rows(&self) -> Rows {
-        reports_rows::findings(self.0)
+        reports_rows::findings(self.reports)
     }
 
     fn json(&self) -> String {
-        one_or_array(self.0)
+        one_or_array(self.reports)
     }
 }
 

@@ -9,7 +9,8 @@ use crate::{
     findings::Outcome,
     plain,
     report::record::{
-        Conditions, DeviceRecord, DriverRecord, EvidenceRecord, FindingRecord, Host, Kind, OperationReport, Time, Tool,
+        AtOnce, BitsKept, Conditions, DeviceRecord, DriverRecord, EvidenceRecord, FindingRecord, Host, Kind,
+        OperationReport, SummaryRow, Time, Tool,
     },
 };
 
@@ -136,6 +137,66 @@ pub(super) const INTERRUPTED: &str = "interrupted: the operations that are missi
 /// What a dot was made to show.
 pub(super) fn about(evidence: &EvidenceRecord) -> &str {
     if evidence.about.is_empty() { "evidence" } else { &evidence.about }
+}
+
+/// How many products are added at once.
+pub(super) fn at_once(count: AtOnce) -> String {
+    match count {
+        AtOnce::All => "all".to_owned(),
+        AtOnce::Products(products) => products.to_string(),
+    }
+}
+
+/// How many fraction bits are kept.
+pub(super) fn bits_kept(bits: BitsKept) -> String {
+    match bits {
+        BitsKept::Exact => "exact".to_owned(),
+        BitsKept::AtLeast(bits) => format!("≥{bits}"),
+        BitsKept::Bits(bits) => bits.to_string(),
+    }
+}
+
+/// What becomes of lower bits; a dash if none is lost.
+pub(super) fn dropped(row: &SummaryRow) -> &str {
+    match row.dropped.as_deref() {
+        Some("truncate") => "truncated",
+        Some("floor") => "floored",
+        Some("ceiling") => "raised",
+        Some("ones-complement") => "1's compl.",
+        Some("nearest") => "rounded",
+        Some(other) => other,
+        None if matches!(row.bits_kept, Some(BitsKept::Exact | BitsKept::AtLeast(_))) => "-",
+        None => "?",
+    }
+}
+
+/// How sums are rounded to the result, or what integer sums beyond the range do.
+pub(super) fn result(row: &SummaryRow) -> String {
+    if row.is_integer() {
+        let satfinite = row.modes.iter().any(|mode| mode == "satfinite");
+        let overflow = row.overflow.as_deref().unwrap_or("?");
+        return if satfinite && overflow == "wraps" { "wraps or .satfinite".to_owned() } else { overflow.to_owned() };
+    }
+    let mut text = match row.rounding.as_deref() {
+        Some("RNE") => "to nearest",
+        Some("RZ") => "toward zero",
+        Some("RD") => "downward",
+        Some("RU") => "upward",
+        Some("RO") => "to odd",
+        Some("none") => "not rounded",
+        Some(other) => other,
+        None => "?",
+    }
+    .to_owned();
+    let all = Format::named(&row.result).map_or(0, Format::fraction_bits);
+    match (row.result_bits, row.rounded_to_bits) {
+        (Some(bits), _) => text.push_str(&format!(", {bits} bits")),
+        (None, Some(bits)) if bits == all + 1 => text.push_str(", each sum"),
+        (None, Some(24)) => text.push_str(", by f32"),
+        (None, Some(bits)) => text.push_str(&format!(", by {bits} bits")),
+        (None, None) => {}
+    }
+    text
 }
 
 /// Products that are shown one a line.

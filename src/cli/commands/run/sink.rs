@@ -24,6 +24,8 @@ pub(crate) struct Sink {
     screen: Screen,
     out: Option<Out>,
     several: bool,
+    /// Each operation is listed with its findings.
+    listed: bool,
     reports: Vec<Report>,
     /// Which report grows, since when, and what its run had taken before.
     now: (usize, Instant, u64),
@@ -62,7 +64,8 @@ impl Sink {
         let reports: Vec<Report> = jobs.iter().map(|job| job.report.clone()).collect();
         let several = reports.len() > 1;
         let now = (0, Instant::now(), 0);
-        let mut sink = Self { format, screen, out, several, reports, now, unsaved: None, unheard: None };
+        let (listed, screen) = detail(arguments, screen);
+        let mut sink = Self { format, screen, out, several, listed, reports, now, unsaved: None, unheard: None };
         if jobs.iter().any(|job| job.target.is_some()) {
             for at in 0..jobs.len() {
                 sink.begin(at);
@@ -99,16 +102,19 @@ impl Sink {
 
     pub(crate) fn end(&mut self, interrupted: bool) -> Result<(), Failure> {
         let at = self.now.0;
-        if self.reports[at].time.interrupted != interrupted {
-            self.reports[at].time.interrupted = interrupted;
-            self.save();
-        }
+        self.reports[at].time.interrupted = interrupted;
+        self.reports[at].sum_up();
+        self.save();
         if self.format == Format::Table {
-            let shown = self.format.form(self.screen).text(&Reports(std::slice::from_ref(&self.reports[at])));
+            let shown = self.format.form(self.screen).text(&self.shown(std::slice::from_ref(&self.reports[at])));
             let text = format!("{}{shown}", if at > 0 { "\n" } else { "" });
             self.print(&text)?;
         }
         Ok(())
+    }
+
+    fn shown<'r>(&self, reports: &'r [Report]) -> Reports<'r> {
+        Reports { reports, listed: self.listed }
     }
 
     /// Says it on standard output. A run that is saved goes on for those who read the file, whoever left.
@@ -130,7 +136,7 @@ impl Sink {
             // Shown device by device, as they ended.
             Format::Table => {}
             Format::Json => self.print(&self.text())?,
-            format => self.print(&format.form(self.screen).text(&Reports(&self.reports)))?,
+            format => self.print(&format.form(self.screen).text(&self.shown(&self.reports)))?,
         }
         match (self.unsaved.take(), self.unheard.take()) {
             (Some(failure), _) => Err(failure.help("`mxprobe run --resume` with that file goes on from what it holds")),
@@ -176,6 +182,13 @@ impl Sink {
             Some(Out::Directory(files)) => output::replace(&files[self.now.0], &to_json(&self.reports[self.now.0])),
         }
     }
+}
+
+/// Whether each operation is listed with its findings, and the screen with or without the evidence: a run of some operations or
+/// probes lists them, `-v` goes one step further, `-vv` two.
+fn detail(arguments: &Run, screen: Screen) -> (bool, Screen) {
+    let steps = u8::from(!arguments.op.is_empty() || !arguments.probe.is_empty()) + screen.steps();
+    (steps > 0, screen.with_evidence(steps > 1))
 }
 
 /// `cpu-amx.json`: the backend and the fingerprint, so that the same device has the same file on every machine. Of several

@@ -1,0 +1,51 @@
+//! A report summed up: operations with the same answers folded into rows, and the facts that follow by rule.
+
+mod answers;
+mod class;
+mod fold;
+mod notable;
+
+use std::collections::BTreeSet;
+
+pub use class::is_layout;
+
+use crate::report::record::{OperationReport, Report, Summary, SummaryRow};
+
+impl Summary {
+    /// Sums up what was learnt of these operations.
+    #[must_use]
+    pub fn of(operations: &[OperationReport]) -> Self {
+        let cells = fold::cells(operations);
+        let rows = fold::rows(cells);
+        let notable = notable::notable(operations, &rows);
+        Self { rows, notable }
+    }
+
+    /// One row for each kind of inputs, format of results and family that answers alike: the cells of a table of formats by
+    /// devices.
+    #[must_use]
+    pub fn cells(operations: &[OperationReport]) -> Vec<SummaryRow> {
+        fold::cells(operations)
+    }
+}
+
+impl Report {
+    /// Sums up what the report says, where it does not say that already.
+    pub fn sum_up(&mut self) {
+        self.summary = Some(Summary::of(&self.operations));
+    }
+}
+
+/// The answer that all operations have which were asked a question, if it is one.
+pub(crate) fn unanimous<'a>(operations: &'a [OperationReport], probe: &str) -> Option<&'a serde_json::Value> {
+    let mut values = operations.iter().filter_map(|report| report.finding(probe)?.value.as_ref());
+    let first = values.next()?;
+    values.all(|value| value == first).then_some(first)
+}
+
+/// The families of the scalar operations of a report, by their formats.
+pub(crate) fn scalars(operations: &[OperationReport]) -> Vec<&OperationReport> {
+    let mut seen = BTreeSet::new();
+    let scalar = |report: &&OperationReport| report.operation.id.family == crate::scalars::FAMILY;
+    operations.iter().filter(scalar).filter(|report| seen.insert(report.operation.id.d.name())).collect()
+}

@@ -1,0 +1,176 @@
+//! What is notable: rules over findings. The rules are data, in `notable.toml`.
+
+use std::{collections::BTreeSet, sync::LazyLock};
+
+use mxprobe_api::{Format, OperationId};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::class;
+use crate::report::record::{BitsKept, Notable, OperationReport, SummaryRow};
+
+#[derive(Deserialize)]
+struct Rules {
+    rule: Vec<Rule>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Rule {
+    name: String,
+    probe: String,
+    #[serde(default)]
+    is: Vec<Value>,
+    part: Option<String>,
+    #[serde(default)]
+    is_not_zero: bool,
+    short_by: Option<u32>,
+    text: String,
+}
+
+static RULES: LazyLock<Vec<Rule>> =
+    LazyLock::new(|| toml::from_str::<Rules>(include_str!("notable.toml")).expect("the rules are well formed").rule);
+
+/// What is notable of these operations, which the rows sum up.
+pub(super) fn notable(operations: &[OperationReport], rows: &[SummaryRow]) -> Vec<Notable> {
+    RULES.iter().flat_map(|rule| rule.of(operations, rows)).collect()
+}
+
+impl Rule {
+    /// One fact for each value that is notable.
+    fn of(&self, operations: &[OperationReport], rows: &[SummaryRow]) -> Vec<Notable> {
+        let mut facts: Vec<(Vec<(&'static str, String)>, Vec<OperationId>)> = Vec::new();
+        for report in operations {
+            let id = &report.operation.id;
+            let Some(row) = rows.iter().find(|row| row.operations.contains(id)) else { continue };
+            // Who asks for another rounding gets it.
+            if class::modes(id) != class::modes(&row.operations[0]) {
+                continue;
+            }
+            let value = report.finding(&self.probe).and_then(|finding| finding.value.as_ref());
+            let Some(words) = value.and_then(|value| self.shown(value, id.d)) else { continue };
+            match facts.iter_mut().find(|(known, _)| *known == words) {
+                Some((_, ids)) => ids.push(id.clone()),
+                None => facts.push((words, vec![id.clone()])),
+            }
+        }
+        let fact = |(words, operations): (Vec<(&'static str, String)>, Vec<OperationId>)| {
+            let mut text = self.text.replace("{subject}", &subject(rows, &operations));
+            for (name, word) in &words {
+                text = text.replace(&format!("{{{name}}}"), word);
+            }
+            Notable { rule: self.name.clone(), probe: self.probe.clone(), text, operations }
+        };
+        facts.into_iter().map(fact).collect()
+    }
+
+    /// If a value is notable, what the text says of it.
+    fn shown(&self, value: &Value, d: Format) -> Option<Vec<(&'static str, String)>> {
+        if let Some(least) = self.short_by {
+            let (bits, all) = (u32::try_from(value.as_u64()?).ok()?, d.fraction_bits());
+            let words = [("bits", bits), ("all_bits", bits + 1), ("result_bits", all)];
+            return (bits + least <= all).then(|| words.map(|(name, count)| (name, count.to_string())).into());
+        }
+        let value = match &self.part {
+            Some(part) => value.get(part)?,
+            None => value,
+        };
+        if self.is_not_zero {
+            let bits = d.parse_hex(value.as_str()?).ok()?;
+            let number = d.to_f64(bits);
+            return (number != 0.0).then(|| vec![("value", format!("{number:.3e}"))]);
+        }
+        self.is.contains(value).then(Vec::new)
+    }
+}
+
+/// The sums of operations: `f16 bf16→f32, fp8→f32 by wgmma`.
+fn subject(rows: &[SummaryRow], operations: &[OperationId]) -> String {
+    let has = |cell: &SummaryRow| cell.operations.iter().any(|id| operations.contains(id));
+    // Minor shapes are named if nothing else is meant, and are not counted against the others.
+    let major = rows.iter().any(|row| !row.is_minor() && has(row));
+    let cells: Vec<SummaryRow> = rows
+        .iter()
+        .filter(|row| !(major && row.is_minor()))
+        .flat_map(|row| row.inputs.iter().map(|kind| of_kind(row, kind)))
+        .collect();
+    let floats = || cells.iter().filter(|cell| !cell.operations[0].is_integer());
+    if floats().count() > 1 && floats().all(has) {
+        return "every sum".to_owned();
+    }
+    let mut results: Vec<&str> = Vec::new();
+    for cell in cells.iter().filter(|cell| has(cell)) {
+        if !results.contains(&cell.result.as_str()) {
+            results.push(&cell.result);
+        }
+    }
+    let mut parts = Vec::new();
+    for result in results {
+        let of_result = || cells.iter().filter(move |cell| cell.result == result);
+        if of_result().count() > 1 && of_result().all(has) {
+            parts.push(format!("every {result} result"));
+            continue;
+        }
+        // Inputs, and by what if not everything that takes them.
+        let mut said: Vec<(Vec<String>, String)> = Vec::new();
+        let kinds: Vec<&Vec<String>> = of_result().filter(|cell| has(cell)).map(|cell| &cell.inputs).collect();
+        let mut seen = BTreeSet::new();
+        for inputs in kinds.into_iter().filter(|inputs| seen.insert(*inputs)) {
+            let alike = || of_result().filter(|cell| cell.inputs == *inputs);
+            let by =
+                if alike().all(has) { String::new() } else { format!(" by {}", by(alike().filter(|cell| has(cell)))) };
+            match said.iter_mut().find(|(_, known)| *known == by) {
+                Some((all, _)) => {
+                    all.extend(inputs.iter().filter(|kind| !all.contains(kind)).cloned().collect::<Vec<_>>())
+                }
+                None => said.push((inputs.clone(), by)),
+            }
+        }
+        parts.extend(said.into_iter().map(|(mut inputs, by)| {
+            inputs.sort_by_key(|kind| class::place(kind));
+            format!("{}→{result}{by}", class::label(&inputs))
+        }));
+    }
+    parts.join(", ")
+}
+
+/// The part of a row that takes inputs of a kind.
+fn of_kind(row: &SummaryRow, kind: &String) -> SummaryRow {
+    let takes = |id: &&OperationId| class::inputs(id).contains(kind);
+    let operations = row.operations.iter().filter(takes).cloned().collect();
+    SummaryRow { inputs: vec![kind.clone()], operations, ..row.clone() }
+}
+
+/// Families of cells, with the shape where that tells cells apart.
+fn by<'a>(cells: impl Iterator<Item = &'a SummaryRow>) -> String {
+    let mut names: Vec<String> = Vec::new();
+    for cell in cells {
+        let families = cell.families.join(" ");
+        let name = cell.shape.as_ref().map_or_else(|| families.clone(), |shape| format!("{families} {shape}"));
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names.join(", ")
+}
+
+impl SummaryRow {
+    /// Whether integers are added.
+    #[must_use]
+    pub fn is_integer(&self) -> bool {
+        self.operations.first().is_some_and(OperationId::is_integer)
+    }
+
+    /// What is added to what: `f16 bf16→f32`.
+    #[must_use]
+    pub fn sums(&self) -> String {
+        format!("{}→{}", class::label(&self.inputs), self.result)
+    }
+
+    /// Whether fewer bits are kept than the result has.
+    #[must_use]
+    pub fn is_short(&self) -> bool {
+        let result = Format::named(&self.result).map(Format::fraction_bits);
+        matches!((self.bits_kept, result), (Some(BitsKept::Bits(kept)), Ok(bits)) if kept < bits)
+    }
+}
