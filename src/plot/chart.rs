@@ -62,6 +62,8 @@ const LINE: f64 = 14.0;
 const LETTERS: usize = 20;
 /// Between two names.
 const GAP: f64 = 3.0;
+/// How much more height than that of all names the axes have, so that most names stand near their curves.
+const ROOM: f64 = 1.3;
 /// A panel with all that is around it.
 const PANEL: f64 = LEFT + WIDTH + NAMES;
 
@@ -133,7 +135,7 @@ impl Chart {
     fn height(&self) -> f64 {
         let names =
             |panel: &Panel| panel.curves.iter().map(|curve| wrapped(&curve.name).len() as f64 * LINE + GAP).sum();
-        self.panels.iter().map(names).fold(HEIGHT, f64::max)
+        self.panels.iter().map(names).map(|names: f64| names * ROOM).fold(HEIGHT, f64::max)
     }
 
     /// The number of a curve's kind.

@@ -32,6 +32,8 @@ pub struct Strip {
 pub enum Kept {
     /// This many.
     Bits(u32),
+    /// Every bit, as far as was seen, which is so far: drawn as if there was no end.
+    AtLeast(u32),
     /// Every bit: drawn longer than any other, with an arrow, and called exact.
     All,
 }
@@ -78,7 +80,7 @@ impl Strips {
     fn columns(&self) -> u32 {
         let reach = |strip: &Strip| {
             let kept = match strip.kept {
-                Kept::Bits(bits) => bits,
+                Kept::Bits(bits) | Kept::AtLeast(bits) => bits,
                 Kept::All => 0,
             };
             kept.max(strip.ends.as_ref().map_or(0, |ends| ends.bits))
@@ -119,6 +121,7 @@ impl Strip {
         let number = match self.kept {
             Kept::Bits(1) => "1 bit".to_owned(),
             Kept::Bits(bits) => format!("{bits} bits"),
+            Kept::AtLeast(bits) => format!("≥ {bits} bits"),
             Kept::All => "exact".to_owned(),
         };
         let end = self.ends.as_ref().map_or_else(String::new, |ends| format!("; {} has {}", ends.format, ends.bits));
@@ -134,13 +137,13 @@ impl Strip {
         // Beside the fraction there is the leading bit.
         let kept = match self.kept {
             Kept::Bits(bits) => bits.saturating_add(1).min(columns),
-            Kept::All => columns,
+            Kept::AtLeast(_) | Kept::All => columns,
         };
         let ends = self.ends.as_ref().map_or(columns, |ends| ends.bits.saturating_add(1).min(columns));
         cells(out, "kept", 0..kept.min(ends));
         cells(out, "guard", ends.min(kept)..kept);
         cells(out, "dropped", kept..columns);
-        if self.kept == Kept::All {
+        if matches!(self.kept, Kept::AtLeast(_) | Kept::All) {
             let _ = writeln!(out, "<path class=\"guard\" d=\"M{columns} 0v{HEIGHT}l{ARROW} -5z\"></path>");
         }
         if self.ends.is_some() && ends < columns {

@@ -91,12 +91,6 @@ const PROBES: &[&Probe] = &[
     &code::EMULATION,
 ];
 
-/// The probe that finds how many fraction bits are kept when terms are aligned.
-pub(crate) const FRACTION_BITS_KEPT: &str = alignment::FRACTION_BITS.name;
-/// The probe that finds what becomes of the others.
-pub(crate) const ALIGNMENT_BELOW: &str = below::PROBE.name;
-/// The probe that finds how results are rounded.
-pub(crate) const RESULT_ROUNDING: &str = rounding::RESULT.name;
 /// The probe that finds the summation tree, and that which says it step by step.
 pub(crate) const ORDER_TREE: &str = steps::TREE;
 pub(crate) const ORDER_BLOCKS: &str = steps::BLOCKS.name;

@@ -23,7 +23,7 @@ pub use record::{
 };
 pub use summary::is_layout;
 pub use view::{
-    Block, Cell, CellKind, Column, Comparisons, Form, Glimpse, Layout, Listings, Matrix, MatrixRow, Page, Reports, Row,
-    Rows, Shade, Show, Style, Table, Throughputs, Tone, grouped, identified, identified_of, on_screen, to_json,
-    verified, wrap,
+    Block, Cell, CellKind, Column, Comparisons, Form, Glimpse, Layout, Listings, Matrix, MatrixRow, Page, ROW_HEADS,
+    Reports, Row, Rows, STAR, Shade, Show, Style, Table, Throughputs, Tone, drawn_strips, drawn_trees, glimpses,
+    grouped, identified, identified_of, notable, on_screen, row_cells, shades, to_json, verdict, verified, wrap,
 };

@@ -89,7 +89,7 @@ fn pages_are_readable_on_a_desk_a_phone_and_paper_in_light_and_dark() {
     let html = |arguments: &[&str]| said(&[arguments, &["--format", "html"]].concat());
     let several: Vec<&str> = ["compare"].into_iter().chain(reports.iter().map(String::as_str)).collect();
     let golden = |name: &str| format!("{}/tests/golden/{name}", env!("CARGO_MANIFEST_DIR"));
-    let growth = ["gemm", "--device", "sim:h100", "--experiment", "--exponents", "5,6,7"];
+    let growth = ["gemm", "--device", "sim:h100", "--experiment", "growth", "--exponents", "5,7"];
     is_right(&[
         ("a report of an H100", html(&["report", &reports[2]]), false),
         ("a report of an RX 9070 XT", html(&["report", &reports[5]]), false),
@@ -104,4 +104,66 @@ fn pages_are_readable_on_a_desk_a_phone_and_paper_in_light_and_dark() {
         ("the listing of models", html(&["list", "--device", "sim:h100"]), false),
         ("an explanation", html(&["explain", "order.tree"]), true),
     ]);
+}
+
+/// The addresses that a page leads to, and the names by which it is reached inside.
+fn links(page: &str) -> (Vec<&str>, Vec<&str>) {
+    let of = |attribute: &str| -> Vec<&str> {
+        let parts = page.split(attribute).skip(1);
+        parts.map(|part| part.split('"').next().unwrap_or_default()).collect()
+    };
+    (of(" href=\""), of(" id=\""))
+}
+
+#[test]
+fn every_link_of_a_site_leads_somewhere_and_every_unit_and_format_has_a_page() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().to_str().unwrap();
+    let golden = |name: &str| format!("{}/tests/golden/{name}", env!("CARGO_MANIFEST_DIR"));
+    let reports = [golden("llvmpipe.json"), golden("llvmpipe-newer.json")];
+    said(&["site", out, &reports[1], &reports[0], "--without-models"]);
+    let pages: std::collections::BTreeMap<String, String> = fs::read_dir(out)
+        .unwrap()
+        .map(|entry| entry.unwrap())
+        .map(|entry| (entry.file_name().into_string().unwrap(), fs::read_to_string(entry.path()).unwrap()))
+        .collect();
+    for (name, page) in &pages {
+        let (to, _) = links(page);
+        assert!(!to.is_empty(), "{name} leads nowhere");
+        for link in to {
+            let (file, anchor) = link.split_once('#').unwrap_or((link, ""));
+            let target = pages.get(if file.is_empty() { name } else { file });
+            let target = target.unwrap_or_else(|| panic!("{name} leads to {link}, which is not there"));
+            assert!(anchor.is_empty() || links(target).1.contains(&anchor), "{name} leads to {link}");
+        }
+        assert!(!page.contains("<script"), "{name}");
+        assert!(name == "index.html" || pages["index.html"].contains(&format!("href=\"{name}\"")), "nothing leads to {name}");
+    }
+    assert!(pages.contains_key("format-f16.html"), "{:?}", pages.keys());
+    // Two reports of one device are one unit, the older one first, and what the driver changed is said.
+    let unit: Vec<&String> = pages.keys().filter(|name| name.starts_with("vulkan-")).collect();
+    let [unit] = unit[..] else { panic!("{:?}", pages.keys()) };
+    let timeline = pages[unit].split("Over drivers</h2>").nth(1).unwrap();
+    assert!(timeline.find("first report") < timeline.find(" differ"), "{timeline}");
+}
+
+#[test]
+#[cfg_attr(not(chromium), ignore = "chromium is not there")]
+fn the_site_of_all_models_is_readable() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().to_str().unwrap();
+    said(&["site", out]);
+    let page = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap();
+    is_right(&[
+        ("the matrix of all units", page("index.html"), false),
+        ("fp8", page("format-fp8.html"), true),
+        ("f16", page("format-f16.html"), false),
+        ("int8", page("format-int8.html"), false),
+        ("an H100", page("h100.html"), true),
+        ("a B200", page("b200.html"), true),
+    ]);
+    // Ada keeps 13 fraction bits of fp8, as Hopper does; both are said.
+    let fp8 = page("format-fp8.html");
+    assert!(fp8.contains("from 13 fraction bits below the largest term (NVIDIA"), "{fp8}");
+    assert!(page("h100.html").contains("Same arithmetic as"));
 }

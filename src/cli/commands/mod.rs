@@ -14,6 +14,7 @@ pub(super) mod list;
 pub(super) mod manual;
 pub(super) mod report;
 pub(super) mod run;
+pub(super) mod site;
 pub(super) mod validate;
 pub(super) mod verify;
 pub(super) mod worker;

@@ -65,6 +65,16 @@ fn class(tone: Tone) -> &'static str {
     }
 }
 
+/// Links in lines.
+fn navigation<'a>(out: &mut String, name: Option<&str>, links: impl Iterator<Item = (String, &'a String)>) {
+    let name = name.map_or_else(String::new, |name| format!(" aria-label=\"{name}\""));
+    let _ = writeln!(out, "<nav{name}><ul>");
+    for (link, text) in links {
+        let _ = writeln!(out, "<li><a href=\"{}\">{}</a></li>", escaped_line(&link), escaped_line(text));
+    }
+    out.push_str("</ul></nav>\n");
+}
+
 struct Writer {
     out: String,
     /// As [`named`] has them.
@@ -124,6 +134,8 @@ impl Writer {
             Block::Strips(strips) => out.push_str(&strips.figure()),
             Block::Trees(trees) => out.push_str(&trees.figure()),
             Block::Matrix(found) => html_matrix::matrix(out, found),
+            Block::Shades(shades) => html_matrix::shades(out, shades),
+            Block::Links(links) => navigation(out, None, links.iter().map(|(text, link)| (link.clone(), text))),
             Block::Contents => self.contents(),
             Block::Inset(inner) | Block::Paper(inner) => self.blocks(inner),
             Block::Gap | Block::Screen(_) => {}
@@ -145,11 +157,8 @@ impl Writer {
         if self.sections.len() < 2 {
             return;
         }
-        self.out.push_str("<nav aria-label=\"Contents\"><ul>\n");
-        for (anchor, text) in &self.sections {
-            let _ = writeln!(self.out, "<li><a href=\"#{}\">{}</a></li>", escaped_line(anchor), escaped_line(text));
-        }
-        self.out.push_str("</ul></nav>\n");
+        let links = self.sections.iter().map(|(anchor, text)| (format!("#{anchor}"), text));
+        navigation(&mut self.out, Some("Contents"), links);
     }
 
     fn table(&mut self, Table { columns, rows, .. }: &Table) {
@@ -192,8 +201,8 @@ impl Writer {
             CellKind::Marked => with_code(&cell.text),
         };
         match &cell.link {
-            Some(anchor) => {
-                let _ = write!(self.out, "<a href=\"#{}\">{text}</a>", escaped_line(anchor));
+            Some(link) => {
+                let _ = write!(self.out, "<a href=\"{}\">{text}</a>", escaped_line(link));
             }
             None => self.out.push_str(&text),
         }

@@ -34,6 +34,15 @@ pub(super) fn matrix(out: &mut String, matrix: &Matrix) {
     out.push_str("</tbody>\n</table></div>\n");
 }
 
+/// What each colour says.
+pub(super) fn shades(out: &mut String, shades: &[(Shade, String)]) {
+    out.push_str("<p class=\"key\">");
+    for (shade, words) in shades {
+        let _ = write!(out, "<span class=\"{}\">{}</span> ", class(*shade), escaped_line(words));
+    }
+    out.push_str("</p>\n");
+}
+
 fn linked(text: &str, link: Option<&str>) -> String {
     match link {
         Some(link) => format!("<a href=\"{}\">{}</a>", escaped_line(link), escaped_line(text)),

@@ -58,6 +58,8 @@ fn write_block(out: &mut String, block: &Block) {
         | Block::Chart(_)
         | Block::Strips(_)
         | Block::Trees(_)
+        | Block::Shades(_)
+        | Block::Links(_)
         | Block::Contents
         | Block::Gap
         | Block::Screen(_) => {}

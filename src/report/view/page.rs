@@ -52,6 +52,10 @@ pub enum Block {
     Trees(Trees),
     /// Things side by side, property by property, a large number in each cell; not on a terminal.
     Matrix(Matrix),
+    /// Colours, and what each says; in a browser alone.
+    Shades(Vec<(Shade, String)>),
+    /// Links to other pages: what each says, and its address; in a browser alone.
+    Links(Vec<(String, String)>),
     /// Links to the headings of level 2 of the page, but those that are folded; in a browser alone.
     Contents,
     /// Blocks that belong to the block before: two columns further to the right on a terminal.
@@ -175,7 +179,7 @@ pub struct Cell {
     pub after: String,
     /// What it is to the reader.
     pub tone: Tone,
-    /// The anchor of the heading that it leads to.
+    /// The address that it leads to: `#` and the anchor of a heading, or another page.
     pub link: Option<String>,
     /// What unfolds below the text; on a terminal, below the row.
     pub more: Vec<Block>,

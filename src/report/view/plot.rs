@@ -1,127 +1,77 @@
-//! What is drawn of operations: the bits that are kept when terms are aligned, and the order of the sum.
+//! What is drawn of rows of a summary: the bits that are kept when terms are aligned, and the order of the sum.
 
-use mxprobe_api::{Format, OperationId};
+use mxprobe_api::Format;
 use serde_json::Value;
 
-use super::groups::more;
+use super::{page::Block, words};
 use crate::{
     plot::{Ends, Kept, Strip, Strips, Sum, Tree, Trees},
-    probes::{ALIGNMENT_BELOW, FRACTION_BITS_KEPT, ORDER_BLOCKS, ORDER_TREE, RESULT_ROUNDING},
-    report::record::OperationReport,
+    probes::{ORDER_BLOCKS, ORDER_TREE},
+    report::record::{BitsKept, OperationReport, Report, SummaryRow},
 };
 
-/// Says what the figure of [`strips`] shows.
+/// Says what a figure of strips shows.
 const STRIPS: &str = "Each strip is the adder: the leading bit of the largest term at the left. Filled: kept. A slash: dropped. \
-                      The line is where the format of the result ends; an arrow: nothing is lost, as far as was seen.";
-/// Says what the figure of [`trees`] shows.
+                      The line is where the format of the result ends; an arrow: nothing is lost.";
+/// Says what a figure of trees shows.
 const TREES: &str = "A bar is one addition: what hangs below it is added at once and rounded once. d leaves at the top; dots stand \
                      for more of the same.";
 
-/// Bits that survive alignment, a strip for each of these operations that has an answer.
-pub(super) fn strips<'a>(operations: impl IntoIterator<Item = (String, &'a OperationReport)>) -> Option<Strips> {
-    let strips: Vec<Strip> = operations.into_iter().filter_map(|(label, operation)| strip(label, operation)).collect();
-    (!strips.is_empty()).then(|| Strips { title: STRIPS.into(), strips })
+/// Bits that survive alignment, a strip for each of these rows that says how many; the name of each stands before it.
+#[must_use]
+pub fn drawn_strips<'a>(rows: impl IntoIterator<Item = (String, &'a SummaryRow)>) -> Option<Block> {
+    let strips: Vec<Strip> = rows.into_iter().filter_map(|(label, row)| strip(label, row)).collect();
+    (!strips.is_empty()).then(|| Block::Strips(Strips { title: STRIPS.into(), strips }))
 }
 
-/// The order of sums, a tree for each of these operations whose tree shows.
-pub(super) fn trees<'a>(operations: impl IntoIterator<Item = (String, &'a OperationReport)>) -> Option<Trees> {
-    let trees: Vec<Tree> = operations.into_iter().filter_map(|(label, operation)| tree(label, operation)).collect();
-    (!trees.is_empty()).then(|| Trees { title: TREES.into(), trees })
+fn strip(label: String, row: &SummaryRow) -> Option<Strip> {
+    if row.is_integer() {
+        return None;
+    }
+    let kept = match row.bits_kept? {
+        BitsKept::Bits(bits) => Kept::Bits(bits),
+        BitsKept::AtLeast(bits) => Kept::AtLeast(bits),
+        BitsKept::Exact => Kept::All,
+    };
+    let dropped = match (kept, words::dropped(row)) {
+        (Kept::Bits(_), "?") | (Kept::AtLeast(_) | Kept::All, _) => None,
+        (Kept::Bits(_), dropped) => Some(format!("then {dropped}")),
+    };
+    let result = Some(words::result(row)).filter(|result| result != "?").map(|result| format!("result {result}"));
+    let words: Vec<String> = [dropped, result].into_iter().flatten().collect();
+    let bits = Format::named(&row.result).ok().map(Format::fraction_bits);
+    let ends = bits.map(|bits| Ends { format: row.result.clone(), bits });
+    Some(Strip { label, kept, ends, words: words.join("; ") })
 }
 
-/// Operations of which `drawn` draws the same, as one: each drawing once, with the name of the first that has it.
-pub(super) fn once<'a, T: PartialEq>(
-    groups: &[Vec<&'a OperationReport>],
-    drawn: impl Fn(&OperationReport) -> Option<T>,
-) -> Vec<(String, &'a OperationReport)> {
-    let mut found: Vec<(T, Vec<&'a OperationReport>)> = Vec::new();
-    for group in groups {
-        let Some(drawing) = drawn(group[0]) else { continue };
-        match found.iter_mut().find(|(known, _)| *known == drawing) {
-            Some((_, operations)) => operations.extend(group),
-            None => found.push((drawing, group.clone())),
+/// The order of sums, a tree for each of these rows whose tree shows; equal trees are drawn once. Of a row's operations the one with
+/// most products is drawn.
+#[must_use]
+pub fn drawn_trees<'a>(rows: impl IntoIterator<Item = (String, &'a SummaryRow, &'a Report)>) -> Option<Block> {
+    let mut trees: Vec<Tree> = Vec::new();
+    for (label, row, report) in rows {
+        let of_row = report.operations.iter().filter(|known| row.operations.contains(&known.operation.id));
+        let drawn = of_row.filter_map(|operation| Some((operation, order(operation)?)));
+        // The first of those with most products.
+        let longest = drawn.rev().max_by_key(|(operation, _)| operation.operation.id.shape.k);
+        let Some((operation, sum)) = longest else { continue };
+        let label = format!("{label} k{}", operation.operation.id.shape.k);
+        match trees.iter_mut().find(|tree| tree.sum == sum) {
+            Some(tree) => tree.label = format!("{}, {label}", tree.label),
+            None => trees.push(Tree { label, words: in_steps(operation), sum }),
         }
     }
-    let named = |(_, operations): (T, Vec<&'a OperationReport>)| {
-        (format!("{}{}", name(&operations[0].operation.id), more(&operations)), operations[0])
-    };
-    found.into_iter().map(named).collect()
+    (!trees.is_empty()).then(|| Block::Trees(Trees { title: TREES.into(), trees }))
 }
 
-/// `mma k16 f16→f32`: what tells an operation from others of its device.
-fn name(id: &OperationId) -> String {
-    let inputs = if id.a == id.b { id.a.to_string() } else { format!("{}·{}", id.a, id.b) };
-    format!("{} {inputs}→{} k{}", id.family, id.d, id.shape.k)
-}
-
-/// What tells one strip from another.
-pub(super) fn strip_once(operation: &OperationReport) -> Option<(Kept, String, Format)> {
-    let (kept, words) = kept_bits(operation)?;
-    Some((kept, words, operation.operation.id.d))
-}
-
-fn strip(label: String, operation: &OperationReport) -> Option<Strip> {
-    let (kept, words) = kept_bits(operation)?;
-    let d = operation.operation.id.d;
-    let ends = (!d.is_integer()).then(|| Ends { format: d.to_string(), bits: d.fraction_bits() });
-    Some(Strip { label, kept, ends, words })
-}
-
-/// How many bits are kept, and what becomes of the others, in words.
-fn kept_bits(operation: &OperationReport) -> Option<(Kept, String)> {
-    let kept = kept(operation.finding(FRACTION_BITS_KEPT)?.value.as_ref()?)?;
-    let word = |probe: &str| operation.finding(probe)?.value.as_ref()?.as_str();
-    let below = match kept {
-        Kept::All => None,
-        Kept::Bits(_) => word(ALIGNMENT_BELOW).map(below),
-    };
-    let rounding = word(RESULT_ROUNDING).map(|rounding| format!("result {}", toward(rounding)));
-    let words: Vec<String> = below.map(str::to_owned).into_iter().chain(rounding).collect();
-    Some((kept, words.join("; ")))
-}
-
-/// How many bits: a number, or all as far as was seen.
-fn kept(value: &Value) -> Option<Kept> {
-    match value {
-        Value::Number(bits) => bits.as_u64().and_then(|bits| u32::try_from(bits).ok()).map(Kept::Bits),
-        _ => value.get("exact_over")?.as_u64().map(|_| Kept::All),
-    }
-}
-
-/// What becomes of dropped bits, in a word or two.
-fn below(word: &str) -> &str {
-    match word {
-        "truncate" => "then truncated",
-        "floor" => "then floored",
-        "ceiling" => "then rounded up",
-        "ones-complement" => "then cut, in one's complement",
-        "nearest" => "then rounded",
-        "sticky" => "and a sticky bit",
-        other => other,
-    }
-}
-
-/// The direction of a rounding.
-fn toward(word: &str) -> &str {
-    match word {
-        "RNE" => "to nearest",
-        "RZ" => "toward zero",
-        "RD" => "toward −∞",
-        "RU" => "toward +∞",
-        "RO" => "to odd",
-        other => other,
-    }
-}
-
-fn tree(label: String, operation: &OperationReport) -> Option<Tree> {
-    let sum = order(operation)?;
-    let words = operation.finding(ORDER_BLOCKS).map_or_else(String::new, |found| found.statement.clone());
-    let words = words.split(':').next().unwrap_or_default().to_owned();
-    Some(Tree { label, words, sum })
+/// `2 steps of 8 products each`.
+fn in_steps(operation: &OperationReport) -> String {
+    let words = operation.finding(ORDER_BLOCKS).map_or("", |found| &found.statement);
+    words.split(':').next().unwrap_or_default().to_owned()
 }
 
 /// The order of a sum, if its tree shows.
-pub(super) fn order(operation: &OperationReport) -> Option<Sum> {
+fn order(operation: &OperationReport) -> Option<Sum> {
     sum(operation.finding(ORDER_TREE)?.value.as_ref()?, 0)
 }
 
@@ -143,17 +93,36 @@ fn sum(value: &Value, depth: usize) -> Option<Sum> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::record::{AtOnce, Unit};
     use serde_json::json;
+
+    fn row(bits_kept: BitsKept) -> SummaryRow {
+        SummaryRow {
+            inputs: vec!["f16".into()],
+            result: "f32".into(),
+            families: vec!["mma".into()],
+            shape: None,
+            unit: Unit::Matrix,
+            products_at_once: Some(AtOnce::Products(8)),
+            bits_kept: Some(bits_kept),
+            dropped: None,
+            rounding: Some("RNE".into()),
+            result_bits: None,
+            rounded_to_bits: None,
+            overflow: None,
+            modes: Vec::new(),
+            operations: vec!["mma.m16n8k8.f32.f16.f16.f32".parse().unwrap()],
+        }
+    }
 
     #[test]
     fn an_exact_unit_is_drawn_as_keeping_every_bit_and_not_the_23_of_its_results() {
-        assert_eq!(kept(&json!({ "exact_over": 34, "rounded_to_bits": 24 })), Some(Kept::All));
-        assert_eq!(kept(&json!({ "exact_over": 30 })), Some(Kept::All));
-        assert_eq!(kept(&json!(25)), Some(Kept::Bits(25)));
-        assert_eq!(
-            [kept(&json!("many")), kept(&json!({ "exact_over": -1 })), kept(&json!(1e9)), kept(&json!(-3))],
-            [None; 4]
-        );
+        let drawn = |bits| strip("unit".into(), &row(bits)).unwrap();
+        assert_eq!(drawn(BitsKept::Exact).kept, Kept::All);
+        assert_eq!(drawn(BitsKept::AtLeast(30)).kept, Kept::AtLeast(30));
+        assert_eq!(drawn(BitsKept::Bits(25)).kept, Kept::Bits(25));
+        assert_eq!(drawn(BitsKept::Exact).ends, Some(Ends { format: "f32".into(), bits: 23 }));
+        assert_eq!(drawn(BitsKept::Exact).words, "result to nearest");
     }
 
     #[test]

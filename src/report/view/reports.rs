@@ -6,6 +6,7 @@ use super::{
     csv::Rows,
     first_screen,
     form::{Show, one_or_array},
+    glance,
     groups::{first_in_words, grouped, groups, more, title},
     page::{Block, Cell, Page, Row, Tone},
     plot, reports_rows, reports_screen, words,
@@ -14,7 +15,7 @@ use crate::{
     findings::{AppliesTo, Outcome},
     plain::counted,
     probes,
-    report::record::{FindingRecord, Kind, OperationReport, Report},
+    report::record::{FindingRecord, Kind, OperationReport, Report, Summary, SummaryRow},
 };
 
 /// Reports, one after the other.
@@ -65,16 +66,27 @@ fn page(report: &Report, number: usize, evidence: bool) -> Vec<Block> {
     let anchors: Vec<String> = (1..=groups.len()).map(|group| format!("device-{number}-group-{group}")).collect();
     let named = |name: &str| Some(format!("device-{number}-{name}"));
     let section = |name: &str, text: &str| Block::Heading { level: 2, text: text.into(), anchor: named(name) };
-    if let Some(strips) = plot::strips(plot::once(&groups, plot::strip_once)) {
-        blocks.extend([section("bits", "What survives beside a large term"), Block::Strips(strips)]);
-    }
-    if let Some(trees) = plot::trees(plot::once(&groups, plot::order)) {
-        blocks.extend([section("order", "In which order products and c are added"), Block::Trees(trees)]);
-    }
-    if !groups.is_empty() {
+    let made = report.summary.is_none().then(|| Summary::of(&report.operations));
+    let summary = report.summary.as_ref().or(made.as_ref()).expect("one of the two");
+    if !summary.rows.is_empty() {
         blocks.push(section("glance", "At a glance"));
-        blocks.extend(GLANCES.into_iter().filter_map(|of| glance(&groups, &anchors, &columns(of))));
+        blocks.extend(glance::table(summary));
+    }
+    let drawn = || summary.rows.iter().filter(|row| !row.is_minor());
+    let label = |row: &SummaryRow| format!("{} {}", row.sums(), row.families.join(" "));
+    if let Some(strips) = plot::drawn_strips(drawn().map(|row| (label(row), row))) {
+        blocks.extend([section("bits", "What survives beside a large term"), strips]);
+    }
+    if let Some(trees) = plot::drawn_trees(drawn().map(|row| (label(row), row, report))) {
+        blocks.extend([section("order", "In which order products and c are added"), trees]);
+    }
+    let tables: Vec<Block> =
+        GLANCES.into_iter().filter_map(|of| operations_at_a_glance(&groups, &anchors, &columns(of))).collect();
+    if !groups.is_empty() {
         blocks.push(section("operations", "Every operation"));
+    }
+    if !tables.is_empty() {
+        blocks.push(Block::Details { summary: "at a glance, operation by operation".into(), blocks: tables });
     }
     for (group, anchor) in groups.iter().zip(anchors) {
         blocks.push(Block::Details { summary: title(group), blocks: operations(group, anchor, evidence) });
@@ -127,7 +139,11 @@ fn columns(of: AppliesTo) -> Vec<(&'static str, &'static str)> {
 }
 
 /// The groups that were asked any of these questions.
-fn glance(groups: &[Vec<&OperationReport>], anchors: &[String], probes: &[(&str, &str)]) -> Option<Block> {
+fn operations_at_a_glance(
+    groups: &[Vec<&OperationReport>],
+    anchors: &[String],
+    probes: &[(&str, &str)],
+) -> Option<Block> {
     let is_asked = |group: &[&OperationReport]| probes.iter().any(|(probe, _)| group[0].finding(probe).is_some());
     let rows: Vec<Row> = groups
         .iter()
@@ -135,7 +151,7 @@ fn glance(groups: &[Vec<&OperationReport>], anchors: &[String], probes: &[(&str,
         .filter(|(group, _)| is_asked(group))
         .map(|(group, anchor)| {
             let name = Cell {
-                link: Some(anchor.clone()),
+                link: Some(format!("#{anchor}")),
                 after: more(group),
                 ..Cell::code(group[0].operation.id.to_string())
             };

@@ -66,6 +66,8 @@ impl Screen {
             | Block::Strips(_)
             | Block::Trees(_)
             | Block::Matrix(_)
+            | Block::Shades(_)
+            | Block::Links(_)
             | Block::Contents
             | Block::Paper(_) => {}
         }
