@@ -15,7 +15,7 @@ pub use record::{
     Conditions, CyclePeak, DISTINCTION_SCHEMA, Data, DeviceRecord, DistinctionReport, DistinctionVerdict, DotCompared,
     DriverRecord, EXECUTION, EvidenceRecord, FEWEST_SAMPLES, FindingRecord, Host, IDENTIFICATION_SCHEMA,
     IdentificationOutcome, IdentificationReport, IdentifiedOperation, Inputs, Kind, LIST_SCHEMA, ListedDevice, Listing,
-    Match, MatchedBy, Notable, OperationRecord, OperationReport, Peak, Plan, ProofRecord, RefusalRecord,
+    Match, MatchedBy, MatrixRow, Notable, OperationRecord, OperationReport, Peak, Plan, ProofRecord, RefusalRecord,
     RefutedFormula, Report, Resumption, RivalRecord, SCHEMA, Side, State, Summary, SummaryRow, Throughput,
     ThroughputRun, Time, TimedBy, Tool, Unit, Units, VERIFICATION_SCHEMA, VerificationReport, VerifiedOperation,
     bench_schema, build_version, check, comparison_schema, distinction_schema, identification_schema, list_schema, now,
@@ -23,7 +23,7 @@ pub use record::{
 };
 pub use summary::is_layout;
 pub use view::{
-    Block, Cell, CellKind, Column, Comparisons, Form, Glimpse, Layout, Listings, Matrix, MatrixRow, Page, ROW_HEADS,
+    Block, Cell, CellKind, Column, Comparisons, Form, Glimpse, GlimpseRow, Layout, Listings, Matrix, Page, ROW_HEADS,
     Reports, Row, Rows, STAR, Shade, Show, Style, Table, Throughputs, Tone, drawn_strips, drawn_trees, glimpses,
     grouped, identified, identified_of, notable, on_screen, row_cells, shades, to_json, verdict, verified, wrap,
 };

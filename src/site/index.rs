@@ -1,7 +1,7 @@
 //! The first page: every unit by every kind of inputs.
 
 use super::{Found, format, is_measured};
-use crate::report::{Block, Matrix, MatrixRow, Page, SummaryRow, glimpses, shades};
+use crate::report::{Block, GlimpseRow, Matrix, Page, SummaryRow, glimpses, shades};
 
 /// Results that the matrix shows: others are on the pages of units.
 const RESULT: [&str; 3] = ["f32", "f64", "s32"];
@@ -10,7 +10,7 @@ pub(super) fn page(found: &[Found<'_>], kinds: &[String]) -> Page {
     let title = "How matrix units add";
     let shown: Vec<&String> = kinds.iter().filter(|kind| found.iter().any(|found| has(found, kind))).collect();
     let columns = shown.iter().map(|kind| ((*kind).clone(), Some(format::file(kind)))).collect();
-    let rows = found.iter().map(|found| MatrixRow {
+    let rows = found.iter().map(|found| GlimpseRow {
         head: format!("{} ({})", found.subject.name, is_measured(found.subject)),
         link: Some(found.subject.page()),
         cells: shown.iter().map(|kind| glimpses(found.rows.iter().filter(|row| is_of(row, kind)))).collect(),

@@ -137,7 +137,10 @@ fn every_link_of_a_site_leads_somewhere_and_every_unit_and_format_has_a_page() {
             assert!(anchor.is_empty() || links(target).1.contains(&anchor), "{name} leads to {link}");
         }
         assert!(!page.contains("<script"), "{name}");
-        assert!(name == "index.html" || pages["index.html"].contains(&format!("href=\"{name}\"")), "nothing leads to {name}");
+        assert!(
+            name == "index.html" || pages["index.html"].contains(&format!("href=\"{name}\"")),
+            "nothing leads to {name}"
+        );
     }
     assert!(pages.contains_key("format-f16.html"), "{:?}", pages.keys());
     // Two reports of one device are one unit, the older one first, and what the driver changed is said.

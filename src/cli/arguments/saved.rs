@@ -21,9 +21,9 @@ pub(crate) struct View {
 
 #[derive(Debug, Args)]
 pub(crate) struct Compare {
-    /// Reports, arrays of reports, directories of them: two reports or more
-    #[arg(required = true, value_name = "FILE")]
-    pub(crate) files: Vec<PathBuf>,
+    /// Saved reports, directories of them, models and devices in any mix: two or more in all
+    #[arg(required = true, value_name = "FILE|DEVICE")]
+    pub(crate) compared: Vec<PathBuf>,
     /// Show what is equal or open too
     #[arg(long)]
     pub(crate) all: bool,

@@ -1,7 +1,10 @@
-//! `compare`: what differs between reports.
+//! `compare`: what differs between devices: saved reports, models, and what is here now.
 
-use crate::report::{Comparisons, compare};
+use std::path::{Path, PathBuf};
 
+use crate::report::{Comparisons, Report, compare};
+
+use super::run;
 use crate::cli::{
     arguments::{Compare, Screen},
     failure::{Failure, NO, Outcome},
@@ -10,26 +13,85 @@ use crate::cli::{
 
 /// Compares reports: 0 if no difference was found, 1 if there is one.
 pub(crate) fn show(arguments: &Compare, screen: Screen) -> Outcome {
-    let mut reports = Vec::new();
+    let mut given = Vec::new();
     let mut read = Vec::new();
-    for found in input::reports(&arguments.files)? {
-        let source = found.path.display().to_string();
-        read.push(found.path);
-        reports.extend(found.reports.into_iter().map(|report| (source.clone(), report)));
+    for name in &arguments.compared {
+        if is_file(name) {
+            for found in input::reports(std::slice::from_ref(name))? {
+                let source = found.path.display().to_string();
+                given.extend(found.reports.into_iter().map(|report| Given::Report(source.clone(), Box::new(report))));
+                read.push(found.path);
+            }
+        } else {
+            given.push(Given::Device(name.to_string_lossy().into_owned()));
+        }
     }
-    if reports.len() < 2 {
-        let count = if reports.len() == 1 { "only one report" } else { "no report" };
+    let is_one_device = matches!(given.as_slice(), [Given::Device(name)] if !is_several(name));
+    if matches!(given.as_slice(), [] | [Given::Report(..)]) || is_one_device {
+        let count = match given.first() {
+            None => "no report".to_owned(),
+            Some(Given::Report(source, _)) => format!("only one report, `{source}`"),
+            Some(Given::Device(name)) => format!("only one device, `{name}`"),
+        };
         return Err(Failure::usage(format!("there is {count}, and a comparison takes two or more"))
-            .help("`mxprobe run --out FILE` writes a report; a file may hold an array of them"));
+            .help("name another one: `mxprobe compare a100 h100`, `mxprobe compare before.json after.json`"));
     }
     if let Some(out) = &arguments.out {
         output::is_none_of(out, &read)?;
     }
+    let names: Vec<String> = given.iter().filter_map(Given::device).collect();
+    let mut probed = run::reports(&names, screen)?.into_iter();
+    let mut reports: Vec<(String, Report)> = Vec::new();
+    for one in given {
+        match one {
+            Given::Report(source, report) => reports.push((source, *report)),
+            Given::Device(name) => {
+                let found = probed.next().unwrap_or_default();
+                reports.extend(found.into_iter().map(|report| (name.clone(), report)));
+            }
+        }
+    }
     let comparison = compare(&reports);
-    let text = arguments.format.form(screen).text(&Comparisons { found: &comparison, all: arguments.all });
+    let shown = Comparisons { found: &comparison, reports: &reports, listed: screen.verbose, all: arguments.all };
+    let text = arguments.format.form(screen).text(&shown);
     match &arguments.out {
         Some(path) => output::replace(path, &text)?,
         None => output::print(text.as_bytes()).map(|_| ())?,
     }
     Ok(if comparison.differ { NO } else { 0 })
+}
+
+/// What is compared.
+enum Given {
+    /// A saved report, and where it was read.
+    Report(String, Box<Report>),
+    /// A device that is probed now.
+    Device(String),
+}
+
+impl Given {
+    fn device(&self) -> Option<String> {
+        match self {
+            Self::Report(..) => None,
+            Self::Device(name) => Some(name.clone()),
+        }
+    }
+}
+
+/// Whether a selector may mean several devices.
+fn is_several(selector: &str) -> bool {
+    selector.ends_with(":all")
+}
+
+/// Whether an argument is a file rather than a device: it exists, or has the form of a path.
+fn is_file(name: &Path) -> bool {
+    let text = name.to_string_lossy();
+    if text == "-" || name.exists() {
+        return true;
+    }
+    let is_selector =
+        text.split_once(':').is_some_and(|(backend, _)| backend.bytes().all(|byte| byte.is_ascii_lowercase()));
+    !is_selector
+        && (text.contains(std::path::MAIN_SEPARATOR)
+            || PathBuf::from(name).extension().is_some_and(|end| end == "json"))
 }

@@ -27,11 +27,21 @@ pub(super) struct Matching<'a> {
 /// What an operation computes, but for its k: formats, and the qualifiers that ask for another result.
 type Class = (Format, Format, Format, Format, Vec<String>);
 
+/// The format that stands for its variants: AMD's xf32 has the bits of tf32, and FNUZ is compared with OCP by its properties.
+pub(super) fn standard(format: Format) -> Format {
+    match format {
+        Format::XF32 => Format::TF32,
+        Format::E4M3FNUZ => Format::E4M3,
+        Format::E5M2FNUZ => Format::E5M2,
+        other => other,
+    }
+}
+
 fn class(id: &OperationId) -> Class {
     // Scalar arithmetic is asked other questions than a matrix unit: the two are never matched.
     let family = Some(&id.family).filter(|family| *family == FAMILY);
     let asks = family.into_iter().chain(id.qualifiers.iter().filter(|word| !is_layout(word)));
-    (id.d, id.a, id.b, id.c, asks.cloned().collect())
+    (id.d, standard(id.a), standard(id.b), id.c, asks.cloned().collect())
 }
 
 /// Matches operations.

@@ -2,6 +2,7 @@
 
 mod keys;
 mod matching;
+mod matrix;
 mod reports;
 mod same_device;
 

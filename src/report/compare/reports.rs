@@ -6,7 +6,7 @@ use mxprobe_api::{Format, OperationId};
 
 use super::{
     keys::{comparable, keys},
-    matching, same_device,
+    matching, matrix, same_device,
 };
 use crate::{
     findings::{Comparable, Outcome},
@@ -21,7 +21,9 @@ use crate::{
 /// Operations are matched by their ids; what is left, and what the others have no id for, by what it computes.
 #[must_use]
 pub fn compare(reports: &[(String, Report)]) -> Comparison {
-    let sides: Vec<Side> = reports.iter().enumerate().map(|(at, (source, report))| side(at, source, report)).collect();
+    let mut sides: Vec<Side> =
+        reports.iter().enumerate().map(|(at, (source, report))| side(at, source, report)).collect();
+    matrix::entitle(&mut sides);
     let reports: Vec<&Report> = reports.iter().map(|(_, report)| report).collect();
     let matched = matching::operations(&reports);
     let mut matches: Vec<Match> = Vec::new();
@@ -35,7 +37,7 @@ pub fn compare(reports: &[(String, Report)]) -> Comparison {
     for found in &mut matches {
         found.rows.sort_by_key(|row| row.state);
     }
-    matches.sort_by_key(|found| !found.differs());
+    matches.sort_by_key(|found| (!found.differs(), is_beside_the_unit(found)));
     let alone: Vec<Alone> = (0..reports.len()).flat_map(|side| alone(&reports, side, &matched.alone[side])).collect();
     let differ = !matches.iter().any(Match::is_settled)
         || matches.iter().any(Match::differs)
@@ -44,16 +46,24 @@ pub fn compare(reports: &[(String, Report)]) -> Comparison {
         schema: COMPARISON_SCHEMA.into(),
         differ,
         notes: notes(&reports, &sides, &matches),
+        headline: matrix::sentences(&reports, &sides),
+        matrix: matrix::matrix(&reports),
         reports: sides,
         matches,
         alone,
     }
 }
 
+/// Whether operations are of a vector unit or scalar: those of matrix units come first.
+fn is_beside_the_unit(found: &Match) -> bool {
+    found.operations.iter().flatten().all(|id| id.shape.m == 1 && id.shape.n == 1)
+}
+
 fn side(at: usize, source: &str, report: &Report) -> Side {
     let device = &report.device;
     Side {
         label: label(at),
+        title: String::new(),
         source: source.to_owned(),
         backend: device.backend.clone(),
         fingerprint: device.fingerprint.clone(),
@@ -223,7 +233,9 @@ fn is_zero(hex: &str) -> bool {
 fn input<'a>(evidence: &'a EvidenceRecord, id: &OperationId) -> Input<'a> {
     let scales = (evidence.scale_a.as_deref(), evidence.scale_b.as_deref());
     let function = evidence.function.as_deref().unwrap_or_default();
-    (vec![id.d, id.a, id.b, id.c], [function, &evidence.c], &evidence.a, &evidence.b, scales.0, scales.1)
+    // The same bits mean the same in xf32 as in tf32, and other numbers in FNUZ than in OCP formats.
+    let read = |format: Format| if format == Format::XF32 { Format::TF32 } else { format };
+    (vec![id.d, read(id.a), read(id.b), id.c], [function, &evidence.c], &evidence.a, &evidence.b, scales.0, scales.1)
 }
 
 /// Whether two matches have the same answers on every side, so that one table does for both.

@@ -8,11 +8,12 @@ use serde_json::Value;
 use super::{
     finding::EvidenceRecord,
     report::{DriverRecord, Kind},
+    summary::{SummaryRow, Unit},
 };
 use crate::findings::Outcome;
 
 /// The schema version of a comparison.
-pub const COMPARISON_SCHEMA: &str = "mxprobe-comparison/1.0";
+pub const COMPARISON_SCHEMA: &str = "mxprobe-comparison/1.1";
 
 /// Reports side by side.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -25,6 +26,12 @@ pub struct Comparison {
     pub differ: bool,
     /// What a reader has to know first: which sides are one device with another driver, what was matched how.
     pub notes: Vec<String>,
+    /// What a reader has to know of the devices, in a few sentences that follow by rule.
+    #[serde(default)]
+    pub headline: Vec<String>,
+    /// Kinds of sums by reports.
+    #[serde(default)]
+    pub matrix: Vec<MatrixRow>,
     /// Operations that were compared: first those that differ.
     pub matches: Vec<Match>,
     /// Operations of one report that have no counterpart.
@@ -36,6 +43,9 @@ pub struct Comparison {
 pub struct Side {
     /// `A`, `B`, …
     pub label: String,
+    /// The shortest name that tells it from the other sides.
+    #[serde(default)]
+    pub title: String,
     /// Where it was read.
     pub source: String,
     /// `cpu`, `vulkan`, …: with the fingerprint, which device it is.
@@ -54,6 +64,17 @@ pub struct Side {
     pub driver: Option<DriverRecord>,
     /// When the report was made.
     pub start: String,
+}
+
+/// A kind of sums, and what each report says of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct MatrixRow {
+    /// `f16→f32`; `tf32 xf32→f32`: AMD's format beside NVIDIA's of the same bits; `fp8→f32`: FNUZ beside OCP.
+    pub sums: String,
+    /// Who computes.
+    pub unit: Unit,
+    /// The answers of each report: none if it has no such operations, several if families or shapes answer otherwise.
+    pub cells: Vec<Vec<SummaryRow>>,
 }
 
 /// How operations of several devices were found to be comparable.

@@ -14,7 +14,7 @@ mod unfinished;
 mod unique;
 
 pub use comparison::{
-    Alone, Answer, COMPARISON_SCHEMA, Compared, Comparison, DotCompared, Match, MatchedBy, Side, State,
+    Alone, Answer, COMPARISON_SCHEMA, Compared, Comparison, DotCompared, Match, MatchedBy, MatrixRow, Side, State,
     comparison_schema,
 };
 pub use distinction::{

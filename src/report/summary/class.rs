@@ -63,14 +63,14 @@ pub(super) fn label(inputs: &[String]) -> String {
 }
 
 /// Where a kind stands in tables.
-pub(super) fn place(kind: &str) -> (bool, usize) {
+pub(crate) fn place(kind: &str) -> (bool, usize) {
     let plain = kind.strip_prefix("mx").or_else(|| kind.strip_prefix("nv")).unwrap_or(kind);
     let plain = plain.split_once('·').map_or(plain, |(kind, _)| kind);
     (plain != kind, ORDER.iter().position(|known| *known == plain).unwrap_or(ORDER.len()))
 }
 
 /// Where a format of results stands in tables; integers are last.
-pub(super) fn result_place(result: &str) -> usize {
+pub(crate) fn result_place(result: &str) -> usize {
     RESULTS.iter().position(|known| *known == result).unwrap_or(RESULTS.len())
 }
 

@@ -10,8 +10,8 @@ use crate::{
     scalars::FAMILY,
 };
 
-/// One row for each kind of inputs, format of results and family that answers alike: the cells of a table of formats by devices.
-pub(crate) fn cells(operations: &[OperationReport]) -> Vec<SummaryRow> {
+/// One row for each kind of inputs, format of results and family that answers alike.
+pub(super) fn cells(operations: &[OperationReport]) -> Vec<SummaryRow> {
     let mut found: Vec<SummaryRow> =
         operations.iter().filter(|report| report.operation.id.family != FAMILY).map(answers::row).collect();
     let moded: Vec<SummaryRow> = take(&mut found, |row| !row.modes.is_empty());
@@ -46,12 +46,16 @@ pub(crate) fn cells(operations: &[OperationReport]) -> Vec<SummaryRow> {
     cells
 }
 
+/// Cells of the same inputs and answers as one, whatever their families.
+pub(super) fn families(cells: Vec<SummaryRow>) -> Vec<SummaryRow> {
+    joined(cells, |row, cell| {
+        row.inputs == cell.inputs && row.shape == cell.shape && row.is_equal_but_for_grouping(cell)
+    })
+}
+
 /// Cells of the same answers as one row.
 pub(super) fn rows(cells: Vec<SummaryRow>) -> Vec<SummaryRow> {
-    let families = joined(cells, |row, cell| {
-        row.inputs == cell.inputs && row.shape == cell.shape && row.is_equal_but_for_grouping(cell)
-    });
-    let mut rows = joined(families, |row, cell| {
+    let mut rows = joined(families(cells), |row, cell| {
         let same = row.families == cell.families && row.shape == cell.shape && is_scaled(row) == is_scaled(cell);
         let grouped = row.products_at_once == cell.products_at_once && row.is_equal_but_for_grouping(cell);
         let hidden = class::is_narrow(&row.inputs) && class::is_narrow(&cell.inputs) && row.is_compatible(cell);

@@ -5,9 +5,11 @@ mod class;
 mod fold;
 mod notable;
 
-use std::collections::BTreeSet;
-
 pub use class::is_layout;
+pub(crate) use class::{place, result_place};
+pub(crate) use notable::headline;
+
+use std::collections::BTreeSet;
 
 use crate::report::record::{OperationReport, Report, Summary, SummaryRow};
 
@@ -21,11 +23,11 @@ impl Summary {
         Self { rows, notable }
     }
 
-    /// One row for each kind of inputs, format of results and family that answers alike: the cells of a table of formats by
+    /// One row for each kind of inputs and format of results whose operations answer alike: the cells of a table of formats by
     /// devices.
     #[must_use]
     pub fn cells(operations: &[OperationReport]) -> Vec<SummaryRow> {
-        fold::cells(operations)
+        fold::families(fold::cells(operations))
     }
 }
 

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::class;
-use crate::report::record::{BitsKept, Notable, OperationReport, SummaryRow};
+use crate::report::record::{BitsKept, Notable, OperationReport, Summary, SummaryRow};
 
 #[derive(Deserialize)]
 struct Rules {
@@ -26,6 +26,8 @@ struct Rule {
     is_not_zero: bool,
     short_by: Option<u32>,
     text: String,
+    headline: Option<String>,
+    headline_of: Option<String>,
 }
 
 static RULES: LazyLock<Vec<Rule>> =
@@ -36,7 +38,52 @@ pub(super) fn notable(operations: &[OperationReport], rows: &[SummaryRow]) -> Ve
     RULES.iter().flat_map(|rule| rule.of(operations, rows)).collect()
 }
 
+/// Sentences of a headline are no more than this.
+const SENTENCES: usize = 5;
+
+/// What tells devices apart, in a few sentences: rules that hold of some and not of all.
+pub(crate) fn headline(devices: &[(&str, &Summary)]) -> Vec<String> {
+    RULES.iter().flat_map(|rule| rule.sentences(devices)).take(SENTENCES).collect()
+}
+
+/// Names with commas, the last with an `and`.
+fn listed(names: &[&str]) -> String {
+    match names {
+        [] => String::new(),
+        [one] => (*one).to_owned(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}
+
 impl Rule {
+    /// What the rule says of some devices beside the others.
+    fn sentences(&self, devices: &[(&str, &Summary)]) -> Vec<String> {
+        let is_meant = |fact: &&Notable| {
+            let of = |id: &OperationId| self.headline_of.as_ref().is_none_or(|result| id.d.name() == result);
+            fact.rule == self.name && fact.operations.iter().any(of)
+        };
+        let facts: Vec<(&str, &Notable)> = devices
+            .iter()
+            .flat_map(|(name, summary)| summary.notable.iter().filter(is_meant).map(|fact| (*name, fact)))
+            .collect();
+        let has = |name: &str| facts.iter().any(|(known, _)| *known == name);
+        let (some, others): (Vec<&str>, Vec<&str>) = devices.iter().map(|(name, _)| *name).partition(|name| has(name));
+        if some.is_empty() || others.is_empty() {
+            return Vec::new();
+        }
+        if let Some(text) = &self.headline {
+            return vec![text.replace("{devices}", &listed(&some)).replace("{others}", &listed(&others))];
+        }
+        let mut texts: Vec<(&str, Vec<&str>)> = Vec::new();
+        for (name, fact) in facts {
+            match texts.iter_mut().find(|(text, _)| *text == fact.text) {
+                Some((_, names)) => names.push(name),
+                None => texts.push((&fact.text, vec![name])),
+            }
+        }
+        texts.into_iter().map(|(text, names)| format!("{}: {text}", listed(&names))).collect()
+    }
+
     /// One fact for each value that is notable.
     fn of(&self, operations: &[OperationReport], rows: &[SummaryRow]) -> Vec<Notable> {
         let mut facts: Vec<(Vec<(&'static str, String)>, Vec<OperationId>)> = Vec::new();

@@ -1,22 +1,36 @@
 //! Comparisons on a terminal.
 
 use super::{
-    comparisons_words::{DOTS_SHOWN, answer_words, describe, dot_lines, ids, shown, sides, summary, title, verdict},
+    comparisons_words::{
+        DOTS_SHOWN, answer_words, describe, dot_lines, heading, ids, shown, sides, summary, title, verdict,
+    },
     page::{Block, Cell, Layout, Row, Tone},
     words,
 };
-use crate::report::record::{Comparison, Match, State};
+use crate::{
+    plain::counted,
+    report::record::{Comparison, Match, State, SummaryRow, Unit},
+};
 
-/// The comparison: first what it comes to, then each group of operations that differs.
-pub(super) fn blocks(comparison: &Comparison, all: bool) -> Vec<Block> {
+/// The comparison: what tells the devices apart in a few sentences, the table of sums by devices, then the groups of operations
+/// that differ: a line each, or in full with `listed`.
+pub(super) fn blocks(comparison: &Comparison, listed: bool, all: bool) -> Vec<Block> {
+    let mut blocks = vec![Block::heading(1, heading(comparison))];
+    let marked = |sentence: &String| (Tone::Warning, format!("! {sentence}"));
+    blocks.push(Block::List(comparison.headline.iter().map(marked).collect()));
+    blocks.extend(matrix(comparison));
+    let tone = if comparison.differ { Tone::Warning } else { Tone::Strong };
+    blocks.extend([Block::Gap, Block::Words(tone, verdict(comparison))]);
+    blocks.extend(comparison.notes.iter().map(|note| Block::Words(Tone::Muted, note.clone())));
+    if !listed {
+        blocks.extend(folded(comparison));
+        return blocks;
+    }
     let labelled = comparison.reports.iter().map(|side| {
         let label = Cell::words(&side.label).tone(Tone::Strong);
         Row::plain(vec![label, Cell::words(describe(side))])
     });
-    let mut blocks = vec![Block::laid_out(Layout::Hanging, ["label", "report"], labelled), Block::Gap];
-    let tone = if comparison.differ { Tone::Warning } else { Tone::Strong };
-    blocks.push(Block::Words(tone, verdict(comparison)));
-    blocks.extend(comparison.notes.iter().map(|note| Block::Words(Tone::Muted, note.clone())));
+    blocks.extend([Block::Gap, Block::laid_out(Layout::Hanging, ["label", "report"], labelled)]);
     for found in comparison.matches.iter().filter(|found| all || found.differs()) {
         blocks.push(Block::Gap);
         show_match(found, comparison, all, &mut blocks);
@@ -33,6 +47,61 @@ pub(super) fn blocks(comparison: &Comparison, all: bool) -> Vec<Block> {
         blocks.push(Block::Inset(vec![Block::words(ids(&alone.operations))]));
     }
     blocks
+}
+
+/// The table of sums by devices.
+fn matrix(comparison: &Comparison) -> Vec<Block> {
+    if comparison.matrix.is_empty() {
+        return Vec::new();
+    }
+    let rows = comparison.matrix.iter().map(|row| {
+        let vector = if row.unit == Unit::Vector { " dot" } else { "" };
+        let name = Cell::words(format!("{}{vector}", row.sums));
+        Row::plain(std::iter::once(name).chain(row.cells.iter().map(|cells| answers(cells))).collect())
+    });
+    let head = std::iter::once("sums of").chain(comparison.reports.iter().map(|side| side.title.as_str()));
+    let note = Block::Words(Tone::Muted, words::BRIEF.to_owned());
+    vec![Block::laid_out(Layout::Matrix, head, rows), note]
+}
+
+/// The answers of one device; by which family, if there are several.
+fn answers(cells: &[SummaryRow]) -> Cell {
+    let tone = match cells {
+        [] => Tone::Muted,
+        cells if cells.iter().any(SummaryRow::is_short) => Tone::Failure,
+        cells if cells.iter().any(|cell| cell.rounding.as_deref() == Some("RZ")) => Tone::Warning,
+        _ => Tone::Plain,
+    };
+    let lines: Vec<String> = match cells {
+        [] => vec!["-".to_owned()],
+        [one] => vec![words::brief(one)],
+        several => several
+            .iter()
+            .flat_map(|cell| {
+                let shape = cell.shape.iter().map(|shape| format!(" {shape}")).collect::<String>();
+                [format!("{}{shape}:", cell.families.join(" ")), words::brief(cell)]
+            })
+            .collect(),
+    };
+    Cell::words(lines.join("\n")).tone(tone)
+}
+
+/// A line for each group of operations that differs, and how many are the same or without a counterpart.
+fn folded(comparison: &Comparison) -> Vec<Block> {
+    let (differing, same): (Vec<&Match>, Vec<&Match>) = comparison.matches.iter().partition(|found| found.differs());
+    let mut lines: Vec<String> =
+        differing.iter().map(|found| format!("{}: {}", title(found), summary(found))).collect();
+    if !same.is_empty() {
+        lines.push(format!("{} without a difference", counted(same.len(), "group")));
+    }
+    for alone in &comparison.alone {
+        let title = comparison.reports.iter().find(|side| side.label == alone.report).map(|side| side.title.as_str());
+        let why = if alone.same_device { ", although the same device has them with another driver" } else { "" };
+        let count = counted(alone.operations.len(), "operation");
+        lines.push(format!("{count} of {} without a counterpart{why}", title.unwrap_or(&alone.report)));
+    }
+    let more = "more: -v   all: --all   a page: --format html --out FILE.html";
+    vec![Block::Gap, Block::list(lines), Block::Words(Tone::Muted, more.to_owned())]
 }
 
 fn show_match(found: &Match, comparison: &Comparison, all: bool, blocks: &mut Vec<Block>) {

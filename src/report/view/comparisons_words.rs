@@ -31,6 +31,22 @@ pub(super) fn describe(side: &Side) -> String {
     text
 }
 
+/// Which devices are compared: `a100, h100 and mi300x: how they add`.
+pub(super) fn heading(comparison: &Comparison) -> String {
+    let titles: Vec<&str> = comparison.reports.iter().map(|side| side.title.as_str()).collect();
+    let names = match titles.as_slice() {
+        [first @ .., last] if !first.is_empty() => format!("{} and {last}", first.join(", ")),
+        _ => titles.join(", "),
+    };
+    let models = comparison.reports.iter().filter(|side| side.kind == Kind::Model && !side.emulated).count();
+    let nothing = match models {
+        0 => "",
+        all if all == titles.len() => "; models, nothing was measured on silicon",
+        _ => "; some are models, of which nothing was measured on silicon",
+    };
+    format!("{names}: how they add{nothing}")
+}
+
 /// The main point in one sentence.
 #[must_use]
 pub fn verdict(comparison: &Comparison) -> String {

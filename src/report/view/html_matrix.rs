@@ -80,13 +80,13 @@ fn class(shade: Shade) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::page::MatrixRow, *};
+    use super::{super::page::GlimpseRow, *};
 
     #[test]
     fn a_cell_has_the_colour_of_its_worst_part_and_on_a_phone_the_name_of_its_column() {
         let glimpse =
             |large: &str, shade| Glimpse { large: large.into(), words: "truncates".into(), of: "mma".into(), shade };
-        let row = MatrixRow {
+        let row = GlimpseRow {
             head: "fp8".into(),
             link: Some("fp8.html".into()),
             cells: vec![vec![glimpse("25", Shade::Lossy), glimpse("13", Shade::Poor)], Vec::new()],

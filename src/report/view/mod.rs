@@ -36,7 +36,7 @@ pub use groups::grouped;
 pub use identification::{identified, identified_of};
 pub use json::to_json;
 pub use listing::Listings;
-pub use page::{Block, Cell, CellKind, Column, Glimpse, Layout, Matrix, MatrixRow, Page, Row, Shade, Table, Tone};
+pub use page::{Block, Cell, CellKind, Column, Glimpse, GlimpseRow, Layout, Matrix, Page, Row, Shade, Table, Tone};
 pub use plot::{drawn_strips, drawn_trees};
 pub use reports::Reports;
 pub use style::{Style, wrap};

@@ -102,6 +102,9 @@ pub enum Layout {
     Hanging,
     /// The head; all columns but the first share the width and are wrapped, or follow each other if that is too narrow.
     Beside,
+    /// The head; cells have the lines that they are given. Columns that do not fit go below the others, with the first column
+    /// again.
+    Matrix,
 }
 
 /// Rows by columns, whose cells are read at a glance.
@@ -114,12 +117,12 @@ pub struct Matrix {
     /// What stands at the head of each column, and the address it leads to, if any.
     pub columns: Vec<(String, Option<String>)>,
     /// From top to bottom.
-    pub rows: Vec<MatrixRow>,
+    pub rows: Vec<GlimpseRow>,
 }
 
 /// A row of a matrix.
 #[derive(Clone, Debug, Default)]
-pub struct MatrixRow {
+pub struct GlimpseRow {
     /// What it is about.
     pub head: String,
     /// The address that its head leads to.

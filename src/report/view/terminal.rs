@@ -51,6 +51,7 @@ impl Screen {
             }
             Block::Table(table) => match table.layout {
                 Layout::Beside => self.beside(table, indent),
+                Layout::Matrix => self.matrix(table, indent),
                 _ => self.table(table, indent),
             },
             Block::Lines(lines) => lines.iter().for_each(|line| self.line(Tone::Plain, &one_line(line), indent)),
@@ -178,6 +179,55 @@ impl Screen {
         }
     }
 
+    /// Cells of several lines side by side, as many columns at a time as fit.
+    fn matrix(&mut self, table: &Table, indent: usize) {
+        let lines = |cell: &Cell| cell.text.lines().map(|line| one_line(line).into_owned()).collect::<Vec<_>>();
+        let width = |at: usize| {
+            let cells = table.rows.iter().filter_map(|row| row.cells.get(at));
+            let widest = cells.flat_map(lines).map(|line| line.chars().count()).max().unwrap_or(0);
+            widest.max(table.columns[at].head.chars().count())
+        };
+        let widths: Vec<usize> = (0..table.columns.len()).map(width).collect();
+        let Some((names, columns)) = widths.split_first() else { return };
+        let mut start = 0;
+        while start < columns.len() {
+            let mut used = indent + names;
+            let fits = |column: &&usize| {
+                used = used.saturating_add(**column + GAP.len());
+                used <= self.style.width
+            };
+            let count = columns[start..].iter().take_while(fits).count().max(1);
+            let shown: Vec<usize> = std::iter::once(0).chain(start + 1..=start + count).collect();
+            if start > 0 {
+                self.text.push('\n');
+            }
+            let head: Vec<Cell> =
+                table.columns.iter().map(|column| Cell::words(&column.head).tone(Tone::Strong)).collect();
+            for row in std::iter::once(&Row::plain(head)).chain(&table.rows) {
+                let cells: Vec<(Tone, Vec<String>)> = shown
+                    .iter()
+                    .map(|at| row.cells.get(*at).map_or_else(Default::default, |cell| (cell.tone, lines(cell))))
+                    .collect();
+                let height = cells.iter().map(|(_, lines)| lines.len()).max().unwrap_or(0);
+                for number in 0..height {
+                    let mut line = " ".repeat(indent);
+                    let mut blanks = String::new();
+                    for ((tone, lines), at) in cells.iter().zip(&shown) {
+                        let text = lines.get(number).map_or("", String::as_str);
+                        if !text.is_empty() {
+                            line.push_str(&std::mem::take(&mut blanks));
+                            line.push_str(&self.style.paint(*tone, text));
+                        }
+                        blanks.push_str(&" ".repeat(widths[*at] - text.chars().count() + GAP.len()));
+                    }
+                    self.text.push_str(&line);
+                    self.text.push('\n');
+                }
+            }
+            start += count;
+        }
+    }
+
     /// Each cell on lines of its own, behind the head of its column.
     fn below(&mut self, table: &Table, indent: usize) {
         for row in &table.rows {
@@ -234,6 +284,15 @@ mod tests {
         assert_eq!(text.lines().take(5).collect::<Vec<_>>(), rows);
         // However wide: the standard library pads to 65,535 columns at the most.
         assert!(on_screen(&[compared(3)], style.unwrapped()).contains("two words"));
+    }
+
+    #[test]
+    fn columns_of_a_matrix_that_do_not_fit_go_below_with_the_first_one_again() {
+        let cells = ["sum", "one\ntwo", "three", "four"].map(Cell::words).into();
+        let block = Block::laid_out(Layout::Matrix, ["", "A", "B", "C"], [Row::plain(cells)]);
+        let style = Style { width: 16, ..Style::default() };
+        assert_eq!(on_screen(&[block.clone()], style), "     A    B\nsum  one  three\n     two\n\n     C\nsum  four\n");
+        assert_eq!(on_screen(&[block], style.unwrapped()).lines().count(), 3);
     }
 
     #[test]

@@ -156,6 +156,31 @@ pub(super) fn bits_kept(bits: BitsKept) -> String {
     }
 }
 
+/// An answer of a table of sums by devices in one short line: `25 ×16 trunc RZ`, `exact ×1 RNE`, `exact, wraps`.
+pub(super) fn brief(row: &SummaryRow) -> String {
+    let bits = row.bits_kept.map_or_else(|| "?".to_owned(), bits_kept);
+    if row.is_integer() {
+        return format!("{bits}, {}", row.overflow.as_deref().unwrap_or("?"));
+    }
+    let mut words = vec![bits, format!("×{}", row.products_at_once.map_or_else(|| "?".to_owned(), at_once))];
+    words.extend(row.dropped.as_deref().map(|dropped| match dropped {
+        "truncate" => "trunc".to_owned(),
+        "ceiling" => "ceil".to_owned(),
+        "ones-complement" => "1's".to_owned(),
+        "nearest" => "near".to_owned(),
+        other => other.to_owned(),
+    }));
+    words.push(row.rounding.clone().unwrap_or_else(|| "?".to_owned()));
+    if row.inputs.iter().any(|kind| kind.ends_with("fnuz")) {
+        words.push("fnuz".to_owned());
+    }
+    words.join(" ")
+}
+
+/// What the line of [`brief`] means.
+pub(super) const BRIEF: &str = "fraction bits kept below the largest term (f32 has 23), products added at once, what becomes of \
+    lower bits, rounding of the result; - not offered";
+
 /// What becomes of lower bits; a dash if none is lost.
 pub(super) fn dropped(row: &SummaryRow) -> &str {
     match row.dropped.as_deref() {

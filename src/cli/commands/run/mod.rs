@@ -1,6 +1,7 @@
 //! `run`: probe devices and report what was found.
 
 mod conditions;
+mod probed;
 mod resume;
 mod sink;
 
@@ -23,6 +24,7 @@ use crate::cli::{
     failure::{Failure, INCOMPLETE, INTERRUPTED, NO, Outcome},
     io::{interrupt::Interrupt, progress::Progress},
 };
+pub(crate) use probed::reports;
 use sink::Sink;
 
 /// How long a device may take to answer one request, if `--timeout` does not say.

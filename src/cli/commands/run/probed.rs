@@ -1,0 +1,110 @@
+//! Devices probed for a command that needs their reports, and prints none of them.
+
+use std::{
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread,
+    time::Instant,
+};
+
+use crate::{
+    report::{OperationReport, Outcome as Ending, Report},
+    session::probe,
+};
+use mxprobe_api::{Device, OperationId};
+
+use super::REQUEST;
+use crate::cli::{
+    arguments::{Devices, Run, Screen},
+    choose::{
+        limits::Limits,
+        plan::{Job, jobs},
+        reach::{Isolation, reach},
+    },
+    commands::each::{self, Listener},
+    failure::Failure,
+    io::{interrupt::Interrupt, progress::Progress},
+};
+
+/// The reports of devices, one list for each selector. Models are probed side by side, hardware one after the other.
+///
+/// # Errors
+/// If a selector names no device, or the run was interrupted.
+pub(crate) fn reports(selectors: &[String], screen: Screen) -> Result<Vec<Vec<Report>>, Failure> {
+    let limits = Limits::new(REQUEST, None, Interrupt::listen());
+    let mut asked: Vec<(usize, Job)> = Vec::new();
+    for (at, selector) in selectors.iter().enumerate() {
+        let devices = Devices { device: vec![selector.clone()], ..Devices::default() };
+        asked.extend(jobs(&Run { devices, ..Run::default() }, screen)?.into_iter().map(|job| (at, job)));
+    }
+    let total = asked.iter().map(|(_, job)| job.operations.len()).sum();
+    let progress = Mutex::new(Progress::new(screen, total));
+    let is_model = |job: &Job| job.target.as_ref().is_some_and(|target| target.is_model());
+    let (models, others): (Vec<_>, Vec<_>) = (0..asked.len()).partition(|at| is_model(&asked[*at].1));
+    let done: Vec<Mutex<Option<Report>>> = asked.iter().map(|_| Mutex::new(None)).collect();
+    let probe_job = |at: usize| -> Result<(), Failure> {
+        let report = probe_one(&asked[at].1, screen, &limits, &progress)?;
+        *done[at].lock().unwrap_or_else(PoisonError::into_inner) = Some(report);
+        Ok(())
+    };
+    let next = AtomicUsize::new(0);
+    let threads = thread::available_parallelism().map_or(1, usize::from).min(models.len());
+    thread::scope(|scope| {
+        let work = || -> Result<(), Failure> {
+            while let Some(at) = models.get(next.fetch_add(1, Ordering::Relaxed)) {
+                probe_job(*at)?;
+            }
+            Ok(())
+        };
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().try_for_each(|worker| worker.join().expect("a model computes without a panic"))
+    })?;
+    others.into_iter().try_for_each(probe_job)?;
+    if limits.interrupt.is_set() {
+        return Err(Failure::interrupted());
+    }
+    let mut found: Vec<Vec<Report>> = selectors.iter().map(|_| Vec::new()).collect();
+    for ((at, _), report) in asked.iter().zip(done) {
+        found[*at].extend(report.into_inner().unwrap_or_else(PoisonError::into_inner));
+    }
+    Ok(found)
+}
+
+/// Probes every operation of one device.
+fn probe_one(job: &Job, screen: Screen, limits: &Limits, progress: &Mutex<Progress>) -> Result<Report, Failure> {
+    let mut report = job.report.clone();
+    let Some(target) = &job.target else { return Ok(report) };
+    let start = Instant::now();
+    let isolation = Isolation { wanted: true, forward_stderr: screen.aloud };
+    let ids: Vec<OperationId> = job.operations.iter().map(|operation| operation.id.clone()).collect();
+    let ask = |device: &dyn Device, id: &OperationId, _: &dyn Fn(&str)| probe(device, id, &[], None);
+    let mut grows = Grows { job, report: &mut report, progress };
+    let interrupted = each::each(reach(target, isolation, limits), &ids, limits, ask, &mut grows)?;
+    report.time.elapsed_since(start, 0);
+    report.time.interrupted = interrupted;
+    report.sum_up();
+    Ok(report)
+}
+
+struct Grows<'a> {
+    job: &'a Job,
+    report: &'a mut Report,
+    progress: &'a Mutex<Progress>,
+}
+
+impl Listener<Option<OperationReport>> for Grows<'_> {
+    type Error = Failure;
+
+    fn answered(&mut self, operation: Option<OperationReport>) -> Result<(), Failure> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner).step();
+        operation.into_iter().for_each(|operation| self.report.put(operation));
+        Ok(())
+    }
+
+    fn missing(&mut self, id: &OperationId, ending: Ending, reason: &str) -> Result<(), Failure> {
+        let operation = self.job.operations.iter().find(|operation| operation.id == *id);
+        self.answered(operation.map(|operation| OperationReport::without_answer(operation, ending, reason)))
+    }
+}
