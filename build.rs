@@ -22,6 +22,10 @@ fn tell_tests() {
     println!("cargo::rerun-if-env-changed=MXPROBE_PYTHON_TOOLS");
     let python = PathBuf::from(env::var_os("MXPROBE_PYTHON_TOOLS").unwrap_or_else(|| ".python".into()));
     tell("python_tools", "MXPROBE_REQUIRE_PYTHON", python.join("bin/python").exists());
+    println!("cargo::rerun-if-env-changed=MXPROBE_CHROMIUM");
+    let chromium = env::var_os("MXPROBE_CHROMIUM").unwrap_or_else(|| "chromium".into());
+    let chromium = chromium.to_string_lossy();
+    tell("chromium", "MXPROBE_REQUIRE_CHROMIUM", output(&chromium, &["--version"]).is_some());
     tell("no_nvidia_driver", "MXPROBE_REQUIRE_NO_NVIDIA_DRIVER", !Path::new("/dev/nvidiactl").exists());
 }
 

@@ -5,7 +5,7 @@
 //! [`identify`] fits an executable model to what it answers and tries to break it; [`dots`] draws inputs and makes them
 //! simple; [`proof`] tells two models apart or proves them equal; [`gemm`] multiplies whole matrices; [`mod@bench`]
 //! measures throughput; [`session`] asks all that of one device and makes a report of it; [`findings`] are the answers,
-//! [`report`] holds what was learnt, [`plot`] draws it, and [`glossary`] says what its words mean. [`Backends`] is the command `mxprobe`, for the backends that it includes and for
+//! [`report`] holds what was learnt, [`plot`] draws it, [`site`] makes pages of all units, and [`glossary`] says what its words mean. [`Backends`] is the command `mxprobe`, for the backends that it includes and for
 //! any other. Nothing here knows a vendor.
 
 pub mod bench;
@@ -24,5 +24,6 @@ pub mod proof;
 pub mod report;
 pub mod scalars;
 pub mod session;
+pub mod site;
 
 pub use cli::{Backends, open};

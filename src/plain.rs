@@ -39,6 +39,12 @@ fn written_out(text: &str, acts: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(plain)
 }
 
+/// Text from anywhere, harmless as text of an element and of an attribute in one line.
+#[must_use]
+pub(crate) fn escaped_line(text: &str) -> String {
+    escaped(&one_line(text))
+}
+
 /// Text for an element or an attribute of HTML and SVG.
 #[must_use]
 pub fn escaped(text: &str) -> String {

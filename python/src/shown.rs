@@ -45,7 +45,7 @@ impl Shown {
             What::Report(report) => show(&Reports { reports: std::slice::from_ref(report), listed: true }),
             What::Identification(report) => show(report.as_ref()),
             What::Verification(report) => show(report.as_ref()),
-            What::Comparison(found, all) => show(&Comparisons { found, listed: true, all: *all }),
+            What::Comparison(found, all) => show(&Comparisons { found, reports: &[], listed: true, all: *all }),
             What::Distinction(found) => show(&Distinction {
                 names: found.names.each_ref().map(String::as_str),
                 models: found.models.each_ref(),

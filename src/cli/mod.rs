@@ -16,7 +16,7 @@ use crate::session::Asked;
 use arguments::{Command, CommandLine};
 pub use choose::registry::Backends;
 use commands::{
-    bench, compare, conformance, distinguish, eval, explain, gemm, identify, list, manual, report, run, validate,
+    bench, compare, conformance, distinguish, eval, explain, gemm, identify, list, manual, report, run, site, validate,
     verify, worker,
 };
 use failure::{Failure, Outcome};
@@ -98,6 +98,7 @@ fn dispatch(line: CommandLine) -> Outcome {
         Command::Distinguish(arguments) => distinguish::distinguish(&arguments, screen),
         Command::Report(arguments) => report::report(&arguments, screen),
         Command::Compare(arguments) => compare::show(&arguments, screen),
+        Command::Site(arguments) => site::site(&arguments, screen),
         Command::Explain(arguments) => explain::explain(&arguments, screen),
         Command::Schema(arguments) => validate::schema(&arguments),
         Command::Validate(arguments) => validate::validate(&arguments, screen),

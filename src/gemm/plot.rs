@@ -1,5 +1,7 @@
 //! What is plotted of an experiment: errors against n, logarithmic both ways.
 
+use mxprobe_api::OperationId;
+
 use super::{Curve, Growth, Interval};
 use crate::plot::{self, Chart, Panel, Scale};
 
@@ -36,11 +38,13 @@ fn scales(growth: &Growth) -> (Scale, Scale) {
     )
 }
 
+/// Curves of one input format have one colour, whatever the number of words and wherever they are added.
 fn curve(curve: &Curve) -> plot::Curve {
     let name = match curve.what_if {
         Some(cause) => format!("{}, if {}", curve.name, cause.words()),
         None => curve.name.clone(),
     };
+    let format = curve.operation.as_ref().and_then(|id| id.parse::<OperationId>().ok()).map(|id| id.a.to_string());
     let points = curve.points.iter().map(|point| (point.n as f64, point.componentwise)).collect();
-    plot::Curve { name, dashed: curve.what_if.is_some(), points }
+    plot::Curve { name, kind: format.unwrap_or_default(), dashed: curve.what_if.is_some(), points }
 }

@@ -4,8 +4,9 @@ use std::fmt::Write as _;
 
 use super::{
     Scale,
-    svg::{Anchor, grid, harmless, text},
+    svg::{Anchor, grid, text},
 };
+use crate::plain::escaped_line;
 
 /// Bars of one unit.
 #[derive(Clone, Debug)]
@@ -74,7 +75,7 @@ impl Bars {
         let scale = Scale::FromZero { to: if longest > 0.0 { longest } else { 1.0 } };
         let labels: Vec<Vec<&str>> = self.bars.iter().map(|bar| lines(&bar.label)).collect();
         let bottom = labels.iter().map(|lines| lines.len() * LINE + BAR).sum::<usize>();
-        let title = harmless(&self.title);
+        let title = escaped_line(&self.title);
         let mut out = format!("<figure>\n<figcaption>{title}</figcaption>\n");
         let _ = writeln!(
             out,
@@ -134,7 +135,7 @@ impl Bars {
                 (format!("all (≥ {at_least})"), BEYOND, ARROW + TEXT_GAP)
             }
         };
-        let _ = writeln!(out, "<text x=\"{end:.2}%\" dx=\"{gap}\" y=\"{}\">{}</text>", top + 13, harmless(&number));
+        let _ = writeln!(out, "<text x=\"{end:.2}%\" dx=\"{gap}\" y=\"{}\">{}</text>", top + 13, escaped_line(&number));
     }
 }
 

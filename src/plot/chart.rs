@@ -1,11 +1,12 @@
-//! Curves on panels side by side, with one legend: a file of its own.
+//! Curves on panels side by side, named where they end: a part of a page, or a file of its own.
 
 use std::fmt::Write as _;
 
 use super::{
     PALETTE, STYLE, Scale,
-    svg::{Anchor, colour, grid, harmless, text},
+    svg::{Anchor, KINDS, grid, mark, text},
 };
+use crate::plain::escaped_line;
 
 /// Panels that share their axes.
 #[derive(Clone, Debug)]
@@ -24,7 +25,7 @@ pub struct Chart {
     pub panels: Vec<Panel>,
 }
 
-/// A panel: its title, and curves. Curves with the same number in their panels have one colour and one entry of the legend.
+/// A panel: its title, and curves.
 #[derive(Clone, Debug)]
 pub struct Panel {
     /// What is particular to it.
@@ -36,140 +37,296 @@ pub struct Panel {
 /// A curve.
 #[derive(Clone, Debug)]
 pub struct Curve {
-    /// What it is of.
+    /// What it is of: stands where it ends.
     pub name: String,
+    /// Curves of one kind have one colour and one mark, in every panel.
+    pub kind: String,
     /// It is of something that does not exist.
     pub dashed: bool,
     /// x and y. What a scale has no place for is left out.
     pub points: Vec<(f64, f64)>,
 }
 
-/// Width and height of a panel's axes, and what is around them, in SVG's units.
-const WIDTH: f64 = 420.0;
+/// Width and least height of a panel's axes, and what is around them, in SVG's units.
+const WIDTH: f64 = 330.0;
 const HEIGHT: f64 = 300.0;
-const LEFT: f64 = 80.0;
-const TOP: f64 = 56.0;
-const RIGHT: f64 = 24.0;
-/// From the axes to the legend, and a line of it.
-const BELOW: f64 = 64.0;
-const ROW: f64 = 20.0;
-/// Letters that half a legend has room for.
-const LONGEST: usize = 60;
+const LEFT: f64 = 70.0;
+const TOP: f64 = 34.0;
+const BELOW: f64 = 48.0;
+/// What stands above the panels of a file.
+const HEADING: f64 = 28.0;
+/// The names behind the curves: how far from the axes, how wide; a line of them, its letters.
+const LEADER: f64 = 22.0;
+const NAMES: f64 = 186.0;
+const LINE: f64 = 14.0;
+const LETTERS: usize = 20;
+/// Between two names.
+const GAP: f64 = 3.0;
+/// How much more height than that of all names the axes have, so that most names stand near their curves.
+const ROOM: f64 = 1.3;
+/// A panel with all that is around it.
+const PANEL: f64 = LEFT + WIDTH + NAMES;
+
+/// Where the name of a curve stands.
+struct Name<'a> {
+    lines: Vec<&'a str>,
+    kind: usize,
+    dashed: bool,
+    /// Where the curve ends.
+    end: (f64, f64),
+    /// The middle of its lines.
+    y: f64,
+}
+
+impl Name<'_> {
+    fn height(&self) -> f64 {
+        self.lines.len() as f64 * LINE + GAP
+    }
+}
 
 impl Chart {
-    /// The file.
+    /// A file.
     #[must_use]
     pub fn svg(&self) -> String {
-        let legend: &[Curve] = self.panels.first().map_or(&[], |panel| &panel.curves);
-        let width = self.panels.len() as f64 * (LEFT + WIDTH) + RIGHT;
-        // Side by side where names are short enough.
-        let columns = if legend.iter().any(|curve| curve.name.chars().count() > LONGEST) { 1 } else { 2 };
-        let rows = legend.len().div_ceil(columns) as f64;
-        let height = TOP + HEIGHT + BELOW + rows * ROW;
+        let height = self.height();
+        let (width, whole) = (self.panels.len() as f64 * PANEL, HEADING + TOP + height + BELOW);
         let mut out = String::new();
+        let title = escaped_line(&self.title);
         let _ = writeln!(
             out,
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" role=\"img\" \
-             aria-label=\"{}\">\n<style>\n{PALETTE}{STYLE}</style>\n<rect class=\"paper\" width=\"{width}\" \
-             height=\"{height}\"></rect>",
-            harmless(&self.title)
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {whole}\" role=\"img\" \
+             aria-label=\"{title}\">\n<title>{title}</title>\n<style>\n{PALETTE}{STYLE}</style>\n<rect class=\"paper\" \
+             width=\"{width}\" height=\"{whole}\"></rect>"
         );
         text(&mut out, (&LEFT.to_string(), "22"), Anchor::Start, "heading", &self.title);
         for (index, panel) in self.panels.iter().enumerate() {
-            let x = LEFT + index as f64 * (LEFT + WIDTH);
-            let _ = writeln!(out, "<g transform=\"translate({x},{TOP})\">");
-            self.axes(&mut out);
-            self.curves(&mut out, panel);
+            let x = index as f64 * PANEL;
+            let _ = writeln!(out, "<g transform=\"translate({x},{HEADING})\">");
+            self.panel(&mut out, panel, height);
             out.push_str("</g>\n");
-        }
-        for (number, curve) in legend.iter().enumerate() {
-            let x = LEFT + (number % columns) as f64 * (LEFT + WIDTH);
-            let y = TOP + HEIGHT + BELOW + (number / columns) as f64 * ROW;
-            entry(&mut out, (x, y), number, curve);
         }
         out.push_str("</svg>\n");
         out
     }
 
-    fn axes(&self, out: &mut String) {
-        let (width, height) = (WIDTH.to_string(), HEIGHT.to_string());
+    /// A figure for a page: panels stand beside each other if there is room.
+    #[must_use]
+    pub fn figure(&self) -> String {
+        let height = self.height();
+        let whole = TOP + height + BELOW;
+        let title = escaped_line(&self.title);
+        let mut out = format!("<figure class=\"chart\">\n<figcaption>{title}</figcaption>\n");
+        for panel in &self.panels {
+            let names: Vec<&str> = panel.curves.iter().map(|curve| curve.name.as_str()).collect();
+            let alternative = escaped_line(&format!("{}, {}: {}", self.title, panel.title, names.join("; ")));
+            let _ = writeln!(
+                out,
+                "<svg viewBox=\"0 0 {PANEL} {whole}\" role=\"img\" aria-label=\"{alternative}\">\
+                 <title>{alternative}</title>"
+            );
+            self.panel(&mut out, panel, height);
+            out.push_str("</svg>\n");
+        }
+        out.push_str("</figure>\n");
+        out
+    }
+
+    /// The height of the axes: the names of every panel have room beside them.
+    fn height(&self) -> f64 {
+        let names =
+            |panel: &Panel| panel.curves.iter().map(|curve| wrapped(&curve.name).len() as f64 * LINE + GAP).sum();
+        self.panels.iter().map(names).map(|names: f64| names * ROOM).fold(HEIGHT, f64::max)
+    }
+
+    /// The number of a curve's kind.
+    fn kind(&self, curve: &Curve) -> usize {
+        let mut kinds: Vec<&str> = Vec::new();
+        for known in self.panels.iter().flat_map(|panel| &panel.curves) {
+            if !kinds.contains(&known.kind.as_str()) {
+                kinds.push(&known.kind);
+            }
+        }
+        kinds.iter().position(|kind| *kind == curve.kind).unwrap_or(0) % KINDS
+    }
+
+    /// A panel, with all that is around its axes.
+    fn panel(&self, out: &mut String, panel: &Panel, height: f64) {
+        let _ = writeln!(out, "<g transform=\"translate({LEFT},{TOP})\">");
+        self.axes(out, height);
+        text(out, ("0", "-12"), Anchor::Start, "", &panel.title);
+        let mut names = Vec::new();
+        for curve in &panel.curves {
+            let kind = self.kind(curve);
+            let place = |(x, y): &(f64, f64)| Some((self.x.at(*x)?, self.y.at(*y)?));
+            let points: Vec<(f64, f64)> =
+                curve.points.iter().filter_map(place).map(|(x, y)| (x * WIDTH, height - y * height)).collect();
+            let line: Vec<String> = points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
+            let dashed = if curve.dashed { " dashed" } else { "" };
+            let (line, name) = (line.join(" "), escaped_line(&curve.name));
+            let _ = writeln!(
+                out,
+                "<polyline class=\"curve{dashed} stroke-{kind}\" points=\"{line}\"><title>{name}</title></polyline>"
+            );
+            points.iter().for_each(|point| mark(out, kind, *point));
+            let end = points.last().copied().unwrap_or((WIDTH, height));
+            names.push(Name { lines: wrapped(&curve.name), kind, dashed: curve.dashed, end, y: end.1 });
+        }
+        spread(&mut names, height);
+        names.iter().for_each(|found| name(out, found));
+        out.push_str("</g>\n");
+    }
+
+    fn axes(&self, out: &mut String, height: f64) {
+        let (width, bottom) = (WIDTH.to_string(), height.to_string());
         for tick in self.y.ticks() {
-            let y = HEIGHT - tick.at * HEIGHT;
+            let y = height - tick.at * height;
             grid(out, ("0", &format!("{y:.1}")), (&width, &format!("{y:.1}")));
             text(out, ("-6", &format!("{:.1}", y + 4.0)), Anchor::End, "tick", &tick.label);
         }
         for tick in self.x.ticks() {
             let x = format!("{:.1}", tick.at * WIDTH);
-            grid(out, (&x, "0"), (&x, &height));
-            text(out, (&x, &(HEIGHT + 18.0).to_string()), Anchor::Middle, "tick", &tick.label);
+            grid(out, (&x, "0"), (&x, &bottom));
+            text(out, (&x, &(height + 18.0).to_string()), Anchor::Middle, "tick", &tick.label);
         }
         let _ = writeln!(out, "<rect class=\"frame\" width=\"{width}\" height=\"{height}\"></rect>");
-        text(out, (&(WIDTH / 2.0).to_string(), &(HEIGHT + 38.0).to_string()), Anchor::Middle, "axis", &self.x_name);
-        let _ = writeln!(out, "<g transform=\"translate(-62,{}) rotate(-90)\">", HEIGHT / 2.0);
+        text(out, (&(WIDTH / 2.0).to_string(), &(height + 38.0).to_string()), Anchor::Middle, "axis", &self.x_name);
+        let _ = writeln!(out, "<g transform=\"translate(-56,{}) rotate(-90)\">", height / 2.0);
         text(out, ("0", "0"), Anchor::Middle, "axis", &self.y_name);
         out.push_str("</g>\n");
     }
+}
 
-    fn curves(&self, out: &mut String, panel: &Panel) {
-        text(out, (&(WIDTH / 2.0).to_string(), "-8"), Anchor::Middle, "", &panel.title);
-        for (number, curve) in panel.curves.iter().enumerate() {
-            let place = |(x, y): &(f64, f64)| Some((self.x.at(*x)?, self.y.at(*y)?));
-            let points: Vec<(f64, f64)> =
-                curve.points.iter().filter_map(place).map(|(x, y)| (x * WIDTH, HEIGHT - y * HEIGHT)).collect();
-            let line: Vec<String> = points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
-            let _ = writeln!(
-                out,
-                "<polyline {} points=\"{}\"><title>{}</title></polyline>",
-                stroke(number, curve),
-                line.join(" "),
-                harmless(&curve.name)
-            );
-            // A line through one point is none.
-            if let [(x, y)] = points[..] {
-                let _ =
-                    writeln!(out, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3\" fill=\"{}\"></circle>", colour(number));
-            }
-        }
+/// Moves names apart, each as little as may be from where its curve ends, and none beyond the axes.
+fn spread(names: &mut [Name<'_>], height: f64) {
+    names.sort_by(|left, right| left.end.1.total_cmp(&right.end.1));
+    let mut top = 0.0;
+    for name in names.iter_mut() {
+        name.y = name.y.max(top + name.height() / 2.0);
+        top = name.y + name.height() / 2.0;
+    }
+    let mut bottom = height;
+    for name in names.iter_mut().rev() {
+        name.y = name.y.min(bottom - name.height() / 2.0);
+        bottom = name.y - name.height() / 2.0;
     }
 }
 
-fn stroke(number: usize, curve: &Curve) -> String {
-    let dashed = if curve.dashed { " dashed" } else { "" };
-    format!("class=\"curve{dashed}\" stroke=\"{}\"", colour(number))
+/// A name, and a line to it from the end of its curve.
+fn name(out: &mut String, name: &Name<'_>) {
+    let Name { kind, end: (x, y), .. } = *name;
+    let dashed = if name.dashed { " dashed" } else { "" };
+    let _ = writeln!(
+        out,
+        "<path class=\"leader{dashed} stroke-{kind}\" d=\"M{x:.1} {y:.1}L{WIDTH} {y:.1}L{} {:.1}\"></path>",
+        WIDTH + LEADER - 8.0,
+        name.y
+    );
+    mark(out, kind, (WIDTH + LEADER - 4.0, name.y));
+    let first = name.y - (name.lines.len() as f64 - 1.0) * LINE / 2.0 + 4.0;
+    for (number, line) in name.lines.iter().enumerate() {
+        let y = first + number as f64 * LINE;
+        text(out, (&(WIDTH + LEADER + 4.0).to_string(), &format!("{y:.1}")), Anchor::Start, "", line);
+    }
 }
 
-fn entry(out: &mut String, (x, y): (f64, f64), number: usize, curve: &Curve) {
-    let _ =
-        writeln!(out, "<line {} x1=\"{x}\" x2=\"{}\" y1=\"{y}\" y2=\"{y}\"></line>", stroke(number, curve), x + 24.0);
-    text(out, (&(x + 32.0).to_string(), &(y + 4.0).to_string()), Anchor::Start, "", &curve.name);
+/// A name in lines that have room beside the axes; a word that is longer is broken.
+fn wrapped(name: &str) -> Vec<&str> {
+    let mut lines = Vec::new();
+    let mut rest = name.trim();
+    while rest.chars().count() > LETTERS {
+        let end = rest.char_indices().nth(LETTERS).map_or(rest.len(), |(at, _)| at);
+        let at = if rest[end..].starts_with(' ') { end } else { rest[..end].rfind(' ').unwrap_or(end) };
+        let (line, tail) = rest.split_at(at);
+        lines.push(line.trim_end());
+        rest = tail.trim_start();
+    }
+    lines.push(rest);
+    lines
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn every_curve_is_drawn_in_its_panel_and_named_once_in_the_legend() {
-        let curve = |name: &str, dashed, points| Curve { name: name.into(), dashed, points };
-        let panel = |points: Vec<(f64, f64)>| Panel {
-            title: "in (0, 1]".into(),
-            curves: vec![curve("<f16>", false, points), curve("if not", true, vec![(2.0, 0.1), (4.0, 0.0)])],
-        };
-        let chart = Chart {
+    fn curve(name: &str, kind: &str, points: &[(f64, f64)]) -> Curve {
+        Curve { name: name.into(), kind: kind.into(), dashed: name.contains("if"), points: points.to_vec() }
+    }
+
+    fn chart(panels: Vec<Vec<Curve>>) -> Chart {
+        Chart {
             title: "errors".into(),
             x_name: "n".into(),
             y_name: "error".into(),
             x: Scale::Octaves { from: 1, to: 2 },
             y: Scale::Decades { from: -2, to: 0 },
-            panels: vec![panel(vec![(2.0, 0.1), (4.0, 1.0)]), panel(vec![(4.0, 0.01)])],
-        };
+            panels: panels.into_iter().map(|curves| Panel { title: "in (0, 1]".into(), curves }).collect(),
+        }
+    }
+
+    #[test]
+    fn every_curve_is_drawn_in_its_panel_and_named_where_it_ends() {
+        let what_if = || curve("if not", "f16", &[(2.0, 0.1), (4.0, 0.0)]);
+        let chart = chart(vec![
+            vec![curve("<f16>", "f16", &[(2.0, 0.1), (4.0, 1.0)]), what_if()],
+            vec![curve("<f16>", "f16", &[(4.0, 0.01)]), what_if()],
+        ]);
         let svg = chart.svg();
-        assert!(svg.contains("points=\"0.0,150.0 420.0,0.0\""), "{svg}");
+        assert!(svg.contains("points=\"0.0,150.0 330.0,0.0\""), "{svg}");
         assert_eq!(svg.matches("<polyline ").count(), 4);
-        assert_eq!(svg.matches(" dashed\"").count(), 3, "two curves and the legend");
-        // Two of the second curve, and one of the first, have one point.
-        assert_eq!(svg.matches("<circle ").count(), 3);
-        assert_eq!(svg.matches("&lt;f16&gt;</text>").count(), 1);
+        assert_eq!(svg.matches("class=\"curve dashed stroke-0\"").count(), 2);
+        assert_eq!(svg.matches("&lt;f16&gt;</text>").count(), 2, "beside each panel");
         assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
+        let figure = chart.figure();
+        assert_eq!(figure.matches("<svg ").count(), 2);
+        assert!(figure.contains("aria-label=\"errors, in (0, 1]: &lt;f16&gt;; if not\""), "{figure}");
+    }
+
+    #[test]
+    fn curves_of_one_format_have_one_colour_and_one_mark_and_those_of_another_another() {
+        let at = [(2.0, 0.1), (4.0, 0.1)];
+        let curves = vec![curve("f16", "f16", &at), curve("bf16", "bf16", &at), curve("double-f16", "f16", &at)];
+        let chart = chart(vec![curves[1..].to_vec(), curves]);
+        let figure = chart.figure();
+        // bf16 comes first in the first panel.
+        assert_eq!(figure.matches("class=\"curve stroke-0\"").count(), 2);
+        assert_eq!(figure.matches("class=\"curve stroke-1\"").count(), 3);
+        let shapes = |kind: usize| -> std::collections::BTreeSet<&str> {
+            let class = format!("class=\"fill-{kind}\" d=\"M");
+            let marks = figure.split(&class).skip(1);
+            marks.map(|mark| &mark[mark.find('m').unwrap()..mark.find('z').unwrap()]).collect()
+        };
+        assert_eq!((shapes(0).len(), shapes(1).len()), (1, 1));
+        assert_ne!(shapes(0), shapes(1));
+    }
+
+    #[test]
+    fn names_of_curves_that_end_together_stand_below_each_other_beside_the_axes() {
+        let curves: Vec<Curve> = (0..30)
+            .map(|number| {
+                let name = format!("double-f16, if nothing is lost at alignment {number}");
+                curve(&name, "f16", &[(2.0, 0.01), (4.0, if number < 20 { 0.01 } else { 1.0 })])
+            })
+            .collect();
+        let chart = chart(vec![curves]);
+        let height = chart.height();
+        assert!(height > HEIGHT, "{height}");
+        let svg = chart.svg();
+        let wanted = format!("<text x=\"{}\" y=\"", WIDTH + LEADER + 4.0);
+        let mut lines: Vec<f64> =
+            svg.split(&wanted).skip(1).map(|text| text.split('"').next().unwrap().parse().unwrap()).collect();
+        lines.sort_by(f64::total_cmp);
+        assert!(lines.len() >= 90, "{}", lines.len());
+        assert!(lines.windows(2).all(|pair| pair[1] - pair[0] > LINE - 0.2), "{lines:?}");
+        assert!(lines[0] > 0.0 && lines[lines.len() - 1] < height + 1.0, "{lines:?}");
+    }
+
+    #[test]
+    fn names_are_broken_between_words_if_they_can_be() {
+        assert_eq!(wrapped("double-f16, blocks of 256 added in f32"), ["double-f16, blocks", "of 256 added in f32"]);
+        assert_eq!(wrapped("f16"), ["f16"]);
+        assert_eq!(wrapped(""), [""]);
+        let word = "ü".repeat(45);
+        assert_eq!(wrapped(&word).iter().map(|line| line.chars().count()).collect::<Vec<_>>(), [20, 20, 5]);
+        assert_eq!(wrapped("12345678901234567890 end"), ["12345678901234567890", "end"]);
     }
 }

@@ -1,16 +1,23 @@
-//! Plots as SVG, in light and dark: [`Bars`] as a part of a page, a [`Chart`] of curves as a file.
+//! Plots as SVG, in light and dark: [`Bars`], [`Strips`] of bits and summation [`Trees`] as parts of a page, a [`Chart`] of
+//! curves as a part of a page or a file.
 //!
-//! What is drawn is data; one module draws scales, ticks, legends and texts for both. Texts may come from anywhere: they are
+//! What is drawn is data; one module draws scales, ticks and texts for all of them. Texts may come from anywhere: they are
 //! escaped, and characters that would act are written out.
 
 mod bars;
 mod chart;
 mod scale;
+mod strips;
+mod sum;
 mod svg;
+mod trees;
 
 pub use bars::{Bar, Bars, Length};
 pub use chart::{Chart, Curve, Panel};
 pub use scale::Scale;
+pub use strips::{Ends, Kept, Strip, Strips};
+pub use sum::Sum;
+pub use trees::{Tree, Trees};
 
 /// The colours of everything that is shown in a browser, as CSS variables, for light and dark.
 pub const PALETTE: &str = include_str!("palette.css");

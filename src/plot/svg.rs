@@ -2,19 +2,26 @@
 
 use std::fmt::Write as _;
 
-use crate::plain;
+use crate::plain::escaped_line;
 
-/// Colours that stay apart for most people, on light and dark (Okabe and Ito 2008).
-const COLOURS: [&str; 8] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f", "#8c510a"];
+/// Curves of a kind have one of so many colours, `--curve-0` and on in the palette: they stay apart for most people, after
+/// Okabe and Ito 2008, and from the paper. Each has a mark of its own.
+pub(super) const KINDS: usize = 8;
 
-/// The colour of a curve by its number.
-pub(super) fn colour(number: usize) -> &'static str {
-    COLOURS[number % COLOURS.len()]
-}
-
-/// Text from anywhere, harmless as text of an element and of an attribute.
-pub(super) fn harmless(text: &str) -> String {
-    plain::escaped(&plain::one_line(text))
+/// The mark of a kind of curve, around a point.
+pub(super) fn mark(out: &mut String, kind: usize, (x, y): (f64, f64)) {
+    let kind = kind % KINDS;
+    let shape = match kind {
+        0 => "m-3.5 0a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0 -7 0z",
+        1 => "m-3 -3h6v6h-6z",
+        2 => "m0 -4l4 7h-8z",
+        3 => "m0 -4.5l4 4.5l-4 4.5l-4 -4.5z",
+        4 => "m0 4l4 -7h-8z",
+        5 => "m-4 -1h3v-3h2v3h3v2h-3v3h-2v-3h-3z",
+        6 => "m-4 -1.5h8v3h-8z",
+        _ => "m-1.5 -4h3v8h-3z",
+    };
+    let _ = writeln!(out, "<path class=\"fill-{kind}\" d=\"M{x:.1} {y:.1}{shape}\"></path>");
 }
 
 /// Where a text stands beside its point.
@@ -33,7 +40,7 @@ pub(super) fn text(out: &mut String, (x, y): (&str, &str), anchor: Anchor, class
         Anchor::End => " text-anchor=\"end\"",
     };
     let class = if class.is_empty() { String::new() } else { format!(" class=\"{class}\"") };
-    let _ = writeln!(out, "<text{class} x=\"{x}\" y=\"{y}\"{anchor}>{}</text>", harmless(words));
+    let _ = writeln!(out, "<text{class} x=\"{x}\" y=\"{y}\"{anchor}>{}</text>", escaped_line(words));
 }
 
 /// A line of the grid.

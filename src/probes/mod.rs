@@ -91,10 +91,9 @@ const PROBES: &[&Probe] = &[
     &code::EMULATION,
 ];
 
-/// The probe that finds how many fraction bits are kept when terms are aligned.
-pub(crate) const FRACTION_BITS_KEPT: &str = alignment::FRACTION_BITS.name;
-/// The probe that finds how many fraction bits results have.
-pub(crate) const FRACTION_BITS_OF_D: &str = rounding::FRACTION_BITS.name;
+/// The probe that finds the summation tree, and that which says it step by step.
+pub(crate) const ORDER_TREE: &str = steps::TREE;
+pub(crate) const ORDER_BLOCKS: &str = steps::BLOCKS.name;
 
 /// Every probe, of matrix operations and then of scalar arithmetic, each name once, in the order in which they are asked.
 pub fn all() -> impl Iterator<Item = &'static findings::Probe> {

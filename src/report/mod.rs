@@ -25,7 +25,8 @@ pub use record::{
 };
 pub use summary::is_layout;
 pub use view::{
-    Block, Cell, CellKind, Column, Comparisons, Form, Layout, Listings, Page, Reports, Row, Rows, Show, Style, Table,
-    Throughputs, Tone, grouped, identification_summary, identified, on_screen, to_json, verification_summary, verified,
-    wrap,
+    Block, Cell, CellKind, Column, Comparisons, Form, Glimpse, GlimpseRow, Layout, Listings, Matrix, Page, ROW_HEADS,
+    Reports, Row, Rows, STAR, Shade, Show, Style, Table, Throughputs, Tone, drawn_strips, drawn_trees, glimpses,
+    grouped, identification_summary, identified, notable, on_screen, row_cells, shades, to_json, verdict,
+    verification_summary, verified, wrap,
 };

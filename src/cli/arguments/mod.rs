@@ -23,7 +23,7 @@ pub(crate) use format::{Format, PageFormat};
 pub(crate) use gemm::{Accumulate, Experiment, Gemm, GemmMethod, WordRounding};
 pub(crate) use models::{Conformance, Distinguish, Eval, Identify, Reach, Verify};
 pub(crate) use run::Run;
-pub(crate) use saved::{Compare, Explain, Schema, SchemaOf, Validate, View};
+pub(crate) use saved::{Compare, Explain, Schema, SchemaOf, Site, Validate, View};
 pub(crate) use screen::{Screen, ScreenArguments};
 
 /// Finds out how a matrix unit really computes, with the bits that prove it.
@@ -92,6 +92,8 @@ pub(crate) enum Command {
     Report(View),
     /// Compare saved reports: what differs, by which property, and with which bits
     Compare(Compare),
+    /// Write pages of all units: a matrix, a page a unit and a page a format, from models and saved reports
+    Site(Site),
     /// Say what a probe, a model, a format, a family of operations or a field of the report means
     Explain(Explain),
     /// Print the JSON Schema of reports or listings

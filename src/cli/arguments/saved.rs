@@ -37,6 +37,19 @@ pub(crate) struct Compare {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct Site {
+    /// The directory that the pages are written to
+    #[arg(value_name = "DIR")]
+    pub(crate) folder: PathBuf,
+    /// Reports of devices, arrays of reports, directories of them
+    #[arg(value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Write pages of the reports alone
+    #[arg(long)]
+    pub(crate) without_models: bool,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct Explain {
     /// A probe (with `*` and `?`), a model such as sim:h100, a format, a family of operations, or a field of the
     /// report; without it, the names are listed

@@ -65,7 +65,7 @@ pub(crate) fn show(arguments: &Compare, screen: Screen) -> Outcome {
         }
     }
     let comparison = compare(&reports);
-    let shown = Comparisons { found: &comparison, listed: screen.verbose, all: arguments.all };
+    let shown = Comparisons { found: &comparison, reports: &reports, listed: screen.verbose, all: arguments.all };
     let text = arguments.format.form(screen).text(&shown);
     match &arguments.out {
         Some(path) => output::replace(path, &text)?,

@@ -16,6 +16,7 @@ mod measured;
 pub(super) mod report;
 mod resumed;
 pub(super) mod run;
+pub(super) mod site;
 pub(super) mod validate;
 pub(super) mod verify;
 pub(super) mod worker;

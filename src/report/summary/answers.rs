@@ -58,9 +58,16 @@ impl SummaryRow {
         usize::from(kept) + words.iter().filter(|word| word.is_some()).count()
     }
 
+    /// Where the kinds of inputs stand in tables.
+    #[must_use]
+    pub fn place(&self) -> impl Ord {
+        self.inputs.first().map(|kind| class::place(kind))
+    }
+
     /// Whether these are shapes that add one product at a time, where others of the same inputs add several: as scalar
     /// instructions do in place of the matrix unit. Not what a reader looks for first.
-    pub(crate) fn is_minor(&self) -> bool {
+    #[must_use]
+    pub fn is_minor(&self) -> bool {
         self.shape.is_some() && self.products_at_once == Some(AtOnce::Products(1))
     }
 

@@ -7,13 +7,16 @@ use super::{
     },
     csv::Rows,
     form::Show,
+    glance::{glimpses, shades},
     json::to_json,
-    page::{Block, Cell, Page, Row, Tone},
+    page::{Block, Cell, GlimpseRow, Matrix, Page, Row, Tone},
+    plot::{drawn_strips, drawn_trees},
     words,
 };
 use crate::{
     findings::Outcome,
-    report::record::{Answer, Comparison, Match, MatchedBy, State},
+    plain::counted,
+    report::record::{Answer, Comparison, Match, MatchedBy, MatrixRow, Report, Side, State, SummaryRow, Unit},
 };
 
 /// A comparison of reports; with what is equal or open too, if `all`.
@@ -21,6 +24,8 @@ use crate::{
 pub struct Comparisons<'a> {
     /// What was compared.
     pub found: &'a Comparison,
+    /// The reports that were compared, in the order of the comparison, for the drawings of a page; none, if there are to be none.
+    pub reports: &'a [(String, Report)],
     /// Show each difference, and not only what it comes to. Documents always do.
     pub listed: bool,
     /// Show what is equal or open too.
@@ -32,7 +37,7 @@ impl Show for Comparisons<'_> {
         let listed = self.listed || self.all || evidence;
         let blocks = vec![
             Block::Screen(comparisons_screen::blocks(self.found, listed, self.all)),
-            Block::Paper(blocks(self.found, self.all)),
+            Block::Paper(blocks(self.found, self.reports, self.all)),
         ];
         Page { title: heading(self.found), blocks }
     }
@@ -47,41 +52,131 @@ impl Show for Comparisons<'_> {
     }
 }
 
-fn blocks(comparison: &Comparison, all: bool) -> Vec<Block> {
-    let mut blocks = vec![Block::heading(1, "Comparison")];
-    blocks.push(Block::Facts(comparison.reports.iter().map(|side| (side.label.clone(), describe(side))).collect()));
+fn blocks(comparison: &Comparison, reports: &[(String, Report)], all: bool) -> Vec<Block> {
+    let mut blocks = vec![Block::heading(1, heading(comparison))];
+    let headline: Vec<_> = comparison.headline.iter().map(|sentence| (Tone::Plain, sentence.clone())).collect();
+    blocks.extend((!headline.is_empty()).then_some(Block::List(headline)));
     let tone = if comparison.differ { Tone::Warning } else { Tone::Plain };
     blocks.push(Block::Words(tone, verdict(comparison)));
+    blocks.push(Block::Contents);
+    if !comparison.matrix.is_empty() {
+        blocks.push(Block::heading(2, "At a glance"));
+        blocks.push(Block::Words(Tone::Muted, GLANCE.into()));
+        blocks.extend([shades(), Block::Matrix(matrix(comparison, reports))]);
+        blocks.extend(drawings(comparison, reports));
+    }
+    blocks.push(Block::heading(2, "Reports"));
+    blocks.push(Block::Facts(comparison.reports.iter().map(|side| (head(side), describe(side))).collect()));
     blocks.extend(comparison.notes.iter().map(|note| Block::Words(Tone::Muted, note.clone())));
-    for found in comparison.matches.iter().filter(|found| all || found.differs()) {
-        blocks.push(Block::heading(2, title(found)));
-        blocks.push(operations(found, comparison));
-        if let Some(table) = properties(found, comparison, all) {
-            blocks.push(table);
-        }
-        blocks.push(Block::Words(Tone::Muted, summary(found)));
-        for dot in found.dots.iter().take(DOTS_SHOWN) {
-            let lines = dot_lines(dot, comparison);
-            let summary = format!("{}: {}", words::about(&dot.input), lines[lines.len() - 1]);
-            blocks.push(Block::Details { summary, blocks: vec![Block::Lines(lines)] });
-        }
+    let shown: Vec<&Match> = comparison.matches.iter().filter(|found| all || found.differs()).collect();
+    if !shown.is_empty() {
+        blocks.push(Block::heading(2, if all { "Every answer" } else { "What differs" }));
+        blocks.extend(shown.into_iter().map(|found| matched(found, comparison, all)));
     }
     let same: Vec<&Match> = comparison.matches.iter().filter(|found| !found.differs()).collect();
     if !same.is_empty() && !all {
         blocks.push(Block::heading(2, "No difference"));
         let rows = same.iter().map(|found| Row::plain(vec![Cell::code(title(found)), Cell::words(summary(found))]));
-        blocks.push(Block::table(["operations", "found"], rows));
+        let summary = format!("{} of operations without a difference", counted(same.len(), "group"));
+        blocks.push(Block::Details { summary, blocks: vec![Block::table(["operations", "found"], rows)] });
     }
     if !comparison.alone.is_empty() {
         blocks.push(Block::heading(2, "Without a counterpart"));
-        let rows = comparison.alone.iter().map(|alone| {
-            let tone = if alone.same_device { Tone::Warning } else { Tone::Plain };
-            let cells = vec![Cell::words(&alone.report), Cell::words(ids(&alone.operations))];
-            Row { tone, ..Row::plain(cells) }
-        });
-        blocks.push(Block::table(["report", "operations"], rows));
+        for side in &comparison.reports {
+            let alone = || comparison.alone.iter().filter(|alone| alone.report == side.label);
+            let operations: Vec<_> = alone().flat_map(|alone| &alone.operations).map(ToString::to_string).collect();
+            if operations.is_empty() {
+                continue;
+            }
+            let of_device = if alone().any(|alone| alone.same_device) { ", which the other driver lacks" } else { "" };
+            let summary = format!("{}: {}{of_device}", head(side), counted(operations.len(), "operation"));
+            blocks.push(Block::Details { summary, blocks: vec![Block::Lines(operations)] });
+        }
     }
     blocks
+}
+
+/// What the cells of a matrix say.
+const GLANCE: &str = "Large: fraction bits kept below the largest term when terms are aligned; f32 itself has 23. Below: products added \
+                      at once, what becomes of lower bits, how the result is rounded.";
+
+/// Kinds of sums by devices.
+fn matrix(comparison: &Comparison, reports: &[(String, Report)]) -> Matrix {
+    let rows = comparison.matrix.iter().map(|row| GlimpseRow {
+        head: if row.unit == Unit::Vector { format!("{} dot", row.sums) } else { row.sums.clone() },
+        link: None,
+        cells: row.cells.iter().map(glimpses).collect(),
+    });
+    let columns = comparison.reports.iter().map(|side| (head(side), None)).collect();
+    Matrix { corner: "sums of".into(), groups: makers(reports), columns, rows: rows.collect() }
+}
+
+/// The makers of devices, and of how many next to each other; none if a maker is not known.
+fn makers(reports: &[(String, Report)]) -> Vec<(String, usize)> {
+    let mut makers: Vec<(String, usize)> = Vec::new();
+    for (_, report) in reports {
+        let Some(maker) = report.device.properties.get("vendor") else { return Vec::new() };
+        match makers.last_mut().filter(|(last, _)| last == maker) {
+            Some((_, count)) => *count += 1,
+            None => makers.push((maker.clone(), 1)),
+        }
+    }
+    makers
+}
+
+/// Strips and trees of the kind of sums that most devices have, and folded those of the others.
+fn drawings(comparison: &Comparison, reports: &[(String, Report)]) -> Vec<Block> {
+    let drawn = |row: &MatrixRow| -> (Option<Block>, Option<Block>) {
+        let cells = || {
+            row.cells.iter().enumerate().flat_map(|(at, cells)| {
+                let name =
+                    move |cell: &SummaryRow| format!("{} {}", head(&comparison.reports[at]), cell.families.join(" "));
+                cells.iter().filter(|cell| !cell.is_minor()).map(move |cell| (at, name(cell), cell))
+            })
+        };
+        let strips = drawn_strips(cells().map(|(_, name, cell)| (name, cell)));
+        let of_reports = cells().filter_map(|(at, name, cell)| Some((name, cell, &reports.get(at)?.1)));
+        (strips, drawn_trees(of_reports))
+    };
+    // The first of those that most devices have.
+    let devices = |row: &MatrixRow| row.cells.iter().filter(|cells| !cells.is_empty()).count();
+    let mut figures: Vec<(&MatrixRow, Option<Block>, Option<Block>)> = Vec::new();
+    for row in &comparison.matrix {
+        let (strips, trees) = drawn(row);
+        if strips.is_some() || trees.is_some() {
+            figures.push((row, strips, trees));
+        }
+    }
+    let Some(first) = (0..figures.len()).rev().max_by_key(|at| devices(figures[*at].0)) else { return Vec::new() };
+    let (row, strips, trees) = figures.remove(first);
+    let mut blocks = Vec::new();
+    for (words, figure) in [("What survives beside a large term", strips), ("In which order they are added", trees)] {
+        blocks.extend(
+            figure.into_iter().flat_map(|figure| [Block::heading(2, format!("{words}: {}", row.sums)), figure]),
+        );
+    }
+    blocks.extend(figures.into_iter().map(|(row, strips, trees)| Block::Details {
+        summary: format!("the same of {}", row.sums),
+        blocks: strips.into_iter().chain(trees).collect(),
+    }));
+    blocks
+}
+
+/// What stands at the head of a report's column.
+fn head(side: &Side) -> String {
+    if side.title.is_empty() { format!("{}: {}", side.label, side.selector) } else { side.title.clone() }
+}
+
+/// What was found of operations that are compared, folded.
+fn matched(found: &Match, comparison: &Comparison, all: bool) -> Block {
+    let mut blocks = vec![operations(found, comparison)];
+    blocks.extend(properties(found, comparison, all));
+    for dot in found.dots.iter().take(DOTS_SHOWN) {
+        let lines = dot_lines(dot, comparison);
+        let summary = format!("{}: {}", words::about(&dot.input), lines[lines.len() - 1]);
+        blocks.push(Block::Details { summary, blocks: vec![Block::Lines(lines)] });
+    }
+    Block::Details { summary: format!("{}: {}", title(found), summary(found)), blocks }
 }
 
 fn operations(found: &Match, comparison: &Comparison) -> Block {
@@ -100,7 +195,7 @@ fn properties(found: &Match, comparison: &Comparison, all: bool) -> Option<Block
     if all {
         head.push("compared".to_owned());
     }
-    head.extend(sides(found, comparison).map(|(_, side)| side.label.clone()));
+    head.extend(sides(found, comparison).map(|(_, side)| self::head(side)));
     let rows: Vec<Row> = shown(found, all)
         .map(|row| {
             let mut cells = vec![Cell::code(&row.probe)];

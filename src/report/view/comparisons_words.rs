@@ -48,7 +48,8 @@ pub(super) fn heading(comparison: &Comparison) -> String {
 }
 
 /// The main point in one sentence.
-pub(super) fn verdict(comparison: &Comparison) -> String {
+#[must_use]
+pub fn verdict(comparison: &Comparison) -> String {
     let matches = &comparison.matches;
     if matches.is_empty() {
         return "nothing can be compared: no operation of one report computes what one of another does".into();

@@ -2,9 +2,12 @@
 
 use std::fmt::Write as _;
 
-use super::page::{Block, Cell, CellKind, Column, Page, Table, Tone, marked};
+use super::{
+    html_matrix,
+    page::{Block, Cell, CellKind, Column, Page, Table, Tone, marked},
+};
 use crate::{
-    plain::{self, escaped},
+    plain::{self, escaped, escaped_line},
     plot::{PALETTE, STYLE},
 };
 
@@ -17,19 +20,29 @@ pub(super) fn text(page: &Page) -> String {
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n",
     );
     out.push_str("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n");
-    let _ = writeln!(out, "<title>{} – mxprobe</title>", line(&page.title));
+    let _ = writeln!(out, "<title>{} – mxprobe</title>", escaped_line(&page.title));
     let _ = write!(out, "<style>\n{PALETTE}{}{STYLE}</style>\n</head>\n<body>\n<main>\n", include_str!("page.css"));
-    blocks(&mut out, &page.blocks);
+    let mut sections = Vec::new();
+    named(&page.blocks, &mut sections);
+    let mut writer = Writer { out, sections, reached: 0, folds: 0 };
+    writer.blocks(&page.blocks);
+    let mut out = writer.out;
     out.push_str("</main>\n</body>\n</html>\n");
     out
 }
 
-fn blocks(out: &mut String, blocks: &[Block]) {
-    blocks.iter().for_each(|found| block(out, found));
-}
-
-fn line(text: &str) -> String {
-    escaped(&plain::one_line(text))
+/// The headings of level 2 that are not folded: the name by which links find each, and what it says.
+fn named(blocks: &[Block], sections: &mut Vec<(String, String)>) {
+    for block in blocks {
+        match block {
+            Block::Heading { level: 2, text, anchor } => {
+                let anchor = anchor.clone().unwrap_or_else(|| format!("section-{}", sections.len() + 1));
+                sections.push((anchor, text.clone()));
+            }
+            Block::Inset(inner) | Block::Paper(inner) => named(inner, sections),
+            _ => {}
+        }
+    }
 }
 
 fn lines(text: &str) -> String {
@@ -52,100 +65,156 @@ fn class(tone: Tone) -> &'static str {
     }
 }
 
-fn block(out: &mut String, found: &Block) {
-    match found {
-        Block::Heading { level, text, anchor } => {
-            let level = (*level).clamp(1, 6);
-            let anchor = anchor.as_ref().map_or_else(String::new, |anchor| format!(" id=\"{}\"", line(anchor)));
-            let _ = writeln!(out, "<h{level}{anchor}>{}</h{level}>", line(text));
-        }
-        Block::Words(tone, text) => {
-            let _ = writeln!(out, "<p{}>{}</p>", class(*tone), lines(text));
-        }
-        Block::Facts(facts) => {
-            out.push_str("<dl>\n");
-            for (name, words) in facts {
-                let _ = writeln!(out, "<div><dt>{}</dt><dd>{}</dd></div>", line(name), lines(words));
-            }
-            out.push_str("</dl>\n");
-        }
-        Block::Marked(text) => {
-            let _ = writeln!(out, "<p>{}</p>", with_code(text));
-        }
-        Block::List(sentences) => {
-            out.push_str("<ul>\n");
-            for (tone, text) in sentences {
-                let _ = writeln!(out, "<li{}>{}</li>", class(*tone), lines(text));
-            }
-            out.push_str("</ul>\n");
-        }
-        Block::Table(found) => table(out, found),
-        Block::Lines(text) => {
-            out.push_str("<pre>");
-            for text in text {
-                let _ = writeln!(out, "{}", line(text));
-            }
-            out.push_str("</pre>\n");
-        }
-        Block::Details { summary, blocks: inner } => {
-            let _ = writeln!(out, "<details><summary>{}</summary>", line(summary));
-            blocks(out, inner);
-            out.push_str("</details>\n");
-        }
-        Block::Plot(plot) => out.push_str(&plot.figure()),
-        Block::Chart(chart) => {
-            let _ = writeln!(out, "<figure>\n{}</figure>", chart.svg());
-        }
-        Block::Inset(inner) | Block::Paper(inner) => blocks(out, inner),
-        Block::Gap | Block::Screen(_) => {}
+/// Links in lines.
+fn navigation<'a>(out: &mut String, name: Option<&str>, links: impl Iterator<Item = (String, &'a String)>) {
+    let name = name.map_or_else(String::new, |name| format!(" aria-label=\"{name}\""));
+    let _ = writeln!(out, "<nav{name}><ul>");
+    for (link, text) in links {
+        let _ = writeln!(out, "<li><a href=\"{}\">{}</a></li>", escaped_line(&link), escaped_line(text));
     }
+    out.push_str("</ul></nav>\n");
 }
 
-fn table(out: &mut String, Table { columns, rows, .. }: &Table) {
-    // On a phone the cells of a row stand one below the other; many short ones fill lines.
-    let kind = match columns.len() {
-        0..=2 => "pairs",
-        3..=MOST_BELOW => "columns",
-        _ => "columns many",
-    };
-    let _ = write!(out, "<div class=\"scroll\" tabindex=\"0\"><table class=\"{kind}\">\n<thead><tr>");
-    for column in columns {
-        let _ = write!(out, "<th scope=\"col\">{}</th>", line(&column.head));
+struct Writer {
+    out: String,
+    /// As [`named`] has them.
+    sections: Vec<(String, String)>,
+    /// How many of them are written.
+    reached: usize,
+    /// How many folded blocks surround what is written.
+    folds: usize,
+}
+
+impl Writer {
+    fn blocks(&mut self, blocks: &[Block]) {
+        blocks.iter().for_each(|found| self.block(found));
     }
-    out.push_str("</tr></thead>\n<tbody>\n");
-    for row in rows {
-        let _ = write!(out, "<tr{}>", class(row.tone));
-        for (number, found) in row.cells.iter().enumerate() {
-            cell(out, found, number, columns);
+
+    fn block(&mut self, found: &Block) {
+        let out = &mut self.out;
+        match found {
+            Block::Heading { level, text, anchor } => self.heading(*level, text, anchor.as_deref()),
+            Block::Words(tone, text) => {
+                let _ = writeln!(out, "<p{}>{}</p>", class(*tone), lines(text));
+            }
+            Block::Facts(facts) => {
+                out.push_str("<dl>\n");
+                for (name, words) in facts {
+                    let _ = writeln!(out, "<div><dt>{}</dt><dd>{}</dd></div>", escaped_line(name), lines(words));
+                }
+                out.push_str("</dl>\n");
+            }
+            Block::Marked(text) => {
+                let _ = writeln!(out, "<p>{}</p>", with_code(text));
+            }
+            Block::List(sentences) => {
+                out.push_str("<ul>\n");
+                for (tone, text) in sentences {
+                    let _ = writeln!(out, "<li{}>{}</li>", class(*tone), lines(text));
+                }
+                out.push_str("</ul>\n");
+            }
+            Block::Table(found) => self.table(found),
+            Block::Lines(text) => {
+                out.push_str("<pre>");
+                for text in text {
+                    let _ = writeln!(out, "{}", escaped_line(text));
+                }
+                out.push_str("</pre>\n");
+            }
+            Block::Details { summary, blocks: inner } => {
+                let _ = writeln!(out, "<details><summary>{}</summary>", escaped_line(summary));
+                self.folds += 1;
+                self.blocks(inner);
+                self.folds -= 1;
+                self.out.push_str("</details>\n");
+            }
+            Block::Plot(plot) => out.push_str(&plot.figure()),
+            Block::Chart(chart) => out.push_str(&chart.figure()),
+            Block::Strips(strips) => out.push_str(&strips.figure()),
+            Block::Trees(trees) => out.push_str(&trees.figure()),
+            Block::Matrix(found) => html_matrix::matrix(out, found),
+            Block::Shades(shades) => html_matrix::shades(out, shades),
+            Block::Links(links) => navigation(out, None, links.iter().map(|(text, link)| (link.clone(), text))),
+            Block::Contents => self.contents(),
+            Block::Inset(inner) | Block::Paper(inner) => self.blocks(inner),
+            Block::Gap | Block::Screen(_) => {}
         }
-        out.push_str("</tr>\n");
     }
-    out.push_str("</tbody>\n</table></div>\n");
+
+    fn heading(&mut self, level: u8, text: &str, anchor: Option<&str>) {
+        let level = level.clamp(1, 6);
+        let mut anchor = anchor.map(str::to_owned);
+        if level == 2 && self.folds == 0 {
+            anchor = self.sections.get(self.reached).map(|(anchor, _)| anchor.clone());
+            self.reached += 1;
+        }
+        let anchor = anchor.map_or_else(String::new, |anchor| format!(" id=\"{}\"", escaped_line(&anchor)));
+        let _ = writeln!(self.out, "<h{level}{anchor}>{}</h{level}>", escaped_line(text));
+    }
+
+    fn contents(&mut self) {
+        if self.sections.len() < 2 {
+            return;
+        }
+        let links = self.sections.iter().map(|(anchor, text)| (format!("#{anchor}"), text));
+        navigation(&mut self.out, Some("Contents"), links);
+    }
+
+    fn table(&mut self, Table { columns, rows, .. }: &Table) {
+        // On a phone the cells of a row stand one below the other; many short ones fill lines.
+        let is_short = |cell: &Cell| cell.text.chars().count() <= SHORT && cell.more.is_empty();
+        let kind = match columns.len() {
+            0..=2 => "pairs",
+            count if count > MOST_BELOW && rows.iter().flat_map(|row| row.cells.iter().skip(1)).all(is_short) => {
+                "columns many"
+            }
+            _ => "columns",
+        };
+        let scrolls = if columns.len() > MOST_BELOW { "box scroll" } else { "box" };
+        let _ = write!(self.out, "<div class=\"{scrolls}\" tabindex=\"0\"><table class=\"{kind}\">\n<thead><tr>");
+        for column in columns {
+            let _ = write!(self.out, "<th scope=\"col\">{}</th>", escaped_line(&column.head));
+        }
+        self.out.push_str("</tr></thead>\n<tbody>\n");
+        for row in rows {
+            let _ = write!(self.out, "<tr{}>", class(row.tone));
+            for (number, found) in row.cells.iter().enumerate() {
+                self.cell(found, number, columns);
+            }
+            self.out.push_str("</tr>\n");
+        }
+        self.out.push_str("</tbody>\n</table></div>\n");
+    }
+
+    fn cell(&mut self, cell: &Cell, number: usize, columns: &[Column]) {
+        // Where the head is not shown, each cell says what it is; of two columns that is plain.
+        let label = match columns.get(number).filter(|_| columns.len() > 2) {
+            Some(column) => format!(" data-label=\"{}\"", escaped_line(&column.head)),
+            None => String::new(),
+        };
+        let (open, close) = if number == 0 { ("th scope=\"row\"", "th") } else { ("td", "td") };
+        let _ = write!(self.out, "<{open}{}{label}>", class(cell.tone));
+        let text = match cell.kind {
+            CellKind::Words => lines(&cell.text).replace('\n', "<br>"),
+            CellKind::Code => format!("<code>{}</code>", lines(&cell.text).replace('\n', "<br>")),
+            CellKind::Marked => with_code(&cell.text),
+        };
+        match &cell.link {
+            Some(link) => {
+                let _ = write!(self.out, "<a href=\"{}\">{text}</a>", escaped_line(link));
+            }
+            None => self.out.push_str(&text),
+        }
+        self.out.push_str(&lines(&cell.after));
+        self.folds += 1;
+        self.blocks(&cell.more);
+        self.folds -= 1;
+        let _ = write!(self.out, "</{close}>");
+    }
 }
 
 /// The most columns whose cells a phone shows each on a line of its own.
 const MOST_BELOW: usize = 6;
-
-fn cell(out: &mut String, cell: &Cell, number: usize, columns: &[Column]) {
-    // Where the head is not shown, each cell says what it is; of two columns that is plain.
-    let label = match columns.get(number).filter(|_| columns.len() > 2) {
-        Some(column) => format!(" data-label=\"{}\"", line(&column.head)),
-        None => String::new(),
-    };
-    let (open, close) = if number == 0 { ("th scope=\"row\"", "th") } else { ("td", "td") };
-    let _ = write!(out, "<{open}{}{label}>", class(cell.tone));
-    let text = match cell.kind {
-        CellKind::Words => lines(&cell.text).replace('\n', "<br>"),
-        CellKind::Code => format!("<code>{}</code>", lines(&cell.text).replace('\n', "<br>")),
-        CellKind::Marked => with_code(&cell.text),
-    };
-    match &cell.link {
-        Some(anchor) => {
-            let _ = write!(out, "<a href=\"#{}\">{text}</a>", line(anchor));
-        }
-        None => out.push_str(&text),
-    }
-    out.push_str(&lines(&cell.after));
-    blocks(out, &cell.more);
-    let _ = write!(out, "</{close}>");
-}
+/// Letters that a cell has which is not wrapped.
+const SHORT: usize = 24;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::page::{Block, Cell, CellKind, Page, Table, marked};
+use super::page::{Block, Cell, CellKind, Matrix, Page, Row, Table, marked};
 use crate::plain;
 
 /// The document. Plots are left out.
@@ -53,8 +53,33 @@ fn write_block(out: &mut String, block: &Block) {
             out.push_str("</details>\n\n");
         }
         Block::Inset(blocks) | Block::Paper(blocks) => blocks.iter().for_each(|block| write_block(out, block)),
-        Block::Plot(_) | Block::Chart(_) | Block::Gap | Block::Screen(_) => {}
+        Block::Matrix(found) => matrix(out, found),
+        Block::Plot(_)
+        | Block::Chart(_)
+        | Block::Strips(_)
+        | Block::Trees(_)
+        | Block::Shades(_)
+        | Block::Links(_)
+        | Block::Contents
+        | Block::Gap
+        | Block::Screen(_) => {}
     }
+}
+
+/// A matrix as a table: what is large stands before the words.
+fn matrix(out: &mut String, Matrix { corner, columns, rows, .. }: &Matrix) {
+    let head = [corner.clone()].into_iter().chain(columns.iter().map(|(head, _)| head.clone()));
+    let rows = rows.iter().map(|row| {
+        let cells = row.cells.iter().map(|found| {
+            let found = found.iter().map(|found| {
+                let parts = [&found.large, &found.words, &found.of].map(String::as_str);
+                parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
+            });
+            Cell::words(found.collect::<Vec<_>>().join("\n"))
+        });
+        Row::plain([Cell::words(row.head.clone())].into_iter().chain(cells).collect())
+    });
+    write_block(out, &Block::table(head, rows));
 }
 
 fn table(out: &mut String, Table { columns, rows, .. }: &Table) {

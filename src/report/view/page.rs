@@ -1,6 +1,6 @@
 //! The page: what every command shows, whatever the form. A form escapes every text that it is given.
 
-use crate::plot::{Bars, Chart};
+use crate::plot::{Bars, Chart, Strips, Trees};
 
 /// A page.
 #[derive(Clone, Debug, Default)]
@@ -46,6 +46,18 @@ pub enum Block {
     Plot(Bars),
     /// Curves; not on a terminal.
     Chart(Chart),
+    /// Bits that are kept and dropped; not on a terminal.
+    Strips(Strips),
+    /// Summation trees; not on a terminal.
+    Trees(Trees),
+    /// Things side by side, property by property, a large number in each cell; not on a terminal.
+    Matrix(Matrix),
+    /// Colours, and what each says; in a browser alone.
+    Shades(Vec<(Shade, String)>),
+    /// Links to other pages: what each says, and its address; in a browser alone.
+    Links(Vec<(String, String)>),
+    /// Links to the headings of level 2 of the page, but those that are folded; in a browser alone.
+    Contents,
     /// Blocks that belong to the block before: two columns further to the right on a terminal.
     Inset(Vec<Self>),
     /// An empty line on a terminal.
@@ -95,6 +107,59 @@ pub enum Layout {
     Matrix,
 }
 
+/// Rows by columns, whose cells are read at a glance.
+#[derive(Clone, Debug, Default)]
+pub struct Matrix {
+    /// What the rows are about.
+    pub corner: String,
+    /// Heads above the heads: how many columns each spans; none, or as many in all as there are columns.
+    pub groups: Vec<(String, usize)>,
+    /// What stands at the head of each column, and the address it leads to, if any.
+    pub columns: Vec<(String, Option<String>)>,
+    /// From top to bottom.
+    pub rows: Vec<GlimpseRow>,
+}
+
+/// A row of a matrix.
+#[derive(Clone, Debug, Default)]
+pub struct GlimpseRow {
+    /// What it is about.
+    pub head: String,
+    /// The address that its head leads to.
+    pub link: Option<String>,
+    /// A cell for each column: what is found there, nothing if there is nothing to be found.
+    pub cells: Vec<Vec<Glimpse>>,
+}
+
+/// What is read at a glance: a large number, and words below it.
+#[derive(Clone, Debug, Default)]
+pub struct Glimpse {
+    /// The number, or a word in its place.
+    pub large: String,
+    /// What else is found.
+    pub words: String,
+    /// What it is found of.
+    pub of: String,
+    /// Its colour. The words say the same.
+    pub shade: Shade,
+}
+
+/// Colours of cells, from the best arithmetic to the worst.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Shade {
+    /// As IEEE 754 rounds each operation.
+    Good,
+    /// Nothing visible is lost, and results are rounded to nearest.
+    Fair,
+    /// Bits are cut off.
+    Lossy,
+    /// Fewer bits than the result has.
+    Poor,
+    /// Not judged.
+    #[default]
+    Unknown,
+}
+
 /// A row of a table.
 #[derive(Clone, Debug, Default)]
 pub struct Row {
@@ -117,7 +182,7 @@ pub struct Cell {
     pub after: String,
     /// What it is to the reader.
     pub tone: Tone,
-    /// The anchor of the heading that it leads to.
+    /// The address that it leads to: `#` and the anchor of a heading, or another page.
     pub link: Option<String>,
     /// What unfolds below the text; on a terminal, below the row.
     pub more: Vec<Block>,

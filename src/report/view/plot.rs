@@ -1,66 +1,137 @@
-//! What is plotted of reports. A new plot is a function of the operations beside [`bits_kept`], listed in [`plots`].
+//! What is drawn of rows of a summary: the bits that are kept when terms are aligned, and the order of the sum.
 
+use mxprobe_api::Format;
 use serde_json::Value;
 
-use super::groups::title;
+use super::{page::Block, words};
 use crate::{
-    plot::{Bar, Bars, Length},
-    probes::{FRACTION_BITS_KEPT, FRACTION_BITS_OF_D},
-    report::record::OperationReport,
+    plot::{Ends, Kept, Strip, Strips, Sum, Tree, Trees},
+    probes::{ORDER_BLOCKS, ORDER_TREE},
+    report::record::{BitsKept, OperationReport, Report, SummaryRow},
 };
 
-/// Every plot there is data for.
-pub(super) fn plots(groups: &[Vec<&OperationReport>]) -> Vec<Bars> {
-    [bits_kept(groups)].into_iter().flatten().collect()
+/// Says what a figure of strips shows.
+const STRIPS: &str = "Each strip is the adder: the leading bit of the largest term at the left. Filled: kept. A slash: dropped. \
+                      The line is where the format of the result ends; an arrow: nothing is lost.";
+/// Says what a figure of trees shows.
+const TREES: &str = "A bar is one addition: what hangs below it is added at once and rounded once. d leaves at the top; dots stand \
+                     for more of the same.";
+
+/// Bits that survive alignment, a strip for each of these rows that says how many; the name of each stands before it.
+#[must_use]
+pub fn drawn_strips<'a>(rows: impl IntoIterator<Item = (String, &'a SummaryRow)>) -> Option<Block> {
+    let strips: Vec<Strip> = rows.into_iter().filter_map(|(label, row)| strip(label, row)).collect();
+    (!strips.is_empty()).then(|| Block::Strips(Strips { title: STRIPS.into(), strips }))
 }
 
-/// Bits that survive alignment, a bar a group of operations; the mark is where the result's own fraction ends. A unit that
-/// loses nothing at alignment has a bar without end, however few bits its results keep.
-fn bits_kept(groups: &[Vec<&OperationReport>]) -> Option<Bars> {
-    let bars: Vec<Bar> = groups
-        .iter()
-        .filter_map(|group| {
-            let length = kept(group[0].finding(FRACTION_BITS_KEPT)?.value.as_ref()?)?;
-            let result = group[0].finding(FRACTION_BITS_OF_D).and_then(|finding| finding.value.as_ref());
-            let mark = result.and_then(Value::as_f64).filter(|bits| is_length(*bits));
-            Some(Bar { label: title(group), length, mark })
-        })
-        .collect();
-    if bars.is_empty() {
+fn strip(label: String, row: &SummaryRow) -> Option<Strip> {
+    if row.is_integer() {
         return None;
     }
-    let title = "Fraction bits kept when terms are aligned; the mark is the fraction of the result; an arrow: nothing is lost, \
-                 as far as was seen"
-        .into();
-    Some(Bars { title, unit: "bits".into(), bars })
+    let kept = match row.bits_kept? {
+        BitsKept::Bits(bits) => Kept::Bits(bits),
+        BitsKept::AtLeast(bits) => Kept::AtLeast(bits),
+        BitsKept::Exact => Kept::All,
+    };
+    let dropped = match (kept, words::dropped(row)) {
+        (Kept::Bits(_), "?") | (Kept::AtLeast(_) | Kept::All, _) => None,
+        (Kept::Bits(_), dropped) => Some(format!("then {dropped}")),
+    };
+    let result = Some(words::result(row)).filter(|result| result != "?").map(|result| format!("result {result}"));
+    let words: Vec<String> = [dropped, result].into_iter().flatten().collect();
+    let bits = Format::named(&row.result).ok().map(Format::fraction_bits);
+    let ends = bits.map(|bits| Ends { format: row.result.clone(), bits });
+    Some(Strip { label, kept, ends, words: words.join("; ") })
 }
 
-/// How many bits: a number, or all, seen as far as `exact_over` says.
-fn kept(value: &Value) -> Option<Length> {
-    let number = |value: &Value| value.as_f64().filter(|bits| is_length(*bits));
-    match value {
-        Value::Number(_) => number(value).map(Length::Of),
-        _ => Some(Length::Endless { at_least: number(value.get("exact_over")?)? }),
+/// The order of sums, a tree for each of these rows whose tree shows; equal trees are drawn once. Of a row's operations the one with
+/// most products is drawn.
+#[must_use]
+pub fn drawn_trees<'a>(rows: impl IntoIterator<Item = (String, &'a SummaryRow, &'a Report)>) -> Option<Block> {
+    let mut trees: Vec<Tree> = Vec::new();
+    for (label, row, report) in rows {
+        let of_row = report.operations.iter().filter(|known| row.operations.contains(&known.operation.id));
+        let drawn = of_row.filter_map(|operation| Some((operation, order(operation)?)));
+        // The first of those with most products.
+        let longest = drawn.rev().max_by_key(|(operation, _)| operation.operation.id.shape.k);
+        let Some((operation, sum)) = longest else { continue };
+        let label = format!("{label} k{}", operation.operation.id.shape.k);
+        match trees.iter_mut().find(|tree| tree.sum == sum) {
+            Some(tree) => tree.label = format!("{}, {label}", tree.label),
+            None => trees.push(Tree { label, words: in_steps(operation), sum }),
+        }
     }
+    (!trees.is_empty()).then(|| Block::Trees(Trees { title: TREES.into(), trees }))
 }
 
-/// Longer than any known, and drawable.
-const LONGEST: f64 = 10_000.0;
+/// `2 steps of 8 products each`.
+fn in_steps(operation: &OperationReport) -> String {
+    let words = operation.finding(ORDER_BLOCKS).map_or("", |found| &found.statement);
+    words.split(':').next().unwrap_or_default().to_owned()
+}
 
-fn is_length(bits: f64) -> bool {
-    (0.0..=LONGEST).contains(&bits)
+/// The order of a sum, if its tree shows.
+fn order(operation: &OperationReport) -> Option<Sum> {
+    sum(operation.finding(ORDER_TREE)?.value.as_ref()?, 0)
+}
+
+/// The deepest tree that is drawn: a chain of so many products. A report is a file that anybody may have written.
+const DEEPEST: usize = 300;
+
+/// A tree of nested lists.
+fn sum(value: &Value, depth: usize) -> Option<Sum> {
+    match value {
+        Value::Number(k) => k.as_u64().and_then(|k| usize::try_from(k).ok()).map(Sum::Product),
+        Value::String(c) if c == "c" => Some(Sum::C),
+        Value::Array(terms) if depth < DEEPEST => {
+            terms.iter().map(|term| sum(term, depth + 1)).collect::<Option<_>>().map(Sum::Added)
+        }
+        _ => None,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::record::{AtOnce, Unit};
     use serde_json::json;
+
+    fn row(bits_kept: BitsKept) -> SummaryRow {
+        SummaryRow {
+            inputs: vec!["f16".into()],
+            result: "f32".into(),
+            families: vec!["mma".into()],
+            shape: None,
+            unit: Unit::Matrix,
+            products_at_once: Some(AtOnce::Products(8)),
+            bits_kept: Some(bits_kept),
+            dropped: None,
+            rounding: Some("RNE".into()),
+            result_bits: None,
+            rounded_to_bits: None,
+            overflow: None,
+            modes: Vec::new(),
+            operations: vec!["mma.m16n8k8.f32.f16.f16.f32".parse().unwrap()],
+        }
+    }
 
     #[test]
     fn an_exact_unit_is_drawn_as_keeping_every_bit_and_not_the_23_of_its_results() {
-        assert_eq!(kept(&json!({ "exact_over": 34, "rounded_to_bits": 24 })), Some(Length::Endless { at_least: 34.0 }));
-        assert_eq!(kept(&json!({ "exact_over": 30 })), Some(Length::Endless { at_least: 30.0 }));
-        assert_eq!(kept(&json!(25)), Some(Length::Of(25.0)));
-        assert_eq!([kept(&json!("many")), kept(&json!({ "exact_over": -1 })), kept(&json!(1e9))], [None; 3]);
+        let drawn = |bits| strip("unit".into(), &row(bits)).unwrap();
+        assert_eq!(drawn(BitsKept::Exact).kept, Kept::All);
+        assert_eq!(drawn(BitsKept::AtLeast(30)).kept, Kept::AtLeast(30));
+        assert_eq!(drawn(BitsKept::Bits(25)).kept, Kept::Bits(25));
+        assert_eq!(drawn(BitsKept::Exact).ends, Some(Ends { format: "f32".into(), bits: 23 }));
+        assert_eq!(drawn(BitsKept::Exact).words, "result to nearest");
+    }
+
+    #[test]
+    fn nested_lists_are_trees_and_what_is_none_is_not_drawn() {
+        let added = |terms: Vec<Sum>| Sum::Added(terms);
+        let tree = added(vec![Sum::Product(1), added(vec![Sum::Product(0), Sum::C])]);
+        assert_eq!(sum(&json!([1, [0, "c"]]), 0), Some(tree));
+        assert_eq!([sum(&json!([1, "x"]), 0), sum(&json!({ "c": 1 }), 0), sum(&json!([-1]), 0)], [None, None, None]);
+        let deep = (0..2 * DEEPEST).fold(json!("c"), |tree, k| json!([k, tree]));
+        assert_eq!(sum(&deep, 0), None);
     }
 }

@@ -6,6 +6,7 @@ use super::{
     csv::Rows,
     first_screen,
     form::{Show, one_or_array},
+    glance,
     groups::{first_in_words, grouped, groups, more, title},
     page::{Block, Cell, Page, Row, Tone},
     plot, reports_rows, reports_screen, words,
@@ -14,7 +15,7 @@ use crate::{
     findings::{AppliesTo, Outcome},
     plain::counted,
     probes,
-    report::record::{FindingRecord, Kind, OperationReport, Report},
+    report::record::{FindingRecord, Kind, OperationReport, Report, Summary, SummaryRow},
 };
 
 /// Reports, one after the other.
@@ -57,21 +58,41 @@ impl Show for Reports<'_> {
     }
 }
 
-/// A report in full: who the device is, its operations at a glance, each group of operations.
+/// A report in full: who the device is, its operations at a glance, what is drawn of them, and folded each group of operations.
 fn page(report: &Report, number: usize, evidence: bool) -> Vec<Block> {
     let mut blocks = head(report);
+    blocks.push(Block::Contents);
     let groups = groups(&report.operations, false);
     let anchors: Vec<String> = (1..=groups.len()).map(|group| format!("device-{number}-group-{group}")).collect();
-    if !groups.is_empty() {
-        blocks.push(Block::heading(2, "At a glance"));
-        blocks.extend(GLANCES.into_iter().filter_map(|of| glance(&groups, &anchors, &columns(of))));
+    let named = |name: &str| Some(format!("device-{number}-{name}"));
+    let section = |name: &str, text: &str| Block::Heading { level: 2, text: text.into(), anchor: named(name) };
+    let made = report.summary.is_none().then(|| Summary::of(&report.operations));
+    let summary = report.summary.as_ref().or(made.as_ref()).expect("one of the two");
+    if !summary.rows.is_empty() {
+        blocks.push(section("glance", "At a glance"));
+        blocks.extend(glance::table(summary));
     }
-    blocks.extend(plot::plots(&groups).into_iter().map(Block::Plot));
+    let drawn = || summary.rows.iter().filter(|row| !row.is_minor());
+    let label = |row: &SummaryRow| format!("{} {}", row.sums(), row.families.join(" "));
+    if let Some(strips) = plot::drawn_strips(drawn().map(|row| (label(row), row))) {
+        blocks.extend([section("bits", "What survives beside a large term"), strips]);
+    }
+    if let Some(trees) = plot::drawn_trees(drawn().map(|row| (label(row), row, report))) {
+        blocks.extend([section("order", "In which order products and c are added"), trees]);
+    }
+    let tables: Vec<Block> =
+        GLANCES.into_iter().filter_map(|of| operations_at_a_glance(&groups, &anchors, &columns(of))).collect();
+    if !groups.is_empty() {
+        blocks.push(section("operations", "Every operation"));
+    }
+    if !tables.is_empty() {
+        blocks.push(Block::Details { summary: "at a glance, operation by operation".into(), blocks: tables });
+    }
     for (group, anchor) in groups.iter().zip(anchors) {
-        section(group, anchor, evidence, &mut blocks);
+        blocks.push(Block::Details { summary: title(group), blocks: operations(group, anchor, evidence) });
     }
     if !report.refusals.is_empty() {
-        blocks.push(Block::heading(2, "Not used"));
+        blocks.push(section("refusals", "Not used"));
         let rows = grouped(&report.refusals).into_iter().map(|(what, refusal)| {
             let help = refusal.help.as_deref().unwrap_or_default();
             Row::plain(vec![Cell::words(what), Cell::words(&refusal.reason), Cell::words(help)])
@@ -118,7 +139,11 @@ fn columns(of: AppliesTo) -> Vec<(&'static str, &'static str)> {
 }
 
 /// The groups that were asked any of these questions.
-fn glance(groups: &[Vec<&OperationReport>], anchors: &[String], probes: &[(&str, &str)]) -> Option<Block> {
+fn operations_at_a_glance(
+    groups: &[Vec<&OperationReport>],
+    anchors: &[String],
+    probes: &[(&str, &str)],
+) -> Option<Block> {
     let is_asked = |group: &[&OperationReport]| probes.iter().any(|(probe, _)| group[0].finding(probe).is_some());
     let rows: Vec<Row> = groups
         .iter()
@@ -126,7 +151,7 @@ fn glance(groups: &[Vec<&OperationReport>], anchors: &[String], probes: &[(&str,
         .filter(|(group, _)| is_asked(group))
         .map(|(group, anchor)| {
             let name = Cell {
-                link: Some(anchor.clone()),
+                link: Some(format!("#{anchor}")),
                 after: more(group),
                 ..Cell::code(group[0].operation.id.to_string())
             };
@@ -157,8 +182,9 @@ fn brief(finding: Option<&FindingRecord>) -> Cell {
     }
 }
 
-fn section(group: &[&OperationReport], anchor: String, evidence: bool, blocks: &mut Vec<Block>) {
-    blocks.push(Block::Heading { level: 2, text: title(group), anchor: Some(anchor) });
+/// What was found of operations with the same answers.
+fn operations(group: &[&OperationReport], anchor: String, evidence: bool) -> Vec<Block> {
+    let mut blocks = vec![Block::Heading { level: 3, text: title(group), anchor: Some(anchor) }];
     let rows = group.iter().map(|report| {
         let operation = &report.operation;
         let instruction = operation.instruction.as_deref().unwrap_or_default();
@@ -176,6 +202,7 @@ fn section(group: &[&OperationReport], anchor: String, evidence: bool, blocks: &
     let summary =
         [Some(words::group(group)), first_in_words(group)].into_iter().flatten().collect::<Vec<_>>().join("; ");
     blocks.push(Block::Words(Tone::Muted, summary));
+    blocks
 }
 
 fn answer(finding: &FindingRecord, report: &OperationReport, evidence: bool) -> Row {

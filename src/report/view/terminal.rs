@@ -62,7 +62,15 @@ impl Screen {
             Block::Inset(blocks) => self.blocks(blocks, indent + 2),
             Block::Screen(blocks) => self.blocks(blocks, indent),
             Block::Gap => self.text.push('\n'),
-            Block::Plot(_) | Block::Chart(_) | Block::Paper(_) => {}
+            Block::Plot(_)
+            | Block::Chart(_)
+            | Block::Strips(_)
+            | Block::Trees(_)
+            | Block::Matrix(_)
+            | Block::Shades(_)
+            | Block::Links(_)
+            | Block::Contents
+            | Block::Paper(_) => {}
         }
     }
 

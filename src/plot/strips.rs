@@ -1,0 +1,235 @@
+//! Strips of bits: what an adder keeps and drops beside its largest term.
+
+use std::fmt::Write as _;
+
+use super::svg::{Anchor, text};
+use crate::plain::escaped_line;
+
+/// Strips below each other, on one scale: the leading bit of the largest term on the left.
+#[derive(Clone, Debug)]
+pub struct Strips {
+    /// What they show.
+    pub title: String,
+    /// From top to bottom.
+    pub strips: Vec<Strip>,
+}
+
+/// The strip of a device or an operation.
+#[derive(Clone, Debug)]
+pub struct Strip {
+    /// What adds so.
+    pub label: String,
+    /// The fraction bits that survive alignment.
+    pub kept: Kept,
+    /// Where the result's format ends, if that is known.
+    pub ends: Option<Ends>,
+    /// What becomes of the rest: `truncated, then toward zero`.
+    pub words: String,
+}
+
+/// How many fraction bits are kept below the leading bit of the largest term.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kept {
+    /// This many.
+    Bits(u32),
+    /// Every bit, as far as was seen, which is so far: drawn as if there was no end.
+    AtLeast(u32),
+    /// Every bit: drawn longer than any other, with an arrow, and called exact.
+    All,
+}
+
+/// The end of the result's format.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ends {
+    /// Its name: `f32`.
+    pub format: String,
+    /// Its fraction bits.
+    pub bits: u32,
+}
+
+/// Columns of a figure: at least, and at most. A strip with more bits fills them all.
+const FEWEST: u32 = 40;
+const MOST: u32 = 160;
+/// Dropped bits that are drawn beyond the longest strip.
+const BEYOND: u32 = 6;
+/// Columns that the arrow of an exact strip takes.
+const ARROW: u32 = 2;
+/// Bits from one number of the axis to the next.
+const STEP: u32 = 8;
+/// Units of height that a strip has; its width has a unit a bit.
+const HEIGHT: u32 = 10;
+/// Of a bit's unit of width, what is filled.
+const FILLED: f64 = 0.88;
+
+impl Strips {
+    /// A figure for a page: as wide as there is room. Names and words are text of the page, which may wrap.
+    #[must_use]
+    pub fn figure(&self) -> String {
+        let columns = self.columns();
+        let title = escaped_line(&self.title);
+        let mut out = format!("<figure class=\"strips\">\n<figcaption>{title}</figcaption>\n");
+        for strip in &self.strips {
+            strip.draw(&mut out, columns);
+        }
+        self.axis(&mut out, columns);
+        out.push_str("</figure>\n");
+        out
+    }
+
+    /// How many bits are drawn, kept or dropped.
+    fn columns(&self) -> u32 {
+        let reach = |strip: &Strip| {
+            let kept = match strip.kept {
+                Kept::Bits(bits) | Kept::AtLeast(bits) => bits,
+                Kept::All => 0,
+            };
+            kept.max(strip.ends.as_ref().map_or(0, |ends| ends.bits))
+        };
+        let longest = self.strips.iter().map(reach).max().unwrap_or(0);
+        (longest.min(MOST) + 1 + BEYOND).next_multiple_of(STEP).clamp(FEWEST, MOST)
+    }
+
+    /// The format in which every strip's result ends, if that is one.
+    fn end_of_all(&self) -> Option<&Ends> {
+        let first = self.strips.first()?.ends.as_ref()?;
+        self.strips.iter().all(|strip| strip.ends.as_ref() == Some(first)).then_some(first)
+    }
+
+    fn axis(&self, out: &mut String, columns: u32) {
+        let percent = |bits: u32| f64::from(bits) * 100.0 / f64::from(columns + ARROW);
+        out.push_str(
+            "<div class=\"strip axis\" aria-hidden=\"true\"><span></span><svg width=\"100%\" height=\"32\">\n",
+        );
+        for bits in (0..columns - STEP / 2).step_by(STEP as usize) {
+            let (at, label) =
+                (format!("{:.2}%", percent(bits)), if bits == 0 { "1".into() } else { format!("2^-{bits}") });
+            text(out, (&at, "12"), Anchor::Start, "tick", &label);
+        }
+        if let Some(ends) = self.end_of_all().filter(|ends| ends.bits < columns) {
+            // Beside the line, on the side that has more room.
+            let at = percent(ends.bits + 1);
+            let (at, anchor) = if at < 50.0 { (at, Anchor::Start) } else { (at, Anchor::End) };
+            let words = format!("{} ends here, after {} bits", ends.format, ends.bits);
+            text(out, (&format!("{at:.2}%"), "28"), anchor, "", &words);
+        }
+        out.push_str("</svg><span></span></div>\n");
+    }
+}
+
+impl Strip {
+    fn draw(&self, out: &mut String, columns: u32) {
+        let number = match self.kept {
+            Kept::Bits(1) => "1 bit".to_owned(),
+            Kept::Bits(bits) => format!("{bits} bits"),
+            Kept::AtLeast(bits) => format!("≥ {bits} bits"),
+            Kept::All => "exact".to_owned(),
+        };
+        let end = self.ends.as_ref().map_or_else(String::new, |ends| format!("; {} has {}", ends.format, ends.bits));
+        let alternative = format!("{}: {number} kept below the largest term{end}; {}", self.label, self.words);
+        let alternative = escaped_line(alternative.trim_end_matches("; "));
+        let _ = writeln!(
+            out,
+            "<div class=\"strip\"><b>{}</b><svg viewBox=\"0 0 {} {HEIGHT}\" preserveAspectRatio=\"none\" role=\"img\" \
+             aria-label=\"{alternative}\"><title>{alternative}</title>",
+            escaped_line(&self.label),
+            columns + ARROW
+        );
+        // Beside the fraction there is the leading bit.
+        let kept = match self.kept {
+            Kept::Bits(bits) => bits.saturating_add(1).min(columns),
+            Kept::AtLeast(_) | Kept::All => columns,
+        };
+        let ends = self.ends.as_ref().map_or(columns, |ends| ends.bits.saturating_add(1).min(columns));
+        cells(out, "kept", 0..kept.min(ends));
+        cells(out, "guard", ends.min(kept)..kept);
+        cells(out, "dropped", kept..columns);
+        if matches!(self.kept, Kept::AtLeast(_) | Kept::All) {
+            let _ = writeln!(out, "<path class=\"guard\" d=\"M{columns} 0v{HEIGHT}l{ARROW} -5z\"></path>");
+        }
+        if self.ends.is_some() && ends < columns {
+            let _ = writeln!(
+                out,
+                "<path class=\"ends\" d=\"M{:.2} 0v{HEIGHT}\"></path>",
+                f64::from(ends) - (1.0 - FILLED) / 2.0
+            );
+        }
+        let _ = writeln!(out, "</svg><span><b>{number}</b> {}</span></div>", escaped_line(&self.words));
+    }
+}
+
+/// One path for bits of a kind: boxes; a slash in the place of a bit that is dropped.
+fn cells(out: &mut String, class: &str, bits: std::ops::Range<u32>) {
+    if bits.is_empty() {
+        return;
+    }
+    let _ = write!(out, "<path class=\"{class}\" d=\"");
+    for bit in bits {
+        let _ = match class {
+            "dropped" => write!(out, "M{bit}.2 8L{bit}.7 2"),
+            _ => write!(out, "M{bit} 0h{FILLED}v{HEIGHT}h-{FILLED}z"),
+        };
+    }
+    out.push_str("\"></path>\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn strip(kept: Kept, bits: u32) -> Strip {
+        let ends = Some(Ends { format: "f32".into(), bits });
+        Strip { label: "<unit>".into(), kept, ends, words: "truncated".into() }
+    }
+
+    fn figure(strips: Vec<Strip>) -> String {
+        Strips { title: "a & b".into(), strips }.figure()
+    }
+
+    /// How many bits of a kind each strip has.
+    fn drawn(figure: &str, class: &str) -> Vec<usize> {
+        let strips = figure.split("<div class=\"strip\">").skip(1);
+        let of = |strip: &str| {
+            let path = strip.split(&format!("class=\"{class}\" d=\"")).nth(1);
+            path.map_or(0, |path| path.split('"').next().unwrap_or_default().matches('M').count())
+        };
+        strips.map(of).collect()
+    }
+
+    #[test]
+    fn kept_and_dropped_bits_are_drawn_one_by_one_and_the_line_is_where_the_format_ends() {
+        let figure = figure(vec![strip(Kept::Bits(25), 23), strip(Kept::Bits(13), 23)]);
+        assert_eq!(drawn(&figure, "kept"), [24, 14]);
+        assert_eq!(drawn(&figure, "guard"), [2, 0]);
+        assert_eq!(drawn(&figure, "dropped"), [14, 26]);
+        assert_eq!(figure.matches("<path class=\"ends\" d=\"M23.94 0").count(), 2, "{figure}");
+        for wanted in ["f32 ends here, after 23 bits", "<b>25 bits</b> truncated", ">a &amp; b<", "<b>&lt;unit&gt;</b>"]
+        {
+            assert!(figure.contains(wanted), "{wanted}: {figure}");
+        }
+        let alternative = "&lt;unit&gt;: 13 bits kept below the largest term; f32 has 23; truncated";
+        assert!(figure.contains(&format!("aria-label=\"{alternative}\"><title>{alternative}</title>")), "{figure}");
+    }
+
+    #[test]
+    fn an_exact_unit_has_the_longest_strip_and_is_called_exact() {
+        for longest in [13, 25, 100, 5000] {
+            let figure = figure(vec![strip(Kept::Bits(longest), 23), strip(Kept::All, 10)]);
+            let filled: Vec<usize> =
+                drawn(&figure, "kept").iter().zip(drawn(&figure, "guard")).map(|(kept, guard)| kept + guard).collect();
+            assert!(filled[1] >= filled[0], "{longest}: {filled:?}");
+            assert_eq!(drawn(&figure, "dropped")[1], 0);
+            assert_eq!(figure.matches("l2 -5z").count(), 1, "one arrow, of the exact strip");
+            assert!(figure.contains("<b>exact</b> truncated") && !figure.contains("ends here"), "{figure}");
+        }
+    }
+
+    #[test]
+    fn a_figure_of_nothing_or_of_huge_numbers_is_drawn() {
+        let huge = figure(vec![strip(Kept::Bits(u32::MAX), u32::MAX)]);
+        assert_eq!(drawn(&huge, "kept"), [MOST as usize]);
+        assert!(!huge.contains("class=\"ends\""), "{huge}");
+        assert!(figure(Vec::new()).contains("</figure>"));
+        let open = Strip { ends: None, ..strip(Kept::Bits(8), 23) };
+        assert_eq!(drawn(&figure(vec![open]), "kept"), [9]);
+    }
+}

@@ -1,0 +1,106 @@
+//! Pages that people link to: the matrix of all units, a page a unit and a page a format, made of reports and models.
+
+mod classes;
+mod format;
+mod index;
+mod models;
+mod saved;
+mod unit;
+
+pub use classes::{Class, classes};
+pub use models::modelled;
+pub use saved::saved;
+
+use std::collections::BTreeMap;
+
+use crate::report::{Block, Form, Page, Report, Show, Summary, SummaryRow};
+
+/// A unit of the site: a device, with what is known of it.
+#[derive(Clone, Debug)]
+pub struct Subject {
+    /// The name of its page's file, without `.html`: letters, digits, `-` and `_`.
+    pub file: String,
+    /// Its name for people.
+    pub name: String,
+    /// Its maker, empty if that is not known.
+    pub vendor: String,
+    /// The name of the model behind it, if it is one.
+    pub model: Option<String>,
+    /// Other names.
+    pub aliases: Vec<String>,
+    /// Its reports, oldest first, at least one: of another driver each, or of another day.
+    pub reports: Vec<Report>,
+}
+
+impl Subject {
+    /// The newest report.
+    #[must_use]
+    pub fn report(&self) -> &Report {
+        self.reports.last().expect("a subject has a report")
+    }
+
+    /// The file of its page.
+    fn page(&self) -> String {
+        format!("{}.html", self.file)
+    }
+}
+
+/// A unit, and its rows of a table of formats by units.
+struct Found<'a> {
+    subject: &'a Subject,
+    rows: Vec<SummaryRow>,
+}
+
+/// The files of the site: their names, and what is in them. `classes` says which operations of models compute the same.
+#[must_use]
+pub fn files(subjects: &[Subject], classes: &[Class]) -> BTreeMap<String, String> {
+    let found: Vec<Found<'_>> =
+        subjects.iter().map(|subject| Found { subject, rows: Summary::cells(&subject.report().operations) }).collect();
+    let kinds = kinds(&found);
+    let mut pages: Vec<(String, Page)> = vec![("index.html".into(), index::page(&found, &kinds))];
+    pages.extend(kinds.iter().map(|kind| (format::file(kind), format::page(&found, kind))));
+    pages.extend(found.iter().map(|found| (found.subject.page(), unit::page(found, subjects, classes))));
+    pages.into_iter().map(|(file, page)| (file, Form::Html.text(&Shown(page)))).collect()
+}
+
+/// A page that is made already.
+struct Shown(Page);
+
+impl Show for Shown {
+    fn page(&self, _: bool) -> Page {
+        self.0.clone()
+    }
+
+    fn json(&self) -> String {
+        String::new()
+    }
+}
+
+/// Kinds of inputs of any unit, in the order of tables.
+fn kinds(found: &[Found<'_>]) -> Vec<String> {
+    let mut kinds: Vec<String> = Vec::new();
+    let mut rows: Vec<&SummaryRow> = found.iter().flat_map(|found| &found.rows).collect();
+    rows.sort_by_key(|row| row.place());
+    for kind in rows.iter().filter_map(|row| row.inputs.first()) {
+        if !kinds.contains(kind) {
+            kinds.push(kind.clone());
+        }
+    }
+    kinds
+}
+
+/// The way back to the matrix of all units.
+fn to_index() -> Block {
+    Block::Links(vec![("All units".into(), "index.html".into())])
+}
+
+/// A word with a capital, as a sentence begins.
+fn beginning(word: &str) -> String {
+    let mut letters = word.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
+/// Where what is said of a unit comes from.
+fn is_measured(subject: &Subject) -> &'static str {
+    if subject.model.is_some() { "modelled" } else { "measured" }
+}

@@ -1,0 +1,104 @@
+//! Models as units of the site: each arithmetic of a model is asked once, on all cores.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread,
+};
+
+use mxprobe_api::OperationId;
+use mxprobe_models::Model;
+
+use super::Subject;
+use crate::{
+    isolate::Described,
+    report::{OperationRecord, OperationReport, Plan, is_layout},
+    session::{Asked, begin, listed, probe},
+};
+
+/// Operations of one model that compute the same by its own file: its unit, formats, k and modes.
+type Kind = (usize, String);
+
+/// Every model as a unit with a report. `tell` hears how many operations are asked, and how many there are; nothing more is asked
+/// once `stop` says so, and the report has what there is.
+#[must_use]
+pub fn modelled(
+    models: &[Model],
+    stop: &(dyn Fn() -> bool + Sync),
+    tell: &(dyn Fn(usize, usize) + Sync),
+) -> Vec<Subject> {
+    let kinds: Vec<BTreeMap<Kind, Vec<OperationId>>> = models.iter().map(kinds).collect();
+    let work: Vec<(usize, &OperationId)> =
+        kinds.iter().enumerate().flat_map(|(at, kinds)| kinds.values().map(move |ids| (at, &ids[0]))).collect();
+    // The longest sums first, so that no core waits for one at the end.
+    let mut order: Vec<usize> = (0..work.len()).collect();
+    order.sort_by_key(|at| std::cmp::Reverse(work[*at].1.shape.k));
+    let next = AtomicUsize::new(0);
+    let found: Mutex<BTreeMap<(usize, OperationId), OperationReport>> = Mutex::default();
+    thread::scope(|scope| {
+        for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(|| {
+                let devices: Vec<Asked> = models.iter().map(Asked::of_model).collect();
+                while let Some(at) = order.get(next.fetch_add(1, Ordering::Relaxed)).filter(|_| !stop()) {
+                    let (model, id) = work[*at];
+                    if let Some(report) = probe(devices[model].device.as_ref(), id, &[], None) {
+                        let mut found = found.lock().expect("no thread panics with it");
+                        found.insert((model, id.clone()), report);
+                        tell(found.len(), work.len());
+                    }
+                }
+            });
+        }
+    });
+    let found = found.into_inner().expect("no thread panicked");
+    models
+        .iter()
+        .zip(kinds)
+        .enumerate()
+        .map(|(at, (model, kinds))| subject(model, kinds, |id| found.get(&(at, id.clone()))))
+        .collect()
+}
+
+fn kinds(model: &Model) -> BTreeMap<Kind, Vec<OperationId>> {
+    let mut kinds: BTreeMap<Kind, Vec<OperationId>> = BTreeMap::new();
+    for (number, unit) in model.units.iter().enumerate() {
+        for id in &unit.operations {
+            let asks: Vec<&str> = id.qualifiers.iter().map(String::as_str).filter(|word| !is_layout(word)).collect();
+            let what = format!("k{}.{}.{}.{}.{}.{}", id.shape.k, id.d, id.a, id.b, id.c, asks.join("."));
+            kinds.entry((number, what)).or_default().push(id.clone());
+        }
+    }
+    kinds
+}
+
+/// A model with what is found of each kind of its operations, said of each of them.
+fn subject<'a>(
+    model: &Model,
+    kinds: BTreeMap<Kind, Vec<OperationId>>,
+    found: impl Fn(&OperationId) -> Option<&'a OperationReport>,
+) -> Subject {
+    let device = Asked::of_model(model).device;
+    let plan = Plan { operations: Vec::new(), patterns: Vec::new(), probes: Vec::new() };
+    let mut report = begin(&listed(&Described::of(device.as_ref())), plan, Vec::new());
+    let alike: BTreeMap<&OperationId, &OperationReport> = kinds
+        .values()
+        .filter_map(|ids| Some((ids, found(&ids[0])?)))
+        .flat_map(|(ids, report)| ids.iter().map(move |id| (id, report)))
+        .collect();
+    let of = |(id, operation)| {
+        let known: &OperationReport = alike.get(id)?;
+        Some(OperationReport { operation: OperationRecord::from(operation), ..known.clone() })
+    };
+    report.operations = model.operations.iter().filter_map(of).collect();
+    Subject {
+        file: model.name.clone(),
+        name: model.title.clone(),
+        vendor: model.vendor.clone(),
+        model: Some(model.name.clone()),
+        aliases: model.aliases.clone(),
+        reports: vec![report],
+    }
+}
