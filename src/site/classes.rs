@@ -2,15 +2,23 @@
 
 use std::{
     collections::BTreeMap,
+    sync::{
+        Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread,
     time::{Duration, Instant},
 };
 
 use mxprobe_api::{Operation, OperationId};
 use mxprobe_models::Model;
 
-use crate::proof::{
-    canonical::canonical,
-    decide::{Comparison, Effort, Verdict},
+use crate::{
+    dots::{Dot, Draw},
+    proof::{
+        canonical::canonical,
+        decide::{Comparison, Effort, Verdict},
+    },
 };
 
 /// Operations of several units that give the same bits for every input, NaN and infinities included.
@@ -22,6 +30,8 @@ pub struct Class {
     pub members: Vec<(String, OperationId)>,
 }
 
+/// Dots that tell most operations apart, whatever dot does.
+const DRAWN: usize = 2_000;
 /// Dots that are tried before a proof is sought.
 const TRIES: u64 = 20_000;
 /// How long a proof of two operations is sought.
@@ -43,19 +53,39 @@ pub fn classes(models: &[Model], seed: u64) -> Vec<Class> {
             }
         }
     }
-    let found = kinds.into_iter().flat_map(|(computes, candidates)| {
-        let mut classes: Vec<(Model, Class)> = Vec::new();
-        for (model, ids) in candidates {
-            let Some(reduced) = reduced(model, &ids[0], &computes) else { continue };
-            let members = ids.into_iter().map(|id| (model.name.clone(), id));
-            match classes.iter_mut().find(|(known, _)| are_equal([known, &reduced], &computes, seed)) {
-                Some((_, class)) => class.members.extend(members),
-                None => classes.push((reduced, Class { computes: computes.clone(), members: members.collect() })),
-            }
+    // The longest sums first, so that no core waits for one at the end.
+    let mut kinds: Vec<(OperationId, Vec<(&Model, Vec<OperationId>)>)> = kinds.into_iter().collect();
+    kinds.sort_by_key(|(computes, _)| std::cmp::Reverse(computes.shape.k));
+    let next = AtomicUsize::new(0);
+    let found: Mutex<Vec<Class>> = Mutex::default();
+    thread::scope(|scope| {
+        for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(|| {
+                while let Some((computes, candidates)) = kinds.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let classes = classes_of(computes, candidates, seed);
+                    found.lock().expect("no thread panics with it").extend(classes);
+                }
+            });
         }
-        classes.into_iter().map(|(_, class)| class).collect::<Vec<_>>()
     });
-    found.collect()
+    let mut found = found.into_inner().expect("no thread panicked");
+    found.sort_by(|left, right| left.members.cmp(&right.members));
+    found
+}
+
+/// The classes of operations of the same formats, k and block scales.
+fn classes_of(computes: &OperationId, candidates: &[(&Model, Vec<OperationId>)], seed: u64) -> Vec<Class> {
+    let dots: Vec<Dot> = Draw::new(computes, seed).take(DRAWN).collect();
+    let mut classes: Vec<(Model, Class)> = Vec::new();
+    for (model, ids) in candidates {
+        let Some(reduced) = reduced(model, &ids[0], computes) else { continue };
+        let members = ids.iter().map(|id| (model.name.clone(), id.clone()));
+        match classes.iter_mut().find(|(known, _)| are_equal([known, &reduced], computes, &dots, seed)) {
+            Some((_, class)) => class.members.extend(members),
+            None => classes.push((reduced, Class { computes: computes.clone(), members: members.collect() })),
+        }
+    }
+    classes.into_iter().map(|(_, class)| class).collect()
 }
 
 /// What an operation computes: its formats, k and block scales, without the names of its unit and the size of its tile.
@@ -77,7 +107,7 @@ fn reduced(model: &Model, id: &OperationId, computes: &OperationId) -> Option<Mo
 }
 
 /// Whether a proof is found that both give the same bits.
-fn are_equal(models: [&Model; 2], id: &OperationId, seed: u64) -> bool {
+fn are_equal(models: [&Model; 2], id: &OperationId, dots: &[Dot], seed: u64) -> bool {
     let forms = models.map(|model| {
         let (unit, plan) = model.plan(id)?;
         let form = canonical(&model.adders, unit, &plan, id);
@@ -88,8 +118,12 @@ fn are_equal(models: [&Model; 2], id: &OperationId, seed: u64) -> bool {
     {
         return true;
     }
+    let Ok(comparison) = Comparison::new(models, id) else { return false };
+    if dots.iter().any(|dot| comparison.rivals().differ(dot)) {
+        return false;
+    }
     let effort = Effort { seed, tries: TRIES, finite: false, closed_form: true, end: Instant::now() + PATIENCE };
-    Comparison::new(models, id).is_ok_and(|comparison| matches!(comparison.decide(&effort), Verdict::Equal(_)))
+    matches!(comparison.decide(&effort), Verdict::Equal(_))
 }
 
 #[cfg(test)]

@@ -44,8 +44,11 @@ pub(crate) struct Site {
     /// Reports of devices, arrays of reports, directories of them
     #[arg(value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
+    /// Write pages of this model, and not of every one
+    #[arg(long = "model", value_name = "NAME")]
+    pub(crate) models: Vec<String>,
     /// Write pages of the reports alone
-    #[arg(long)]
+    #[arg(long, conflicts_with = "models")]
     pub(crate) without_models: bool,
 }
 

@@ -3,7 +3,7 @@
 use std::{fs, sync::Mutex};
 
 use crate::site::{Subject, classes, files, modelled, saved};
-use mxprobe_models::shipped;
+use mxprobe_models::{Model, load, shipped};
 
 use crate::cli::{
     arguments::{Screen, Site},
@@ -17,9 +17,13 @@ const SEED: u64 = 1;
 /// Writes the pages.
 pub(crate) fn site(arguments: &Site, screen: Screen) -> Outcome {
     let unwritable = |error| Failure::usage(format!("`{}` cannot be written: {error}", arguments.folder.display()));
-    fs::create_dir_all(&arguments.folder).map_err(unwritable)?;
     let reports = input::reports(&arguments.files)?.into_iter().flat_map(|found| found.reports).collect();
-    let models = if arguments.without_models { &[][..] } else { shipped() };
+    let models: Vec<Model> = match arguments.models.as_slice() {
+        _ if arguments.without_models => Vec::new(),
+        [] => shipped().to_vec(),
+        names => names.iter().map(|name| load(name)).collect::<Result<_, _>>().map_err(Failure::usage)?,
+    };
+    fs::create_dir_all(&arguments.folder).map_err(unwritable)?;
     let told = Mutex::new(0);
     let tell = |done: usize, all: usize| {
         let tenth = done * 10 / all.max(1);
@@ -30,7 +34,7 @@ pub(crate) fn site(arguments: &Site, screen: Screen) -> Outcome {
         }
     };
     let interrupt = Interrupt::listen();
-    let modelled = modelled(models, &|| interrupt.is_set(), &tell);
+    let modelled = modelled(&models, &|| interrupt.is_set(), &tell);
     if interrupt.is_set() {
         return Ok(INTERRUPTED);
     }
@@ -41,7 +45,7 @@ pub(crate) fn site(arguments: &Site, screen: Screen) -> Outcome {
     if !screen.quiet {
         output::note("looking for units that compute the same");
     }
-    let classes = classes(models, SEED);
+    let classes = classes(&models, SEED);
     let pages = files(&subjects, &classes);
     for (name, text) in &pages {
         output::replace(&arguments.folder.join(name), text)?;

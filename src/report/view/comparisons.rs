@@ -62,7 +62,16 @@ fn blocks(comparison: &Comparison, reports: &[(String, Report)], all: bool) -> V
     if !comparison.matrix.is_empty() {
         blocks.push(Block::heading(2, "At a glance"));
         blocks.push(Block::Words(Tone::Muted, GLANCE.into()));
-        blocks.extend([shades(), Block::Matrix(matrix(comparison, reports))]);
+        let (of_matrices, of_dots): (Vec<&MatrixRow>, Vec<&MatrixRow>) =
+            comparison.matrix.iter().partition(|row| row.unit == Unit::Matrix);
+        blocks.push(shades());
+        if !of_matrices.is_empty() {
+            blocks.push(Block::Matrix(matrix(&of_matrices, comparison, reports)));
+        }
+        if !of_dots.is_empty() {
+            let summary = format!("{} of sums by dot-product instructions", counted(of_dots.len(), "kind"));
+            blocks.push(Block::Details { summary, blocks: vec![Block::Matrix(matrix(&of_dots, comparison, reports))] });
+        }
         blocks.extend(drawings(comparison, reports));
     }
     blocks.push(Block::heading(2, "Reports"));
@@ -101,9 +110,9 @@ const GLANCE: &str = "Large: fraction bits kept below the largest term when term
                       at once, what becomes of lower bits, how the result is rounded.";
 
 /// Kinds of sums by devices.
-fn matrix(comparison: &Comparison, reports: &[(String, Report)]) -> Matrix {
-    let rows = comparison.matrix.iter().map(|row| GlimpseRow {
-        head: if row.unit == Unit::Vector { format!("{} dot", row.sums) } else { row.sums.clone() },
+fn matrix(rows: &[&MatrixRow], comparison: &Comparison, reports: &[(String, Report)]) -> Matrix {
+    let rows = rows.iter().map(|row| GlimpseRow {
+        head: row.sums.clone(),
         link: None,
         cells: row.cells.iter().map(glimpses).collect(),
     });
