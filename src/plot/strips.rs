@@ -2,7 +2,10 @@
 
 use std::fmt::Write as _;
 
-use super::svg::{Anchor, text};
+use super::{
+    PALETTE, STYLE,
+    svg::{Anchor, text},
+};
 use crate::plain::escaped_line;
 
 /// Strips below each other, on one scale: the leading bit of the largest term on the left.
@@ -58,6 +61,14 @@ const ARROW: u32 = 2;
 const STEP: u32 = 8;
 /// Units of height that a strip has; its width has a unit a bit.
 const HEIGHT: u32 = 10;
+/// In a file: pixels above the strips and from one to the next; those of names, of strips, of words and between them; of a letter.
+const HEAD: usize = 40;
+const LINE: usize = 22;
+const NAMES: usize = 330;
+const BITS: usize = 440;
+const WORDS: usize = 330;
+const SPACE: usize = 14;
+const LETTER: usize = 8;
 /// Of a bit's unit of width, what is filled.
 const FILLED: f64 = 0.88;
 
@@ -73,6 +84,43 @@ impl Strips {
         }
         self.axis(&mut out, columns);
         out.push_str("</figure>\n");
+        out
+    }
+
+    /// A file: names on the left, what becomes of other bits on the right; what is longer than its place is cut.
+    #[must_use]
+    pub fn svg(&self) -> String {
+        let columns = self.columns();
+        let (words_at, width) = (NAMES + BITS + 2 * SPACE, NAMES + BITS + WORDS + 2 * SPACE);
+        let height = HEAD + LINE * self.strips.len() + 40;
+        let title = escaped_line(&self.title);
+        let mut out = format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" role=\"img\" \
+             aria-label=\"{title}\">\n<title>{title}</title>\n<style>\n{PALETTE}{STYLE}</style>\n<rect class=\"paper\" \
+             width=\"{width}\" height=\"{height}\"></rect>\n"
+        );
+        text(&mut out, ("8", "24"), Anchor::Start, "heading", &self.title);
+        for (number, strip) in self.strips.iter().enumerate() {
+            let top = HEAD + number * LINE;
+            let line = (top + 15).to_string();
+            text(&mut out, ("8", &line), Anchor::Start, "", &cut(&strip.label, (NAMES - 8) / LETTER));
+            let words = cut(&format!("{}, {}", strip.number(), strip.words), WORDS / LETTER);
+            text(&mut out, (&words_at.to_string(), &line), Anchor::Start, "", &words);
+            let _ = writeln!(
+                out,
+                "<svg x=\"{}\" y=\"{}\" width=\"{BITS}\" height=\"16\" viewBox=\"0 0 {} {HEIGHT}\" \
+                 preserveAspectRatio=\"none\">",
+                NAMES + SPACE,
+                top + 3,
+                columns + ARROW
+            );
+            strip.cells(&mut out, columns);
+            out.push_str("</svg>\n");
+        }
+        let below = HEAD + LINE * self.strips.len();
+        let _ = writeln!(out, "<svg x=\"{}\" y=\"{below}\" width=\"{BITS}\" height=\"34\">", NAMES + SPACE);
+        self.ticks(&mut out, columns);
+        out.push_str("</svg>\n</svg>\n");
         out
     }
 
@@ -96,10 +144,16 @@ impl Strips {
     }
 
     fn axis(&self, out: &mut String, columns: u32) {
-        let percent = |bits: u32| f64::from(bits) * 100.0 / f64::from(columns + ARROW);
         out.push_str(
             "<div class=\"strip axis\" aria-hidden=\"true\"><span></span><svg width=\"100%\" height=\"32\">\n",
         );
+        self.ticks(out, columns);
+        out.push_str("</svg><span></span></div>\n");
+    }
+
+    /// Places of bits, and where the result's format ends.
+    fn ticks(&self, out: &mut String, columns: u32) {
+        let percent = |bits: u32| f64::from(bits) * 100.0 / f64::from(columns + ARROW);
         for bits in (0..columns - STEP / 2).step_by(STEP as usize) {
             let (at, label) =
                 (format!("{:.2}%", percent(bits)), if bits == 0 { "1".into() } else { format!("2^-{bits}") });
@@ -112,18 +166,12 @@ impl Strips {
             let words = format!("{} ends here, after {} bits", ends.format, ends.bits);
             text(out, (&format!("{at:.2}%"), "28"), anchor, "", &words);
         }
-        out.push_str("</svg><span></span></div>\n");
     }
 }
 
 impl Strip {
     fn draw(&self, out: &mut String, columns: u32) {
-        let number = match self.kept {
-            Kept::Bits(1) => "1 bit".to_owned(),
-            Kept::Bits(bits) => format!("{bits} bits"),
-            Kept::AtLeast(bits) => format!("≥ {bits} bits"),
-            Kept::All => "exact".to_owned(),
-        };
+        let number = self.number();
         let end = self.ends.as_ref().map_or_else(String::new, |ends| format!("; {} has {}", ends.format, ends.bits));
         let alternative = format!("{}: {number} kept below the largest term{end}; {}", self.label, self.words);
         let alternative = escaped_line(alternative.trim_end_matches("; "));
@@ -134,6 +182,22 @@ impl Strip {
             escaped_line(&self.label),
             columns + ARROW
         );
+        self.cells(out, columns);
+        let _ = writeln!(out, "</svg><span><b>{number}</b> {}</span></div>", escaped_line(&self.words));
+    }
+
+    /// How many bits are kept, in a word or two.
+    fn number(&self) -> String {
+        match self.kept {
+            Kept::Bits(1) => "1 bit".to_owned(),
+            Kept::Bits(bits) => format!("{bits} bits"),
+            Kept::AtLeast(bits) => format!("≥ {bits} bits"),
+            Kept::All => "exact".to_owned(),
+        }
+    }
+
+    /// The strip itself.
+    fn cells(&self, out: &mut String, columns: u32) {
         // Beside the fraction there is the leading bit.
         let kept = match self.kept {
             Kept::Bits(bits) => bits.saturating_add(1).min(columns),
@@ -153,7 +217,14 @@ impl Strip {
                 f64::from(ends) - (1.0 - FILLED) / 2.0
             );
         }
-        let _ = writeln!(out, "</svg><span><b>{number}</b> {}</span></div>", escaped_line(&self.words));
+    }
+}
+
+/// The first letters of a text that has more.
+fn cut(text: &str, letters: usize) -> String {
+    match text.char_indices().nth(letters) {
+        Some(_) => text.chars().take(letters.saturating_sub(1)).chain(['…']).collect(),
+        None => text.to_owned(),
     }
 }
 
@@ -221,6 +292,17 @@ mod tests {
             assert_eq!(figure.matches("l2 -5z").count(), 1, "one arrow, of the exact strip");
             assert!(figure.contains("<b>exact</b> truncated") && !figure.contains("ends here"), "{figure}");
         }
+    }
+
+    #[test]
+    fn a_file_has_a_line_for_each_strip_and_cuts_what_is_longer_than_its_place() {
+        let long = Strip { label: "unit ".repeat(30), ..strip(Kept::Bits(13), 23) };
+        let svg = Strips { title: "a & b".into(), strips: vec![long, strip(Kept::All, 23)] }.svg();
+        for wanted in [">a &amp; b</text>", ">exact, truncated</text>", ">13 bits, truncated</text>", "f32 ends here"] {
+            assert!(svg.contains(wanted), "{wanted}: {svg}");
+        }
+        assert!(svg.contains("…</text>") && !svg.contains(&"unit ".repeat(10)), "{svg}");
+        assert_eq!(svg.matches("preserveAspectRatio").count(), 2);
     }
 
     #[test]

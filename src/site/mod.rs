@@ -13,7 +13,10 @@ pub use saved::saved;
 
 use std::collections::BTreeMap;
 
-use crate::report::{Block, Form, Page, Report, Show, Summary, SummaryRow};
+use crate::{
+    plot::Strips,
+    report::{Block, Form, Page, Report, Show, Summary, SummaryRow, Unit, drawn_strips},
+};
 
 /// A unit of the site: a device, with what is known of it.
 #[derive(Clone, Debug)]
@@ -60,7 +63,28 @@ pub fn files(subjects: &[Subject], classes: &[Class]) -> BTreeMap<String, String
     let mut pages: Vec<(String, Page)> = vec![("index.html".into(), index::page(&found, &kinds))];
     pages.extend(kinds.iter().map(|kind| (format::file(kind), format::page(&found, kind))));
     pages.extend(found.iter().map(|found| (found.subject.page(), unit::page(found, subjects, classes))));
-    pages.into_iter().map(|(file, page)| (file, Form::Html.text(&Shown(page)))).collect()
+    let pages = pages.into_iter().map(|(file, page)| (file, Form::Html.text(&Shown(page))));
+    pages.chain(picture(&found).map(|svg| ("bits.svg".to_owned(), svg))).collect()
+}
+
+/// The sums that the picture shows: most units have them.
+const PICTURED: (&str, &str) = ("f16", "f32");
+
+/// What every unit keeps of one kind of sums, as a file of its own.
+fn picture(found: &[Found<'_>]) -> Option<String> {
+    let (input, result) = PICTURED;
+    let is_pictured = |row: &&SummaryRow| {
+        row.result == result
+            && row.inputs.iter().any(|kind| kind == input)
+            && row.unit == Unit::Matrix
+            && !row.is_minor()
+    };
+    let rows = found
+        .iter()
+        .flat_map(|found| found.rows.iter().filter(is_pictured).map(|row| (found.subject.name.clone(), row)));
+    let Some(Block::Strips(strips)) = drawn_strips(rows) else { return None };
+    let title = format!("Bits kept when a matrix unit adds {input} products into {result}, below the largest term");
+    Some(Strips { title, ..strips }.svg())
 }
 
 /// A page that is made already.
