@@ -145,7 +145,7 @@ impl Strips {
 
     fn axis(&self, out: &mut String, columns: u32) {
         out.push_str(
-            "<div class=\"strip axis\" aria-hidden=\"true\"><span></span><svg width=\"100%\" height=\"32\">\n",
+            "<div class=\"strip axis\"><span></span><svg width=\"100%\" height=\"32\" aria-label=\"places of bits\">\n",
         );
         self.ticks(out, columns);
         out.push_str("</svg><span></span></div>\n");
@@ -177,13 +177,13 @@ impl Strip {
         let alternative = escaped_line(alternative.trim_end_matches("; "));
         let _ = writeln!(
             out,
-            "<div class=\"strip\"><b>{}</b><svg viewBox=\"0 0 {} {HEIGHT}\" preserveAspectRatio=\"none\" role=\"img\" \
+            "<div class=\"strip\"><strong>{}</strong><svg viewBox=\"0 0 {} {HEIGHT}\" preserveAspectRatio=\"none\" role=\"img\" \
              aria-label=\"{alternative}\"><title>{alternative}</title>",
             escaped_line(&self.label),
             columns + ARROW
         );
         self.cells(out, columns);
-        let _ = writeln!(out, "</svg><span><b>{number}</b> {}</span></div>", escaped_line(&self.words));
+        let _ = writeln!(out, "</svg><span><strong>{number}</strong> {}</span></div>", escaped_line(&self.words));
     }
 
     /// How many bits are kept, in a word or two.
@@ -273,8 +273,12 @@ mod tests {
         assert_eq!(drawn(&figure, "guard"), [2, 0]);
         assert_eq!(drawn(&figure, "dropped"), [14, 26]);
         assert_eq!(figure.matches("<path class=\"ends\" d=\"M23.94 0").count(), 2, "{figure}");
-        for wanted in ["f32 ends here, after 23 bits", "<b>25 bits</b> truncated", ">a &amp; b<", "<b>&lt;unit&gt;</b>"]
-        {
+        for wanted in [
+            "f32 ends here, after 23 bits",
+            "<strong>25 bits</strong> truncated",
+            ">a &amp; b<",
+            "<strong>&lt;unit&gt;</strong>",
+        ] {
             assert!(figure.contains(wanted), "{wanted}: {figure}");
         }
         let alternative = "&lt;unit&gt;: 13 bits kept below the largest term; f32 has 23; truncated";
@@ -290,7 +294,7 @@ mod tests {
             assert!(filled[1] >= filled[0], "{longest}: {filled:?}");
             assert_eq!(drawn(&figure, "dropped")[1], 0);
             assert_eq!(figure.matches("l2 -5z").count(), 1, "one arrow, of the exact strip");
-            assert!(figure.contains("<b>exact</b> truncated") && !figure.contains("ends here"), "{figure}");
+            assert!(figure.contains("<strong>exact</strong> truncated") && !figure.contains("ends here"), "{figure}");
         }
     }
 

@@ -78,7 +78,7 @@ impl Tree {
         let alternative = escaped_line(&format!("{}: {}", self.label, self.words));
         let _ = writeln!(
             out,
-            "<div class=\"tree\"><p><b>{}</b> {}</p><svg viewBox=\"0 0 {width} {height}\" width=\"{width}\" \
+            "<div class=\"tree\"><p><strong>{}</strong> {}</p><svg viewBox=\"0 0 {width} {height}\" width=\"{width}\" \
              height=\"{height}\" role=\"img\" aria-label=\"{alternative}\"><title>{alternative}</title>",
             escaped_line(&self.label),
             escaped_line(&self.words)

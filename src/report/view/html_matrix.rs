@@ -59,7 +59,7 @@ fn cell(out: &mut String, found: &[Glimpse], head: &str) {
     let shade = found.iter().map(|found| found.shade).filter(|shade| *shade != Shade::Unknown).max();
     let _ = write!(out, "<td class=\"{}\" data-label=\"{}\">", class(shade.unwrap_or_default()), escaped_line(head));
     for Glimpse { large, words, of, .. } in found {
-        let _ = write!(out, "<p><b>{}</b> {}", escaped_line(large), escaped_line(words));
+        let _ = write!(out, "<p><strong>{}</strong> {}", escaped_line(large), escaped_line(words));
         if !of.is_empty() {
             let _ = write!(out, " <small>{}</small>", escaped_line(of));
         }
@@ -100,7 +100,7 @@ mod tests {
         let mut out = String::new();
         matrix(&mut out, &found);
         for wanted in [
-            "<td class=\"poor\" data-label=\"A &amp; B\"><p><b>25</b> truncates <small>mma</small></p><p><b>13</b>",
+            "<td class=\"poor\" data-label=\"A &amp; B\"><p><strong>25</strong> truncates <small>mma</small></p><p><strong>13</strong>",
             "<td class=\"none\" data-label=\"C\">not offered</td>",
             "<th scope=\"colgroup\" colspan=\"2\">&lt;vendor&gt;</th>",
             "<th scope=\"row\"><a href=\"fp8.html\">fp8</a></th>",

@@ -122,7 +122,7 @@ impl Listings<'_> {
         let anchor = |at: usize| format!("device-{}", at + 1);
         let rows = self.found.devices.iter().enumerate().map(|(at, listed)| {
             let device = &listed.device;
-            let name = Cell { link: Some(anchor(at)), ..Cell::code(&device.selector) };
+            let name = Cell { link: Some(format!("#{}", anchor(at))), ..Cell::code(&device.selector) };
             let driver = device.driver.as_ref().map(words::driver).unwrap_or_default();
             let cells =
                 [device.name.clone(), words::kind(device).to_owned(), listed.operations.len().to_string(), driver];
