@@ -15,6 +15,7 @@ mod identify;
 #[cfg(feature = "fault-devices")]
 mod isolation;
 mod listing;
+mod names;
 mod run;
 mod scalars;
 mod schema;

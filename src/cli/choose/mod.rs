@@ -7,6 +7,7 @@ mod fault;
 pub(super) mod limits;
 pub(super) mod model_file;
 pub(super) mod models;
+mod names;
 pub(super) mod plan;
 pub(super) mod process;
 pub(super) mod program;

@@ -23,6 +23,22 @@ pub(crate) fn similar<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) 
     found.into_iter().map(|(_, name)| name).take(MOST).collect()
 }
 
+/// Of these names the one that is most like a word, if any is: the fewest letters differ, and of those the most at its
+/// beginning are the same.
+pub(crate) fn nearest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let word = word.to_lowercase();
+    let allowed = word.chars().count().div_ceil(4).min(3);
+    let rank = |name: &'a str| {
+        let changes = strsim::damerau_levenshtein(&word, name);
+        let common = word.chars().zip(name.chars()).take_while(|(one, other)| one == other).count();
+        (changes <= allowed).then_some((changes, std::cmp::Reverse(common), name))
+    };
+    if word.len() < 2 || word.len() > 100 {
+        return None;
+    }
+    names.into_iter().filter_map(rank).min().map(|(.., name)| name)
+}
+
 /// The beginning of a line of help: what may be meant; empty, if nothing is known.
 pub(crate) fn may_be_meant(found: &[&str]) -> String {
     let quoted: Vec<String> = found.iter().map(|name| format!("`{name}`")).collect();
@@ -54,6 +70,14 @@ mod tests {
             assert_eq!(similar(word, NAMES), found, "{word}");
         }
         assert_eq!(similar(&"a".repeat(100_000), NAMES), [""; 0]);
+    }
+
+    #[test]
+    fn the_nearest_name_begins_as_the_word_does() {
+        assert_eq!(nearest("h10", ["a10", "h20", "h100"]), Some("h100"));
+        assert_eq!(nearest("4091", ["4050", "4080", "4090"]), Some("4090"));
+        assert_eq!(nearest("quantum", ["a10", "h100"]), None);
+        assert_eq!(nearest("", ["a"]), None);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::report::{DeviceRecord, Report, Resumption, build_version, check, now};
+use crate::report::{DeviceRecord, Kind, Report, Resumption, build_version, check, now};
 use mxprobe_api::OperationId;
 
 use crate::cli::{
@@ -112,7 +112,9 @@ fn same<'a>(file: &Path, of: &DeviceRecord, targets: &'a [Target]) -> Result<&'a
 
 /// What another device is, in words, if it is not the one of a record.
 fn difference(of: &DeviceRecord, now: &DeviceRecord) -> Option<String> {
-    if of.backend != now.backend || of.fingerprint != now.fingerprint || of.name != now.name {
+    // A model is named as it was asked for.
+    let same_name = of.name == now.name || (of.kind == Kind::Model && now.kind == Kind::Model);
+    if of.backend != now.backend || of.fingerprint != now.fingerprint || !same_name {
         return Some(format!("{} ({})", now.name, now.fingerprint));
     }
     if of.emulated != now.emulated {
