@@ -11,10 +11,12 @@ mod formats;
 mod gemm;
 #[cfg(feature = "fault-devices")]
 mod growing;
+mod help;
 mod identify;
 #[cfg(feature = "fault-devices")]
 mod isolation;
 mod listing;
+mod mistakes;
 mod names;
 mod run;
 mod scalars;

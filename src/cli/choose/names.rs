@@ -89,6 +89,8 @@ pub(super) fn no_device(name: &str, entries: &[&'static Entry], found: &[Found])
     let indices = found.iter().flat_map(|found| &found.devices).map(|listed| listed.device.selector.as_str());
     let indices: Vec<String> =
         indices.filter(|selector| selector.split_once(':').is_some_and(|(_, at)| at == name)).map(quoted).collect();
+    let is_index = name.len() < 4 && name.bytes().all(|byte| byte.is_ascii_digit());
+    let indices = if indices.is_empty() && is_index { vec![format!("`cuda:{name}`")] } else { indices };
     let what = if indices.is_empty() {
         format!("no device and no model `{name}`")
     } else {

@@ -2,10 +2,10 @@
 
 use crate::{
     isolate::Described,
-    report::{DeviceRecord, ListedDevice, OperationRecord, RefusalRecord},
+    report::{DeviceRecord, RefusalRecord},
     session,
 };
-use mxprobe_api::{Error, OperationId};
+use mxprobe_api::Error;
 
 use crate::cli::{
     choose::{
@@ -17,6 +17,7 @@ use crate::cli::{
     failure::Failure,
 };
 
+pub(crate) use crate::cli::choose::operation::{no_operation, one_operation};
 pub(crate) use crate::session::patterns::{asked, is_wanted, operations};
 
 /// What `--device` says.
@@ -194,7 +195,6 @@ pub(crate) fn named(
 ///
 /// # Errors
 /// If the name means one of several devices, or a device or a model file that cannot be used.
-#[allow(dead_code)]
 pub(crate) fn find(name: &str, search: &Search) -> Result<Option<Vec<Target>>, Failure> {
     match parse(name)? {
         Selector::Name(bare) => {
@@ -286,13 +286,20 @@ fn matching(backend: &str, name: &str, devices: &[&DeviceRecord]) -> Vec<usize> 
     };
     let found = all(&exact);
     // An index that is not there is not a part of somebody's name.
-    let is_part =
-        backend != MODELS && !name.is_empty() && !name.bytes().all(|byte| byte.is_ascii_digit()) && !is_path(name);
+    let is_part = !name.is_empty() && !name.bytes().all(|byte| byte.is_ascii_digit()) && !is_path(name);
     if !found.is_empty() || !is_part {
         return found;
     }
     let part = name.to_lowercase();
-    all(&|device| device.name.to_lowercase().contains(&part))
+    all(&|device| {
+        let name = device.name.to_lowercase();
+        // Of a model whole words are wanted: `h10` is no part of H100.
+        let is_border = |letter: Option<char>| letter.is_none_or(|letter| !letter.is_alphanumeric());
+        name.match_indices(&part).any(|(at, _)| {
+            let (before, after) = (name[..at].chars().next_back(), name[at + part.len()..].chars().next());
+            backend != MODELS || (is_border(before) && is_border(after))
+        })
+    })
 }
 
 pub(super) fn is_path(name: &str) -> bool {
@@ -324,65 +331,6 @@ pub(crate) fn reason(backend: &str, refusal: &RefusalRecord) -> String {
     } else {
         format!("{backend}: {}: {}", refusal.what, refusal.reason)
     }
-}
-
-/// The one operation that a name means: an id, else an alias, else a pattern.
-pub(crate) fn one_operation<'a>(name: &str, listed: &'a ListedDevice) -> Result<&'a OperationRecord, Failure> {
-    if let Some(exact) = listed.operations.iter().find(|operation| operation.id.to_string() == name) {
-        return Ok(exact);
-    }
-    match operations(&[name.to_owned()], listed).as_slice() {
-        [one] => Ok(one),
-        [] => Err(no_operation(&[name.to_owned()], &[listed])),
-        several => {
-            let mut failure =
-                Failure::usage(format!("`{name}` means {} operations of {}", several.len(), listed.device.selector));
-            for operation in several {
-                failure = failure.cause(line(operation));
-            }
-            Err(failure.help("give the id of one of them"))
-        }
-    }
-}
-
-/// An operation in one line.
-pub(crate) fn line(operation: &OperationRecord) -> String {
-    let mut text = operation.id.to_string();
-    for word in operation.instruction.iter().chain(&operation.aliases) {
-        text.push_str("  ");
-        text.push_str(word);
-    }
-    text
-}
-
-/// No device has an operation of these names: why a name is none, or which operations there are.
-pub(crate) fn no_operation(patterns: &[String], listed: &[&ListedDevice]) -> Failure {
-    let selectors: Vec<&str> = listed.iter().map(|listed| listed.device.selector.as_str()).collect();
-    let names: Vec<String> = patterns.iter().map(|pattern| format!("`{pattern}`")).collect();
-    let mut failure = Failure::usage(format!("{} has no operation {}", selectors.join(", "), names.join(", ")));
-    for pattern in patterns {
-        // What looks like an id and is none has a better reason than that it is not there.
-        if pattern.split('.').count() >= 5
-            && !pattern.contains(['*', '?'])
-            && let Err(error) = pattern.parse::<OperationId>()
-        {
-            failure = failure.cause(error);
-        }
-    }
-    let known: Vec<&OperationRecord> = listed.iter().flat_map(|listed| &listed.operations).collect();
-    let most = 24;
-    for operation in known.iter().take(most) {
-        failure = failure.cause(format!("there is {}", line(operation)));
-    }
-    if known.len() > most {
-        failure = failure.cause(format!("and {} more", known.len() - most));
-    }
-    for listed in listed {
-        for refusal in &listed.refusals {
-            failure = failure.cause(format!("not used: {}: {}", refusal.what, refusal.reason));
-        }
-    }
-    failure.help("`mxprobe list -v` shows every operation; `*` and `?` stand for any text and any character")
 }
 
 #[cfg(test)]

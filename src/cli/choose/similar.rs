@@ -1,4 +1,4 @@
-//! What may be meant by a name that is none.
+//! Suggestions for unknown names.
 
 /// Suggestions beyond this many are noise.
 const MOST: usize = 3;
@@ -39,13 +39,12 @@ pub(crate) fn nearest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) 
     names.into_iter().filter_map(rank).min().map(|(.., name)| name)
 }
 
-/// The beginning of a line of help: what may be meant; empty, if nothing is known.
-pub(crate) fn may_be_meant(found: &[&str]) -> String {
+/// The end of an error about an unknown name: the suggestions as a question. `None` if there are none.
+pub(crate) fn did_you_mean(found: &[&str]) -> Option<String> {
     let quoted: Vec<String> = found.iter().map(|name| format!("`{name}`")).collect();
-    match quoted.split_last() {
-        None => String::new(),
-        Some((last, [])) => format!("is {last} meant? "),
-        Some((last, others)) => format!("is {} or {last} meant? ", others.join(", ")),
+    match quoted.split_last()? {
+        (last, []) => Some(format!("did you mean {last}?")),
+        (last, others) => Some(format!("did you mean {} or {last}?", others.join(", "))),
     }
 }
 
@@ -81,9 +80,9 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_meant_is_said_in_words() {
-        assert_eq!(may_be_meant(&[]), "");
-        assert_eq!(may_be_meant(&["a"]), "is `a` meant? ");
-        assert_eq!(may_be_meant(&["a", "b", "c"]), "is `a`, `b` or `c` meant? ");
+    fn suggestions_are_a_question() {
+        assert_eq!(did_you_mean(&[]), None);
+        assert_eq!(did_you_mean(&["a"]).as_deref(), Some("did you mean `a`?"));
+        assert_eq!(did_you_mean(&["a", "b", "c"]).as_deref(), Some("did you mean `a`, `b` or `c`?"));
     }
 }

@@ -8,7 +8,7 @@ use std::{
 use mxprobe_api::{Device, Elements, Error, GemmOperands, Operation, OperationId, TileBatch, execute, multiply};
 
 use crate::cli::{
-    arguments::Eval,
+    arguments::{Eval, Screen},
     choose::{
         limits::Limits,
         reach::{Isolation, Reached, reach},
@@ -30,7 +30,7 @@ const LONGEST_LINE_BYTES: usize = 16 << 20;
 const READ_BYTES: usize = 1 << 18;
 
 /// Answers every line of standard input.
-pub(crate) fn eval(arguments: &Eval) -> Outcome {
+pub(crate) fn eval(arguments: &Eval, screen: Screen) -> Outcome {
     let isolate = !arguments.reach.no_isolation;
     let search = Search::by(&arguments.reach, std::slice::from_ref(&arguments.op));
     let (targets, _) = select::named(std::slice::from_ref(&arguments.device), &[], &search)?;
@@ -50,6 +50,7 @@ pub(crate) fn eval(arguments: &Eval) -> Outcome {
     let mut stdout = io::stdout().lock();
     let mut answers = Vec::new();
     let mut line_number = 0;
+    let mut told = screen.quiet; // that a value was rounded
     let mut begun = Vec::new(); // a line whose end has not come yet
     loop {
         let chunk = match stdin.fill_buf() {
@@ -80,6 +81,10 @@ pub(crate) fn eval(arguments: &Eval) -> Outcome {
         begun.extend_from_slice(&chunk[complete..]);
         let too_long = begun.len() > LONGEST_LINE_BYTES;
         stdin.consume(length);
+        if let Some(rounded) = dots.rounded.take().filter(|_| !told) {
+            output::note(format!("note: {rounded}; of other values this is not said"));
+            told = true;
+        }
         dots.answer(&unit, &mut answers)?;
         stdout.write_all(&answers).and_then(|()| stdout.flush()).map_err(|error| Failure::output(&error))?;
         answers.clear();

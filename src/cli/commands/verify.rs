@@ -17,6 +17,7 @@ use crate::cli::{
     arguments::{Format, Screen, Verify, given},
     choose::{
         limits::Limits,
+        models,
         reach::{Isolation, reach},
         target::{Search, Target},
     },
@@ -28,7 +29,7 @@ use crate::cli::{
 /// Compares operations of one device with a model.
 pub(crate) fn verify(arguments: &Verify, screen: Screen) -> Outcome {
     let inputs = &arguments.inputs;
-    let model = mxprobe_models::load(&arguments.model).map_err(Failure::usage)?;
+    let model = models::load(&arguments.model)?;
     let target = each::one_target(&arguments.device, &Search::by(&inputs.reach, &arguments.op))?;
     let ids = common(arguments, &target, &model)?;
     if let Some(path) = &arguments.out {
