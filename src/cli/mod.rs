@@ -5,10 +5,11 @@ mod choose;
 mod commands;
 mod failure;
 mod io;
+mod mistakes;
 
 use std::{ffi::OsString, process::ExitCode, time::Duration};
 
-use clap::{CommandFactory, Parser};
+use clap::FromArgMatches;
 use mxprobe_api::Error;
 
 use crate::session::Asked;
@@ -37,9 +38,13 @@ impl Backends {
     pub fn run(self, arguments: Vec<OsString>) -> u8 {
         self.install();
         let arguments = arguments::keep(arguments);
-        let line = match CommandLine::try_parse_from(arguments) {
+        let parsed = arguments::command().try_get_matches_from(&arguments);
+        let line = match parsed.and_then(|matches| CommandLine::from_arg_matches(&matches)) {
             Ok(line) => line,
             Err(said) => {
+                if let Some(mistake) = mistakes::answer(&said, &arguments) {
+                    return mistake.report();
+                }
                 // Nobody can be told that the terminal is closed.
                 let _ = said.print();
                 return if said.use_stderr() { failure::USAGE } else { 0 };
@@ -104,7 +109,7 @@ fn dispatch(line: CommandLine) -> Outcome {
         Command::Validate(arguments) => validate::validate(&arguments, screen),
         Command::Completions { shell } => {
             let mut script = Vec::new();
-            clap_complete::generate(shell, &mut CommandLine::command(), "mxprobe", &mut script);
+            clap_complete::generate(shell, &mut arguments::command(), "mxprobe", &mut script);
             output::print(&script)
         }
         Command::Man { command } => manual::print(command.as_deref()),

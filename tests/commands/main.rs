@@ -12,6 +12,7 @@ mod formats;
 mod gemm;
 #[cfg(feature = "fault-devices")]
 mod growing;
+mod help;
 mod identify;
 #[cfg(unix)]
 mod interrupted;
@@ -21,6 +22,8 @@ mod isolation;
 mod journal;
 mod listing;
 mod measurements;
+mod mistakes;
+mod names;
 #[cfg(unix)]
 mod progress;
 mod run;

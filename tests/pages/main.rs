@@ -132,7 +132,7 @@ fn every_link_of_a_site_leads_somewhere_and_every_unit_and_format_has_a_page() {
         assert!(!to.is_empty(), "{name} leads nowhere");
         for link in to {
             let (file, anchor) = link.split_once('#').unwrap_or((link, ""));
-            let target = pages.get(if file.is_empty() { name } else { file });
+            let target = pages.get::<str>(if file.is_empty() { name } else { file });
             let target = target.unwrap_or_else(|| panic!("{name} leads to {link}, which is not there"));
             assert!(anchor.is_empty() || links(target).1.contains(&anchor), "{name} leads to {link}");
         }
