@@ -113,7 +113,7 @@ impl Show for Grown<'_> {
             if evidence {
                 blocks.extend(tables(report));
             } else {
-                blocks.push(Block::Screen(longest(report)));
+                blocks.extend(longest(report));
                 blocks.push(Block::Paper(tables(report)));
             }
             let growth = &report.growth;
