@@ -117,6 +117,11 @@ pub fn other_names() -> impl Iterator<Item = &'static str> {
     WORDS.term.iter().flat_map(|term| term.also.iter().map(String::as_str))
 }
 
+/// Whether a tree has an adder of this name, as a whole word: `f16` is not `fp8-f16`.
+fn names_adder(tree: &str, name: &str) -> bool {
+    tree.split(|letter: char| !letter.is_alphanumeric() && !"-_".contains(letter)).any(|word| word == name)
+}
+
 /// What an operation multiplies, and how the models that have it do so.
 fn of_operation(id: &OperationId) -> Entry {
     let (m, n, k) = id.shape.sizes();
@@ -134,7 +139,7 @@ fn of_operation(id: &OperationId) -> Entry {
     let mut sources = Vec::new();
     for model in mxprobe_models::shipped() {
         let Some(unit) = model.unit(id) else { continue };
-        let of_unit = model.adders.iter().filter(|adder| unit.tree.contains(adder.name.as_str()));
+        let of_unit = model.adders.iter().filter(|adder| names_adder(&unit.tree, &adder.name));
         let adders: Vec<String> = of_unit.map(|adder| format!("{}: {}", adder.name, adder.summary())).collect();
         answers.push((model.name.clone(), format!("`{}`; {}", unit.tree, adders.join("; "))));
         sources.push(format!("`mxprobe explain sim:{}`", model.name));

@@ -2,6 +2,7 @@
 #![allow(missing_docs, clippy::print_stderr)]
 
 mod bad_input;
+mod completion;
 mod distinguish;
 mod eval;
 #[cfg(feature = "fault-devices")]
