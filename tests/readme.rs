@@ -89,12 +89,19 @@ fn the_tables_of_an_adders_parameters_are_what_the_reader_reads() {
     assert_between_marks("docs/model-format.md", "parameters", &tables);
 }
 
-/// The document of all probes: a head of its own, and what `explain` says below its own.
-fn probes() -> String {
+/// What `explain` says below its head: of probes and what else a report has, and of terms.
+fn explained() -> (String, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_mxprobe"));
     let document = text(command.args(["explain", "--all", "--format", "markdown"]).output().expect("it starts"));
     let (title, entries) = document.split_once("\n\n").expect("a title and entries");
     assert!(title.starts_with("# "), "{title}");
+    let (entries, terms) = entries.split_once("\n## Terms\n\n").expect("terms come last");
+    (entries.to_owned(), terms.to_owned())
+}
+
+/// The document of all probes.
+fn probes() -> String {
+    let (entries, _) = explained();
     format!(
         "# How each probe works\n\nAnd what formats, families of operations and fields of a report are. This is what \
          `mxprobe explain --all --format markdown`\nprints; `mxprobe explain NAME` says one. What no probe can see: \
@@ -102,14 +109,36 @@ fn probes() -> String {
     )
 }
 
+/// The document of all terms.
+fn glossary() -> String {
+    let (_, terms) = explained();
+    let terms = terms.replace("\n### ", "\n## ");
+    let terms = terms.strip_prefix("### ").map_or(terms.clone(), |rest| format!("## {rest}"));
+    format!(
+        "# Glossary\n\nTerms of the field, as `mxprobe explain TERM` says them, made from `src/glossary/words.toml`. Probes, formats and \
+         families of operations\nare in [probes](probes.md).\n\n{terms}"
+    )
+}
+
+#[track_caller]
+fn assert_is(path: &str, wanted: &str) {
+    if std::env::var_os("MXPROBE_BLESS").is_some() {
+        fs::write(root().join(path), wanted).unwrap();
+    } else {
+        assert!(read(path) == wanted, "{path} is not current; MXPROBE_BLESS=1 rewrites it");
+    }
+}
+
 #[test]
 fn the_document_of_probes_is_what_the_command_says() {
-    let path = root().join("docs/probes.md");
-    if std::env::var_os("MXPROBE_BLESS").is_some() {
-        fs::write(&path, probes()).unwrap();
-    } else {
-        assert!(read(&path) == probes(), "docs/probes.md is not current; MXPROBE_BLESS=1 rewrites it");
-    }
+    assert_is("docs/probes.md", &probes());
+}
+
+#[test]
+fn the_glossary_is_what_the_command_says_of_terms() {
+    let glossary = glossary();
+    assert!(glossary.contains("\n## RNE\n") && glossary.matches("\n## ").count() > 25, "{glossary}");
+    assert_is("docs/glossary.md", &glossary);
 }
 
 #[test]

@@ -6,6 +6,7 @@
 #![deny(unsafe_code)]
 
 mod adder;
+mod cards;
 mod document;
 mod exact;
 mod explain;
@@ -22,6 +23,7 @@ mod tree;
 mod write;
 
 pub use adder::{Adder, Below, Class, Exponent, GridRule, IgnoredValues, NanCause, NanRules, Output, Scale, ZeroSign};
+pub use cards::{Card, cards, find, is_called};
 pub use exact::{Dot, Exact, Observer, Step, Value, evaluate};
 pub use fast::{Evaluator, Path, Sample, Vectorised, vectorised};
 pub use gemm::multiply;

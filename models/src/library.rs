@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use mxprobe_api::Error;
 
-use crate::model::Model;
+use crate::{cards::find, model::Model};
 
 /// File name and text of every file of `units/`, in the order of their names.
 const FILES: &[(&str, &str)] = &include!(concat!(env!("OUT_DIR"), "/models.rs"));
@@ -23,10 +23,10 @@ pub fn shipped() -> &'static [Model] {
     })
 }
 
-/// The model of a name, an alias or a file; `NAME@VARIANT` for a variant.
+/// The model of a name, an alias, a card (see [`find`]) or a file; `NAME@VARIANT` for a variant.
 ///
 /// # Errors
-/// If there is none, or the file cannot be read or is malformed.
+/// If there is none or several, or the file cannot be read or is malformed.
 pub fn load(name: &str) -> Result<Model, Error> {
     let (base, variant) = match name.rsplit_once('@') {
         Some((base, variant)) if !variant.contains(['/', '.']) => (base, Some(variant)),
@@ -37,8 +37,8 @@ pub fn load(name: &str) -> Result<Model, Error> {
             .map_err(|error| Error::invalid(format!("cannot read the model file `{base}`: {error}")))?;
         return Model::parse(base, &text, variant);
     }
-    let wanted = base.to_ascii_lowercase();
-    let index = shipped().iter().position(|model| model.name == wanted || model.aliases.contains(&wanted));
+    let found = find(base)?;
+    let index = found.and_then(|found| shipped().iter().position(|model| model.name == found.name));
     let Some(index) = index else {
         let names: Vec<&str> = shipped().iter().map(|model| model.name.as_str()).collect();
         return Err(Error::invalid(format!(

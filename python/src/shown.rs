@@ -50,6 +50,7 @@ impl Shown {
                 names: found.names.each_ref().map(String::as_str),
                 models: found.models.each_ref(),
                 id: &found.id,
+                counterpart: None,
                 finite: found.finite,
                 verdict: &found.verdict,
                 checked: None,

@@ -3,12 +3,14 @@
 mod arguments;
 mod choose;
 mod commands;
+mod completion;
 mod failure;
 mod io;
+mod mistakes;
 
 use std::{ffi::OsString, process::ExitCode, time::Duration};
 
-use clap::{CommandFactory, Parser};
+use clap::FromArgMatches;
 use mxprobe_api::Error;
 
 use crate::session::Asked;
@@ -36,10 +38,19 @@ impl Backends {
     #[must_use]
     pub fn run(self, arguments: Vec<OsString>) -> u8 {
         self.install();
+        match completion::answer(&arguments) {
+            Ok(false) => {}
+            Ok(true) => return 0,
+            Err(failure) => return failure.report(),
+        }
         let arguments = arguments::keep(arguments);
-        let line = match CommandLine::try_parse_from(arguments) {
+        let parsed = arguments::command().try_get_matches_from(&arguments);
+        let line = match parsed.and_then(|matches| CommandLine::from_arg_matches(&matches)) {
             Ok(line) => line,
             Err(said) => {
+                if let Some(mistake) = mistakes::answer(&said, &arguments) {
+                    return mistake.report();
+                }
                 // Nobody can be told that the terminal is closed.
                 let _ = said.print();
                 return if said.use_stderr() { failure::USAGE } else { 0 };
@@ -103,8 +114,11 @@ fn dispatch(line: CommandLine) -> Outcome {
         Command::Schema(arguments) => validate::schema(&arguments),
         Command::Validate(arguments) => validate::validate(&arguments, screen),
         Command::Completions { shell } => {
-            let mut script = Vec::new();
-            clap_complete::generate(shell, &mut CommandLine::command(), "mxprobe", &mut script);
+            let script = completion::script(&shell.to_string()).unwrap_or_else(|| {
+                let mut script = Vec::new();
+                clap_complete::generate(shell, &mut arguments::command(), "mxprobe", &mut script);
+                script
+            });
             output::print(&script)
         }
         Command::Man { command } => manual::print(command.as_deref()),

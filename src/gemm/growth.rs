@@ -431,7 +431,8 @@ mod tests {
                 steps.push((step.done, step.total));
                 if step.done == most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
             };
-            let growth = grow(&[16, 32], &[variant.clone()], 1, &unit, Some((&model, &variant)), &mut said).unwrap();
+            let growth =
+                grow(&[16, 32], std::slice::from_ref(&variant), 1, &unit, Some((&model, &variant)), &mut said).unwrap();
             (growth, steps)
         };
         let (whole, steps) = all(usize::MAX);

@@ -32,6 +32,10 @@ pub enum Kind {
     Family,
     /// A field of the report.
     Field,
+    /// One operation, by its id.
+    Operation,
+    /// A term of the field.
+    Term,
 }
 
 impl Kind {
@@ -43,6 +47,8 @@ impl Kind {
             Self::Format => "format",
             Self::Family => "family of operations",
             Self::Field => "field of the report",
+            Self::Operation => "operation",
+            Self::Term => "term",
         }
     }
 }

@@ -7,7 +7,7 @@ use super::entry::{Entry, Kind};
 use crate::report::{Block, Cell, Layout, Page, Row, Show, Tool, to_json, wrap};
 
 /// The schema version of an explanation.
-pub const EXPLANATION_SCHEMA: &str = "mxprobe-explanation/1.0";
+pub const EXPLANATION_SCHEMA: &str = "mxprobe-explanation/1.1";
 
 /// What `explain` found.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -19,7 +19,7 @@ pub struct Explanation {
     /// The name that was asked for; missing if all were.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Probes, formats, families of operations and fields of the report.
+    /// Probes, formats, families of operations, fields of the report, terms.
     pub entries: Vec<Entry>,
     /// Models of that name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -152,8 +152,10 @@ fn names(entries: &[Entry]) -> Vec<Block> {
     let of = |kind: Kind| entries.iter().filter(move |entry| entry.kind == kind);
     let questions = of(Kind::Probe).map(|entry| Row::plain(vec![Cell::code(&entry.name), Cell::words(&entry.about)]));
     let mut blocks = vec![Block::laid_out(Layout::Bare, ["probe", "question"], questions)];
-    for kind in [Kind::Format, Kind::Family, Kind::Field] {
-        let names = of(kind).map(|entry| entry.name.as_str()).collect::<Vec<_>>().join(" ");
+    for kind in [Kind::Format, Kind::Family, Kind::Field, Kind::Term] {
+        // Terms have spaces in them.
+        let between = if kind == Kind::Term { ", " } else { " " };
+        let names = of(kind).map(|entry| entry.name.as_str()).collect::<Vec<_>>().join(between);
         if !names.is_empty() {
             let head = title(kind);
             blocks.push(Block::Paper(vec![Block::heading(2, head), Block::words(&names)]));
@@ -170,6 +172,8 @@ fn title(kind: Kind) -> &'static str {
         Kind::Format => "Formats",
         Kind::Family => "Families of operations",
         Kind::Field => "Fields of the report",
+        Kind::Operation => "Operations",
+        Kind::Term => "Terms",
     }
 }
 
@@ -197,7 +201,10 @@ mod tests {
             assert!(text.contains(&format!("\n### {name}\n")), "{}", entry.name);
         }
         let headings: Vec<&str> = text.lines().filter(|line| line.starts_with("## ")).collect();
-        assert_eq!(headings, ["## Probes", "## Formats", "## Families of operations", "## Fields of the report"]);
+        assert_eq!(
+            headings,
+            ["## Probes", "## Formats", "## Families of operations", "## Fields of the report", "## Terms"]
+        );
         assert_eq!(text.matches("\nSource: ").count(), entries.len());
     }
 }

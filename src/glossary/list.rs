@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use mxprobe_api::OperationId;
 use serde::Deserialize;
 
 use super::{
@@ -15,12 +16,16 @@ use crate::{findings::Probe, probes};
 struct Words {
     family: Vec<Text>,
     field: Vec<Text>,
+    term: Vec<Text>,
 }
 
 /// An entry of that file.
 #[derive(Deserialize)]
 struct Text {
     name: String,
+    /// Other names under which it is found.
+    #[serde(default)]
+    also: Vec<String>,
     about: String,
     how: String,
     #[serde(default)]
@@ -33,7 +38,7 @@ static WORDS: LazyLock<Words> =
 
 impl Text {
     fn entry(&self, kind: Kind) -> Entry {
-        let Self { name, about, how, answers, source } = self;
+        let Self { name, also: _, about, how, answers, source } = self;
         Entry {
             name: name.clone(),
             kind,
@@ -45,12 +50,13 @@ impl Text {
     }
 }
 
-/// Every entry: probes in the order in which they are asked, then formats, families and fields.
+/// Every entry: probes in the order in which they are asked, then formats, families, fields and terms.
 #[must_use]
 pub fn entries() -> Vec<Entry> {
     let families = WORDS.family.iter().map(|text| text.entry(Kind::Family));
     let fields = WORDS.field.iter().map(|text| text.entry(Kind::Field));
-    probes::all().map(of_probe).chain(formats::entries()).chain(families).chain(fields).collect()
+    let terms = WORDS.term.iter().map(|text| text.entry(Kind::Term));
+    probes::all().map(of_probe).chain(formats::entries()).chain(families).chain(fields).chain(terms).collect()
 }
 
 fn of_probe(probe: &Probe) -> Entry {
@@ -72,16 +78,20 @@ fn of_probe(probe: &Probe) -> Entry {
 /// assert_eq!(name("function.convert.f16").as_deref(), Some("function.convert"));
 /// assert_eq!(name("scalar.f32.rz").as_deref(), Some("scalar"));
 /// assert_eq!(name("function.nosuch"), None);
+/// assert_eq!(name("round toward zero").as_deref(), Some("RZ"));
+/// assert_eq!(name("mma.m16n8k16.f32.f16.f16.f32").as_deref(), Some("mma.m16n8k16.f32.f16.f16.f32"));
 /// ```
 #[must_use]
 pub fn explain(name: &str) -> Vec<Entry> {
-    use mxprobe_api::{OperationId, ScalarFunction, ScalarId};
+    use mxprobe_api::{ScalarFunction, ScalarId};
 
     let lower = name.to_ascii_lowercase();
     let called = |name: &str| -> Vec<Entry> {
         entries().into_iter().filter(|entry| entry.name.eq_ignore_ascii_case(name)).collect()
     };
-    let found = called(&lower);
+    let mut found = called(&lower);
+    let terms = WORDS.term.iter().filter(|term| term.also.contains(&lower));
+    found.extend(terms.map(|term| term.entry(Kind::Term)));
     if !found.is_empty() {
         return found;
     }
@@ -89,10 +99,58 @@ pub fn explain(name: &str) -> Vec<Entry> {
     if let Some((group, _)) = function.and_then(|function| function.split_once('.')) {
         return called(&format!("function.{group}"));
     }
-    let is_operation = lower.parse::<OperationId>().is_ok() || lower.parse::<ScalarId>().is_ok();
+    let operation = lower.parse::<OperationId>().ok();
+    let is_operation = operation.is_some() || lower.parse::<ScalarId>().is_ok();
     let family = lower.split('.').next().filter(|_| is_operation);
-    family
-        .map_or_else(Vec::new, |family| called(family).into_iter().filter(|entry| entry.kind == Kind::Family).collect())
+    let mut found: Vec<Entry> = operation
+        .filter(|id| lower.parse::<ScalarId>().is_err() || id.family != "scalar")
+        .map(|id| of_operation(&id))
+        .into_iter()
+        .collect();
+    let family = family.map_or_else(Vec::new, &called);
+    found.extend(family.into_iter().filter(|entry| entry.kind == Kind::Family));
+    found
+}
+
+/// Other names of terms, by which [`explain`] finds them too.
+pub fn other_names() -> impl Iterator<Item = &'static str> {
+    WORDS.term.iter().flat_map(|term| term.also.iter().map(String::as_str))
+}
+
+/// Whether a tree has an adder of this name, as a whole word: `f16` is not `fp8-f16`.
+fn names_adder(tree: &str, name: &str) -> bool {
+    tree.split(|letter: char| !letter.is_alphanumeric() && !"-_".contains(letter)).any(|word| word == name)
+}
+
+/// What an operation multiplies, and how the models that have it do so.
+fn of_operation(id: &OperationId) -> Entry {
+    let (m, n, k) = id.shape.sizes();
+    let mut about = format!(
+        "D = A·B + C: A is {m}×{k} in {}, B {k}×{n} in {}, C {m}×{n} in {}, D in {}.",
+        id.a.name(),
+        id.b.name(),
+        id.c.name(),
+        id.d.name()
+    );
+    if let Some(scale) = id.block_scale() {
+        about += &format!(" Each {} elements share a scale in {}.", scale.block, scale.format.name());
+    }
+    let mut answers = Vec::new();
+    let mut sources = Vec::new();
+    for model in mxprobe_models::shipped() {
+        let Some(unit) = model.unit(id) else { continue };
+        let of_unit = model.adders.iter().filter(|adder| names_adder(&unit.tree, &adder.name));
+        let adders: Vec<String> = of_unit.map(|adder| format!("{}: {}", adder.name, adder.summary())).collect();
+        answers.push((model.name.clone(), format!("`{}`; {}", unit.tree, adders.join("; "))));
+        sources.push(format!("`mxprobe explain sim:{}`", model.name));
+    }
+    let how = if answers.is_empty() {
+        "No shipped model has it; `mxprobe run --op` asks a device.".to_owned()
+    } else {
+        "The models that have it, with the tree that joins the terms of a dot and the adders in it:".to_owned()
+    };
+    let source = if sources.is_empty() { "the id itself".to_owned() } else { sources.join(", ") };
+    Entry { name: id.to_string(), kind: Kind::Operation, about, how, answers, source }
 }
 
 #[cfg(test)]
@@ -141,6 +199,34 @@ mod tests {
         let of_bench = of_bench.into_iter().filter_map(|pointer| bench.pointer(pointer)?.as_object());
         let all: BTreeSet<String> = all.into_iter().chain(of_bench.flat_map(|of| of.keys().cloned())).collect();
         assert!(known.is_subset(&all), "{:?}", known.difference(&all));
+    }
+
+    #[test]
+    fn every_term_is_found_by_each_of_its_names_in_any_case() {
+        let mut known = BTreeSet::new();
+        for term in &WORDS.term {
+            for name in std::iter::once(&term.name).chain(&term.also) {
+                assert!(
+                    known.insert(name.to_lowercase()) || name.eq_ignore_ascii_case(&term.name),
+                    "{name} is said twice"
+                );
+                for name in [name.clone(), name.to_uppercase()] {
+                    assert!(explain(&name).iter().any(|entry| entry.name == term.name), "{name}");
+                }
+            }
+            assert!(term.also.iter().all(|name| *name == name.to_lowercase()), "{}", term.name);
+        }
+    }
+
+    #[test]
+    fn every_operation_of_every_model_is_explained_with_that_model() {
+        for model in mxprobe_models::shipped() {
+            let id = model.operations.keys().next().expect("a model has operations").to_string();
+            let found = explain(&id);
+            let entry = found.iter().find(|entry| entry.kind == Kind::Operation).unwrap_or_else(|| panic!("{id}"));
+            assert!(entry.answers.iter().any(|(name, _)| *name == model.name), "{id}: {entry:?}");
+            assert!(found.iter().any(|entry| entry.kind == Kind::Family), "{id}");
+        }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What the words of a report mean: probes, formats, families of operations, fields.
+//! What the words of a report mean: probes, formats, families of operations, fields, terms.
 
 mod entry;
 mod explanation;
@@ -10,4 +10,4 @@ pub use explanation::{
     EXPLANATION_SCHEMA, Explained, Explanation, FieldInWords, ModelInWords, TraceInWords, explanation_schema,
 };
 pub use formats::called as formats_called;
-pub use list::{entries, explain};
+pub use list::{entries, explain, other_names};

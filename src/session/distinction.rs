@@ -25,8 +25,10 @@ pub struct Distinction<'a> {
     pub names: [&'a str; 2],
     /// The models.
     pub models: [&'a Model; 2],
-    /// The operation, which both have.
+    /// The operation, by which both models know what is compared.
     pub id: &'a OperationId,
+    /// What it is called in the second model, if that has no operation of this id.
+    pub counterpart: Option<&'a OperationId>,
     /// Only finite operands and c were compared.
     pub finite: bool,
     /// What came of it.
@@ -42,7 +44,7 @@ pub struct Distinction<'a> {
 impl Show for Distinction<'_> {
     fn page(&self, _: bool) -> Page {
         let [one, other] = self.names;
-        let title = format!("{one} and {other} on {}", self.id);
+        let title = format!("{one} and {other} on {}", self.operation());
         let found = match self.verdict {
             Verdict::Differ(witness, found) => self.differ(witness, &how(*found)),
             Verdict::Equal(certificate) => self.equal(certificate),
@@ -74,6 +76,7 @@ impl Distinction<'_> {
             tool: Tool::this(self.arguments.clone()),
             models: names.map(str::to_owned),
             operation: self.id.clone(),
+            counterpart: self.counterpart.cloned(),
             inputs: if self.finite { Inputs::Finite } else { Inputs::All },
             verdict: DistinctionVerdict::Undecided,
             tried: 0,
@@ -116,6 +119,14 @@ impl Distinction<'_> {
         report
     }
 
+    /// What is compared: one id, or that of either model.
+    fn operation(&self) -> String {
+        match self.counterpart {
+            None => self.id.to_string(),
+            Some(counterpart) => format!("{} ({}: {counterpart})", self.id, self.names[1]),
+        }
+    }
+
     /// Why there is no witness.
     fn equal(&self, certificate: &Certificate) -> Vec<Block> {
         let names = self.names;
@@ -145,14 +156,14 @@ impl Distinction<'_> {
         why_equal.push(Block::Facts(vec![("why".to_owned(), why)]));
         let checked = |steps| Block::words(format!("the proof's {steps} steps were checked apart from the solver"));
         why_equal.extend(self.checked.map(checked));
-        let verdict = format!("{one} and {other} are equal on {}: proved for {inputs}", self.id);
+        let verdict = format!("{one} and {other} are equal on {}: proved for {inputs}", self.operation());
         vec![Block::words(verdict), Block::Inset(why_equal)]
     }
 
     /// A witness: the dot, both results, and how each model comes to its own.
     fn differ(&self, witness: &Witness, how: &str) -> Vec<Block> {
         let ([one, other], id) = (self.names, self.id);
-        let verdict = Block::words(format!("{one} and {other} differ on {id}: {how}"));
+        let verdict = Block::words(format!("{one} and {other} differ on {}: {how}", self.operation()));
         let dot = Block::Lines(vec![line(id, &witness.dot)]);
         let rows = self.names.iter().zip(witness.values).map(|(name, value)| {
             let result = format!("d = {} = {}", id.d.hex(value), id.d.to_f64(value));

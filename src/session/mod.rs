@@ -12,6 +12,7 @@ mod glob;
 mod identified;
 pub mod patterns;
 mod stoppable;
+pub mod synonyms;
 mod whole;
 
 pub use ask::{Expected, identify_one, probe, unidentified, unverified, verify_one};

@@ -6,13 +6,14 @@ use crate::{
 };
 use mxprobe_api::Error;
 
-use super::glob;
+use super::{glob, synonyms};
 
-/// The operations that patterns name; all, if there is no pattern.
+/// The matrix operations that patterns name; all, if there is no pattern. A pattern is an id, an alias or an instruction with `*`
+/// and `?`, a format that is multiplied (`fp8`, `int8`), or formats with an arrow (`f16->f32`).
 #[must_use]
 pub fn operations<'a>(patterns: &[String], listed: &'a ListedDevice) -> Vec<&'a OperationRecord> {
     let meant = |operation: &OperationRecord| {
-        patterns.is_empty() || patterns.iter().any(|pattern| is_meant(pattern, operation))
+        patterns.is_empty() || patterns.iter().any(|pattern| is_called(pattern, operation))
     };
     listed.operations.iter().filter(|operation| meant(operation)).collect()
 }
@@ -33,6 +34,13 @@ pub fn asked<'a>(patterns: &[String], listed: &'a ListedDevice) -> Vec<&'a Opera
 pub fn is_meant(pattern: &str, operation: &OperationRecord) -> bool {
     glob::matches(pattern, &operation.id.to_string())
         || operation.aliases.iter().chain(&operation.instruction).any(|name| glob::matches(pattern, name))
+}
+
+/// Whether a matrix operation is meant by a pattern or by one of its synonyms: `fp8`, `f16->f32`, PTX without its family.
+fn is_called(pattern: &str, operation: &OperationRecord) -> bool {
+    is_meant(pattern, operation)
+        || synonyms::formats(pattern).is_some_and(|formats| formats.fits(&operation.id))
+        || synonyms::is_ptx(pattern, &operation.id)
 }
 
 /// Whether a probe is meant by one of these: by a pattern, or by the words before one of its dots.

@@ -165,7 +165,7 @@ fn what_cannot_be_compared_is_refused_with_the_value() {
         (["h1000", "a100", A100], &["no model `h1000`"][..]),
         (["a100", "./no-such.toml", A100], &["`./no-such.toml`"]),
         (["a100", "h100", "mma.m16n8k7.f32.f16.f16.f32"], &["mma.m16n8k7.f32.f16.f16.f32"]),
-        (["h100", "v100", A100], &["sim:v100 has no operation", A100, "h100 has it"]),
+        (["h100", "amx", A100], &["h100 and amx have no operation", A100, "of the same formats and k"]),
         (["cpu:0", "h100", A100], &["cpu:0"]),
     ] {
         let [one, other, op] = arguments;
@@ -219,7 +219,7 @@ d = 0x7fffffff = NaN
 fn a_trace_of_what_is_no_dot_or_no_model_is_refused() {
     let op = "mma.m8n8k4.f32.f16.f16.f32";
     for (device, dot, part) in [
-        ("sim:v100", r#"{"a":["1"],"b":["0x3c00"],"c":"0x00000000"}"#, "a[0]: `1`"),
+        ("sim:v100", r#"{"a":["one"],"b":["0x3c00"],"c":"0x00000000"}"#, "a[0]: `one`"),
         ("sim:v100", "dot", "not JSON"),
         ("sim:v1000", "{}", "v1000"),
         ("cpu:0", "{}", "cpu:0"),

@@ -146,3 +146,47 @@ fn computes_as(op: &str, model: &str) {
     let by_model = say_to(&["eval", "--device", model, "--op", op], input.as_bytes()).ended(0);
     assert!(on_cpu.out == by_model.out, "{op}");
 }
+
+#[test]
+fn values_are_read_beside_bits_as_texts_and_as_numbers() {
+    let f16 = ["eval", "--device", "sim:h100", "--op", "mma.m16n8k16.f32.f16.f16.f32"];
+    for (line, d) in [
+        (r#"{"a":["1.0"],"b":["2^-24"],"c":"-0"}"#, "0x33800000"),
+        (r#"{"a":[1.0],"b":[2],"c":0}"#, "0x40000000"),
+        (r#"{"a":["0x3c00",1.5],"b":["1.5*2^-3","-2"],"c":"inf"}"#, "0x7f800000"),
+        (r#"{"a":["nan"],"b":[1],"c":0}"#, "0x7fffffff"),
+        (r#"{"a":[-1.5e0],"b":["1"],"c":"0x3f800000"}"#, "0xbf000000"),
+    ] {
+        let said = say_to(&f16, line.as_bytes()).ended(0);
+        assert_eq!((said.out, said.err), (format!("{{\"d\":\"{d}\"}}\n"), String::new()), "{line}");
+    }
+    let integers = ["eval", "--device", "sim:amx", "--op", "TDPBSSD"];
+    let said = say_to(&integers, br#"{"a":[-1,2],"b":[3,"0x02"],"c":100}"#).ended(0);
+    assert_eq!(said.out, "{\"d\":\"0x00000065\"}\n");
+}
+
+#[test]
+fn a_value_that_is_not_exact_is_rounded_to_nearest_even_and_told_once() {
+    let f16 = ["eval", "--device", "sim:h100", "--op", "mma.m16n8k16.f32.f16.f16.f32"];
+    let dots = "{\"a\":[1],\"b\":[0.1],\"c\":0}\n{\"a\":[1],\"b\":[0.2],\"c\":0.3}\n";
+    let said = say_to(&f16, dots.as_bytes()).ended(0);
+    assert_eq!(said.out.lines().next(), Some("{\"d\":\"0x3dccc000\"}"));
+    assert_eq!(said.err.lines().count(), 1, "{}", said.err);
+    let told = "note: b[0]: `0.1` is not exact in f16: rounded to nearest even, 0.0999755859375 (0x2e66)";
+    assert!(said.err.starts_with(told), "{}", said.err);
+    let quiet = say_to(&[&f16[..], &["-q"]].concat(), dots.as_bytes()).ended(0);
+    assert_eq!((quiet.out, quiet.err), (said.out, String::new()));
+}
+
+#[test]
+fn a_value_that_the_format_lacks_is_refused() {
+    for (op, line, words) in [
+        ("TDPBSSD", r#"{"a":[1.5],"b":[1],"c":0}"#, "a[0]: `1.5` is not an integer, and s8 has only integers"),
+        ("TDPBSSD", r#"{"a":[1],"b":["200"],"c":0}"#, "b[0]: `200` is out of range: s8 goes from -128 to 127"),
+        ("TDPBF16PS", r#"{"a":["one"],"b":[1],"c":0}"#, "a[0]: `one`"),
+        ("TDPBF16PS", r#"{"a":[1],"b":[1],"c":null}"#, "c: `null` is neither a number nor a text"),
+    ] {
+        let said = say_to(&["eval", "--device", "sim:amx", "--op", op], line.as_bytes()).ended(2);
+        assert!(said.err.contains(words), "{line}: {}", said.err);
+    }
+}

@@ -308,7 +308,7 @@ fn the_name_of_a_file_does_not_act_on_a_terminal() {
     let op = "amx.m16n16k64.s32.s8.s8.s32";
     for (arguments, is_named) in [
         (vec!["list", "--device", &device], true),
-        (vec!["verify", "--device", &device, "--model", file, "--op", op, "--count", "1"], false),
+        (vec!["verify", "--device", &device, "--model", file, "--op", op, "--count", "1"], true),
         (vec!["distinguish", file, "amx", "--op", op], true),
         (vec!["gemm", "--device", &device, "--op", op, "--random", "2,2,2", "--out", out.to_str().unwrap()], true),
     ] {

@@ -2,6 +2,7 @@
 #![allow(missing_docs, clippy::print_stderr)]
 
 mod bad_input;
+mod completion;
 mod distinguish;
 mod eval;
 #[cfg(feature = "fault-devices")]
@@ -12,6 +13,7 @@ mod formats;
 mod gemm;
 #[cfg(feature = "fault-devices")]
 mod growing;
+mod help;
 mod identify;
 #[cfg(unix)]
 mod interrupted;
@@ -21,6 +23,8 @@ mod isolation;
 mod journal;
 mod listing;
 mod measurements;
+mod mistakes;
+mod names;
 #[cfg(unix)]
 mod progress;
 mod run;

@@ -2,6 +2,7 @@
 
 mod bench;
 mod devices;
+mod examples;
 mod format;
 mod gemm;
 mod models;
@@ -15,10 +16,11 @@ use std::{
     sync::{LazyLock, OnceLock},
 };
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 pub(crate) use bench::{Bench, BenchData};
 pub(crate) use devices::{Devices, List, Worker};
+pub(crate) use examples::examples;
 pub(crate) use format::{Format, PageFormat};
 pub(crate) use gemm::{Accumulate, Experiment, Gemm, GemmMethod, WordRounding};
 pub(crate) use models::{Conformance, Distinguish, Eval, Identify, Reach, Verify};
@@ -44,6 +46,11 @@ pub(crate) struct CommandLine {
     pub(crate) run: Run,
     #[command(flatten)]
     pub(crate) screen: ScreenArguments,
+}
+
+/// The command with its help.
+pub(crate) fn command() -> clap::Command {
+    examples::shown(CommandLine::command())
 }
 
 static VERSION: LazyLock<String> = LazyLock::new(crate::report::build_version);

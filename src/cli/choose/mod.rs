@@ -1,12 +1,15 @@
 //! Which device, model and operation is meant, and how it is reached.
 
 pub(super) mod catalog;
+pub(super) mod common;
 mod executable;
 #[cfg(feature = "fault-devices")]
 mod fault;
 pub(super) mod limits;
 pub(super) mod model_file;
 pub(super) mod models;
+mod names;
+mod operation;
 pub(super) mod plan;
 pub(super) mod process;
 pub(super) mod program;

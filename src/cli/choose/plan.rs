@@ -12,7 +12,7 @@ use crate::cli::{
         catalog::{self, Found},
         registry::MODELS,
         select,
-        similar::{may_be_meant, similar},
+        similar::{did_you_mean, similar},
         target::{Search, Target},
     },
     failure::Failure,
@@ -77,8 +77,11 @@ pub(crate) fn jobs(arguments: &Run, screen: Screen) -> Result<Vec<Job>, Failure>
 fn check_probe(wanted: &str) -> Result<(), Failure> {
     session::patterns::check_probe(wanted).map_err(|error| {
         let names = probes::all().map(|probe| probe.name);
-        let help = format!("{}`mxprobe explain` says what each of them asks", may_be_meant(&similar(wanted, names)));
-        Failure::usage(error).help(help)
+        match did_you_mean(&similar(wanted, names)) {
+            Some(meant) => Failure::usage(format!("no probe `{wanted}`; {meant}")),
+            None => Failure::usage(error),
+        }
+        .help("`mxprobe explain` says what each probe asks")
     })
 }
 

@@ -2,34 +2,38 @@
 
 use crate::{
     isolate::Described,
-    report::{DeviceRecord, ListedDevice, OperationRecord, RefusalRecord},
+    report::{DeviceRecord, RefusalRecord},
     session,
 };
-use mxprobe_api::{Error, OperationId};
+use mxprobe_api::Error;
 
 use crate::cli::{
     choose::{
         catalog::{self, Found},
-        model_file, process, program,
+        model_file, names, process, program,
         registry::{self, Entry, MODELS},
         target::{Origin, PROGRAMS, Search, Target},
     },
     failure::Failure,
 };
 
+pub(crate) use crate::cli::choose::operation::{no_operation, one_operation};
 pub(crate) use crate::session::patterns::{asked, is_wanted, operations};
 
 /// What `--device` says.
-enum Selector {
+pub(super) enum Selector {
     /// Every device that is no model.
     All,
     /// One backend, and what is meant of it.
     Of(&'static Entry, Choice),
     /// Another program: what follows `exec:`.
     Program(String),
+    /// A name without a backend: of hardware, else of a model.
+    Name(String),
 }
 
-enum Choice {
+/// Which devices of a backend.
+pub(super) enum Choice {
     All,
     Named(String),
 }
@@ -46,11 +50,12 @@ fn parse(text: &str) -> Result<Selector, Failure> {
         return name.map(|command| Selector::Program(command.to_owned())).ok_or_else(|| program::no_command(text));
     }
     let Some(entry) = Entry::named(backend) else {
+        if name.is_none() && !registry::LEFT_OUT.contains(&backend) {
+            return names::without_backend(text);
+        }
         return Err(match name {
             Some(_) => no_backend(backend).cause(format!("in the device `{text}`")),
-            None if registry::LEFT_OUT.contains(&backend) => no_backend(backend),
-            None => Failure::usage(format!("`{text}` selects no device: the form is BACKEND:DEVICE"))
-                .help(format!("the backends are {}; `mxprobe list` shows the devices", registry::names().join(", "))),
+            _ => no_backend(backend),
         });
     };
     match name {
@@ -62,7 +67,7 @@ fn parse(text: &str) -> Result<Selector, Failure> {
 }
 
 /// `vulkan:"RTX 4090"` may reach us with its quotes.
-fn unquoted(name: &str) -> &str {
+pub(super) fn unquoted(name: &str) -> &str {
     name.strip_prefix('"').and_then(|name| name.strip_suffix('"')).unwrap_or(name)
 }
 
@@ -109,6 +114,7 @@ pub(crate) fn named(
             Selector::All => false,
             Selector::Of(entry, _) => !allowed.iter().any(|known| known.name == entry.name),
             Selector::Program(_) => true,
+            Selector::Name(_) => false,
         };
         if of_another && !backends.is_empty() {
             return Err(Failure::usage(format!("`{text}` is no device of the backend that `--backend` asks for"))
@@ -121,6 +127,7 @@ pub(crate) fn named(
             Selector::All => entry.name != MODELS && !entry.hidden,
             Selector::Of(of, _) => of.name == entry.name,
             Selector::Program(_) => false,
+            Selector::Name(_) => !entry.hidden && allowed.iter().any(|known| known.name == entry.name),
         })
     };
     let asked: Vec<&'static Entry> = registry::entries().iter().filter(|entry| meant(entry)).collect();
@@ -145,6 +152,9 @@ pub(crate) fn named(
                 let at = asked.iter().position(|known| known.name == entry.name).expect("it was asked");
                 resolve(entry, choice, text, &found[at], search.isolate)?
             }
+            Selector::Name(name) => {
+                names::meant(name, &asked, &found)?.ok_or_else(|| names::no_device(name, &asked, &found))?
+            }
             Selector::Program(command) => {
                 let (devices, refusals) = program::devices(command, &search.sizes)?;
                 let nothing = || Found { backend: PROGRAMS.to_owned(), devices: Vec::new(), refusals: Vec::new() };
@@ -160,6 +170,15 @@ pub(crate) fn named(
             }
         }
     }
+    // Backends that were only looked through for a name have nothing to say.
+    let has_selector = |found: &Found| {
+        parsed.iter().any(|(_, selector)| match selector {
+            Selector::All => found.backend != MODELS,
+            Selector::Of(entry, _) => entry.name == found.backend,
+            Selector::Program(_) | Selector::Name(_) => false,
+        })
+    };
+    found.retain(|found| has_selector(found) || targets.iter().any(|target| target.backend() == found.backend));
     found.extend(of_programs);
     if search.sizes.shape.is_some() && !targets.iter().any(Target::has_free_sizes) {
         let names: Vec<&str> = targets.iter().map(|target| target.selector.as_str()).collect();
@@ -169,7 +188,24 @@ pub(crate) fn named(
     Ok((targets, found))
 }
 
-fn resolve(
+/// The devices or the model that a name means, as `--device` takes it; `None` if nothing is called so.
+///
+/// A name without a backend (`h100`, `RTX 4090`) is that of hardware which is here, else of a model. `all` and `cuda` mean
+/// several devices.
+///
+/// # Errors
+/// If the name means one of several devices, or a device or a model file that cannot be used.
+pub(crate) fn find(name: &str, search: &Search) -> Result<Option<Vec<Target>>, Failure> {
+    match parse(name)? {
+        Selector::Name(bare) => {
+            let asked = entries(&[])?;
+            names::meant(&bare, &asked, &catalog::discover(&asked, search.isolate))
+        }
+        _ => named(&[name.to_owned()], &[], search).map(|(targets, _)| Some(targets)),
+    }
+}
+
+pub(super) fn resolve(
     entry: &'static Entry,
     choice: &Choice,
     text: &str,
@@ -182,6 +218,12 @@ fn resolve(
         }
         Choice::All => {
             return Ok(found.devices.iter().map(|device| Target::of_backend(entry, device.clone())).collect());
+        }
+        Choice::Named(name) if entry.name == MODELS && !is_path(name) => {
+            if let Some(model) = mxprobe_models::find(name).map_err(Failure::usage)? {
+                return names::model(entry, model, name, found);
+            }
+            name
         }
         Choice::Named(name) => name,
     };
@@ -201,17 +243,27 @@ fn resolve(
                 Err(no_usable(std::slice::from_ref(found), &format!("`--device {text}`")))
             }
             Err(error) => {
+                if let Some(near) = Some(name)
+                    .filter(|name| entry.name == MODELS && !is_path(name))
+                    .and_then(|name| names::nearest_model(name))
+                {
+                    return Err(Failure::usage(format!("no model `{name}`; did you mean `{MODELS}:{near}`?"))
+                        .help(format!("`mxprobe list --backend {MODELS}` shows the models")));
+                }
                 Err(Failure::usage(error).help(format!("`mxprobe list --backend {}` shows the devices", entry.name)))
             }
         },
-        several => {
-            let mut failure = Failure::usage(format!("`{text}` may mean {} devices", several.len()));
-            for device in several.iter().map(|at| records[*at]) {
-                failure = failure.cause(format!("{}  {}", device.selector, device.name));
-            }
-            Err(failure.help("name one of them by its selector, the first word of its line"))
-        }
+        several => Err(one_of(text, several.iter().map(|at| records[*at]))),
     }
+}
+
+/// A name means several devices, and one is wanted.
+pub(super) fn one_of<'a>(text: &str, devices: impl ExactSizeIterator<Item = &'a DeviceRecord>) -> Failure {
+    let mut failure = Failure::usage(format!("`{text}` may mean {} devices", devices.len()));
+    for device in devices {
+        failure = failure.cause(format!("{}  {}", device.selector, device.name));
+    }
+    failure.help("name one of them by its selector, the first word of its line")
 }
 
 /// A device that discovery does not list.
@@ -239,10 +291,18 @@ fn matching(backend: &str, name: &str, devices: &[&DeviceRecord]) -> Vec<usize> 
         return found;
     }
     let part = name.to_lowercase();
-    all(&|device| device.name.to_lowercase().contains(&part))
+    all(&|device| {
+        let name = device.name.to_lowercase();
+        // Of a model whole words are wanted: `h10` is no part of H100.
+        let is_border = |letter: Option<char>| letter.is_none_or(|letter| !letter.is_alphanumeric());
+        name.match_indices(&part).any(|(at, _)| {
+            let (before, after) = (name[..at].chars().next_back(), name[at + part.len()..].chars().next());
+            backend != MODELS || (is_border(before) && is_border(after))
+        })
+    })
 }
 
-fn is_path(name: &str) -> bool {
+pub(super) fn is_path(name: &str) -> bool {
     name.contains(['/', '\\', '@']) || name.ends_with(".toml")
 }
 
@@ -271,65 +331,6 @@ pub(crate) fn reason(backend: &str, refusal: &RefusalRecord) -> String {
     } else {
         format!("{backend}: {}: {}", refusal.what, refusal.reason)
     }
-}
-
-/// The one operation that a name means: an id, else an alias, else a pattern.
-pub(crate) fn one_operation<'a>(name: &str, listed: &'a ListedDevice) -> Result<&'a OperationRecord, Failure> {
-    if let Some(exact) = listed.operations.iter().find(|operation| operation.id.to_string() == name) {
-        return Ok(exact);
-    }
-    match operations(&[name.to_owned()], listed).as_slice() {
-        [one] => Ok(one),
-        [] => Err(no_operation(&[name.to_owned()], &[listed])),
-        several => {
-            let mut failure =
-                Failure::usage(format!("`{name}` means {} operations of {}", several.len(), listed.device.selector));
-            for operation in several {
-                failure = failure.cause(line(operation));
-            }
-            Err(failure.help("give the id of one of them"))
-        }
-    }
-}
-
-/// An operation in one line.
-pub(crate) fn line(operation: &OperationRecord) -> String {
-    let mut text = operation.id.to_string();
-    for word in operation.instruction.iter().chain(&operation.aliases) {
-        text.push_str("  ");
-        text.push_str(word);
-    }
-    text
-}
-
-/// No device has an operation of these names: why a name is none, or which operations there are.
-pub(crate) fn no_operation(patterns: &[String], listed: &[&ListedDevice]) -> Failure {
-    let selectors: Vec<&str> = listed.iter().map(|listed| listed.device.selector.as_str()).collect();
-    let names: Vec<String> = patterns.iter().map(|pattern| format!("`{pattern}`")).collect();
-    let mut failure = Failure::usage(format!("{} has no operation {}", selectors.join(", "), names.join(", ")));
-    for pattern in patterns {
-        // What looks like an id and is none has a better reason than that it is not there.
-        if pattern.split('.').count() >= 5
-            && !pattern.contains(['*', '?'])
-            && let Err(error) = pattern.parse::<OperationId>()
-        {
-            failure = failure.cause(error);
-        }
-    }
-    let known: Vec<&OperationRecord> = listed.iter().flat_map(|listed| &listed.operations).collect();
-    let most = 24;
-    for operation in known.iter().take(most) {
-        failure = failure.cause(format!("there is {}", line(operation)));
-    }
-    if known.len() > most {
-        failure = failure.cause(format!("and {} more", known.len() - most));
-    }
-    for listed in listed {
-        for refusal in &listed.refusals {
-            failure = failure.cause(format!("not used: {}: {}", refusal.what, refusal.reason));
-        }
-    }
-    failure.help("`mxprobe list -v` shows every operation; `*` and `?` stand for any text and any character")
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What may be meant by a name that is none.
+//! Suggestions for unknown names.
 
 /// Suggestions beyond this many are noise.
 const MOST: usize = 3;
@@ -23,13 +23,28 @@ pub(crate) fn similar<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) 
     found.into_iter().map(|(_, name)| name).take(MOST).collect()
 }
 
-/// The beginning of a line of help: what may be meant; empty, if nothing is known.
-pub(crate) fn may_be_meant(found: &[&str]) -> String {
+/// Of these names the one that is most like a word, if any is: the fewest letters differ, and of those the most at its
+/// beginning are the same.
+pub(crate) fn nearest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let word = word.to_lowercase();
+    let allowed = word.chars().count().div_ceil(4).min(3);
+    let rank = |name: &'a str| {
+        let changes = strsim::damerau_levenshtein(&word, name);
+        let common = word.chars().zip(name.chars()).take_while(|(one, other)| one == other).count();
+        (changes <= allowed).then_some((changes, std::cmp::Reverse(common), name))
+    };
+    if word.len() < 2 || word.len() > 100 {
+        return None;
+    }
+    names.into_iter().filter_map(rank).min().map(|(.., name)| name)
+}
+
+/// The end of an error about an unknown name: the suggestions as a question. `None` if there are none.
+pub(crate) fn did_you_mean(found: &[&str]) -> Option<String> {
     let quoted: Vec<String> = found.iter().map(|name| format!("`{name}`")).collect();
-    match quoted.split_last() {
-        None => String::new(),
-        Some((last, [])) => format!("is {last} meant? "),
-        Some((last, others)) => format!("is {} or {last} meant? ", others.join(", ")),
+    match quoted.split_last()? {
+        (last, []) => Some(format!("did you mean {last}?")),
+        (last, others) => Some(format!("did you mean {} or {last}?", others.join(", "))),
     }
 }
 
@@ -57,9 +72,17 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_meant_is_said_in_words() {
-        assert_eq!(may_be_meant(&[]), "");
-        assert_eq!(may_be_meant(&["a"]), "is `a` meant? ");
-        assert_eq!(may_be_meant(&["a", "b", "c"]), "is `a`, `b` or `c` meant? ");
+    fn the_nearest_name_begins_as_the_word_does() {
+        assert_eq!(nearest("h10", ["a10", "h20", "h100"]), Some("h100"));
+        assert_eq!(nearest("4091", ["4050", "4080", "4090"]), Some("4090"));
+        assert_eq!(nearest("quantum", ["a10", "h100"]), None);
+        assert_eq!(nearest("", ["a"]), None);
+    }
+
+    #[test]
+    fn suggestions_are_a_question() {
+        assert_eq!(did_you_mean(&[]), None);
+        assert_eq!(did_you_mean(&["a"]).as_deref(), Some("did you mean `a`?"));
+        assert_eq!(did_you_mean(&["a", "b", "c"]).as_deref(), Some("did you mean `a`, `b` or `c`?"));
     }
 }

@@ -14,10 +14,7 @@ use mxprobe_api::OperationId;
 
 use crate::cli::{
     arguments::{Distinguish, Screen, given},
-    choose::{
-        models::{self, Chosen},
-        select,
-    },
+    choose::{common, models},
     failure::{Failure, INCOMPLETE, NO, Outcome},
     io::{output, progress::Progress},
 };
@@ -28,8 +25,11 @@ const TRIES: u64 = 1_000_000;
 /// Compares two models on an operation.
 pub(crate) fn distinguish(arguments: &Distinguish, screen: Screen) -> Outcome {
     let end = Instant::now() + arguments.budget;
-    let chosen = [models::chosen(&arguments.one)?, models::chosen(&arguments.other)?];
-    let id = common_operation(&arguments.op, &chosen)?;
+    let mut chosen = [models::chosen(&arguments.one)?, models::chosen(&arguments.other)?];
+    let (id, counterpart) = common::operations(&arguments.op, &chosen)?;
+    if let Some(counterpart) = &counterpart {
+        common::rename(&mut chosen[1].model, counterpart, &id);
+    }
     let comparison = Comparison::new(chosen.each_ref().map(|chosen| &chosen.model), &id).map_err(Failure::usage)?;
     let names = chosen.each_ref().map(|chosen| chosen.name.as_str());
     let files = Files { names, id: &id, arguments };
@@ -41,7 +41,8 @@ pub(crate) fn distinguish(arguments: &Distinguish, screen: Screen) -> Outcome {
         closed_form: !files.asks_for_formula(),
         end,
     };
-    let progress = Progress::of_one(screen, format!("comparing {} and {} on {id}", names[0], names[1]));
+    let of_other = counterpart.as_ref().map_or_else(String::new, |of_other| format!(" with {of_other}"));
+    let progress = Progress::of_one(screen, format!("comparing {} and {} on {id}{of_other}", names[0], names[1]));
     let start = Instant::now();
     let verdict = comparison.decide(&effort);
     let (code, checked) = match &verdict {
@@ -56,8 +57,17 @@ pub(crate) fn distinguish(arguments: &Distinguish, screen: Screen) -> Outcome {
     drop(progress);
     let models = chosen.each_ref().map(|chosen| &chosen.model);
     let (finite, arguments_given) = (arguments.finite, given());
-    let found =
-        Distinction { names, models, id: &id, finite, verdict: &verdict, checked, took, arguments: arguments_given };
+    let found = Distinction {
+        names,
+        models,
+        id: &id,
+        counterpart: counterpart.as_ref(),
+        finite,
+        verdict: &verdict,
+        checked,
+        took,
+        arguments: arguments_given,
+    };
     output::show(&found, arguments.format.into(), screen.unwrapped())?;
     Ok(code)
 }
@@ -129,14 +139,4 @@ impl Files<'_> {
         output::replace(path, &proof.drat())?;
         Ok(Some(proof.len()))
     }
-}
-
-/// The operation that a name means in both models.
-fn common_operation(name: &str, chosen: &[Chosen; 2]) -> Result<OperationId, Failure> {
-    let [one, other] = chosen;
-    let id = &select::one_operation(name, &one.listed)?.id;
-    if other.model.operations.contains_key(id) {
-        return Ok(id.clone());
-    }
-    Err(select::no_operation(&[id.to_string()], &[&other.listed]).cause(format!("{} has it", one.name)))
 }

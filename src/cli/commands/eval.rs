@@ -52,6 +52,7 @@ pub(crate) fn eval(arguments: &Eval, screen: Screen) -> Outcome {
     let mut answers = Vec::new();
     let mut line_number = 0;
     let mut progress = Answered::new(screen, &target.selector, id);
+    let mut told = screen.quiet; // that a value was rounded
     let mut begun = Vec::new(); // a line whose end has not come yet
     loop {
         let chunk = match stdin.fill_buf() {
@@ -83,6 +84,10 @@ pub(crate) fn eval(arguments: &Eval, screen: Screen) -> Outcome {
         let too_long = begun.len() > LONGEST_LINE_BYTES;
         stdin.consume(length);
         progress.read(length, line_number);
+        if let Some(rounded) = dots.rounded.take().filter(|_| !told) {
+            output::note(format!("note: {rounded}; of other values this is not said"));
+            told = true;
+        }
         dots.answer(&unit, &mut answers)?;
         stdout.write_all(&answers).and_then(|()| stdout.flush()).map_err(|error| Failure::output(&error))?;
         answers.clear();

@@ -15,7 +15,7 @@ use crate::cli::{
         models,
         registry::MODELS,
         select,
-        similar::{may_be_meant, similar},
+        similar::{did_you_mean, similar},
     },
     failure::{Failure, Outcome},
     io::{dot_lines::Dots, input, output},
@@ -38,6 +38,10 @@ pub(crate) fn explain(arguments: &Explain, screen: Screen) -> Outcome {
     } else if let Some(name) = arguments.name.as_deref() {
         found.entries = glossary::explain(name);
         found.models = model(name)?.into_iter().collect();
+        // A term may be the name of a group of probes too.
+        if !found.entries.is_empty() && found.entries.iter().all(|entry| entry.kind == Kind::Term) {
+            found.entries.extend(begun(name));
+        }
         if found.entries.is_empty() && found.models.is_empty() {
             brief = true;
             found.entries = begun(name);
@@ -65,27 +69,23 @@ fn begun(name: &str) -> Vec<Entry> {
 }
 
 fn unknown(name: &str) -> Failure {
-    Failure::usage(format!(
-        "there is nothing called `{name}`: no probe, no model, no format, no family of operations, no field of the report"
-    ))
-    .help(format!(
-        "{}`mxprobe explain` lists the names, `mxprobe list --backend sim` the models, `mxprobe schema` every field",
-        meant(name)
-    ))
-}
-
-/// What may be meant by a name that is none: the formats that others call so, else names like it.
-fn meant(name: &str) -> String {
-    let formats = glossary::formats_called(name);
-    if !formats.is_empty() {
-        return may_be_meant(formats);
-    }
     let entries = glossary::entries();
     let models = mxprobe_models::shipped().iter().map(|model| model.name.as_str());
     let schemas = [report::schema(), report::list_schema()];
     let fields = schemas.iter().flat_map(parts).filter_map(|(_, part)| part.get("properties")?.as_object());
     let fields = fields.flat_map(|properties| properties.keys().map(String::as_str));
-    may_be_meant(&similar(name, entries.iter().map(|entry| entry.name.as_str()).chain(models).chain(fields)))
+    let mut names: Vec<&str> = entries.iter().map(|entry| entry.name.as_str()).collect();
+    let other_names: Vec<String> = glossary::other_names().map(str::to_owned).collect();
+    names.extend(other_names.iter().map(String::as_str));
+    names.extend(models);
+    names.extend(fields);
+    let formats = glossary::formats_called(name);
+    let meant: Vec<&str> = if formats.is_empty() { similar(name, names) } else { formats.to_vec() };
+    Failure::usage(match did_you_mean(&meant) {
+        Some(meant) => format!("no entry for `{name}`; {meant}"),
+        None => format!("no entry for `{name}`"),
+    })
+    .help("`mxprobe explain` lists the names, `mxprobe list --backend sim` the models, `mxprobe schema` every field")
 }
 
 /// A schema and the types that it is made of, each with its name.
@@ -109,6 +109,9 @@ fn traces(arguments: &Explain) -> Result<Vec<TraceInWords>, Failure> {
     let mut dots = Dots::new(operation);
     for (number, line) in lines.lines().enumerate() {
         dots.read(line.as_bytes()).map_err(|error| error.on_line(number + 1, line.as_bytes(), operation))?;
+    }
+    if let Some(rounded) = dots.rounded.take() {
+        output::note(format!("note: {rounded}"));
     }
     let traced = (0..dots.count).map(|at| {
         let trace = Trace::of(&chosen.model, id, dots.dot(at)).expect("the model has the operation");

@@ -1,16 +1,14 @@
 //! `man`: manual pages, made from the arguments themselves.
 
-use clap::CommandFactory;
-
 use crate::cli::{
-    arguments::CommandLine,
+    arguments,
     failure::{Failure, Outcome},
     io::output,
 };
 
 /// Prints the page of a command, or of the whole.
 pub(crate) fn print(command: Option<&str>) -> Outcome {
-    let mut whole = CommandLine::command();
+    let mut whole = arguments::command();
     whole.build();
     let page = match command {
         None => whole,

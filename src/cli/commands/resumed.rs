@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::report::{DeviceRecord, Resumption, build_version, check, now};
+use crate::report::{DeviceRecord, Kind, Resumption, build_version, check, now};
 use mxprobe_api::OperationId;
 use serde::de::DeserializeOwned;
 
@@ -100,7 +100,9 @@ pub(crate) fn same<'a>(file: &Path, of: &DeviceRecord, targets: &'a [Target]) ->
 
 /// What another device is, in words, if it is not the one of a record.
 fn difference(of: &DeviceRecord, now: &DeviceRecord) -> Option<String> {
-    if of.backend != now.backend || of.fingerprint != now.fingerprint || of.name != now.name {
+    // A model is named as it was asked for.
+    let same_name = of.name == now.name || (of.kind == Kind::Model && now.kind == Kind::Model);
+    if of.backend != now.backend || of.fingerprint != now.fingerprint || !same_name {
         return Some(format!("{} ({})", now.name, now.fingerprint));
     }
     if of.emulated != now.emulated {

@@ -24,6 +24,7 @@ use crate::cli::{
     arguments::{Format, Screen, Verify, given},
     choose::{
         limits::Limits,
+        models,
         reach::{Isolation, reach},
         target::{Search, Target},
     },
@@ -106,7 +107,7 @@ struct Job {
 fn new_job(arguments: &Verify) -> Result<Job, Failure> {
     let inputs = &arguments.inputs;
     let name = arguments.model.clone().unwrap_or_default();
-    let model = mxprobe_models::load(&name).map_err(Failure::usage)?;
+    let model = models::load(&name)?;
     let device = arguments.device.as_deref().unwrap_or_default();
     let target = each::one_target(device, &Search::by(&inputs.reach, &arguments.op))?;
     let ids = common(arguments, &target, &model)?;
@@ -134,7 +135,7 @@ fn new_job(arguments: &Verify) -> Result<Job, Failure> {
 fn resumed_job(file: &Path, arguments: &Verify, screen: Screen) -> Result<Job, Failure> {
     let mut report: VerificationReport = resumed::read(file, VERIFICATION_SCHEMA)?;
     let mut ids = resumed::left(file, report.unfinished())?;
-    let model = mxprobe_models::load(&report.model).map_err(Failure::usage)?;
+    let model = models::load(&report.model)?;
     let request = report.request.as_ref();
     let digest = Request::digest(&model.to_toml());
     if let Some(was) = request.and_then(|request| request.model_sha256.as_ref()).filter(|was| **was != digest) {

@@ -1,12 +1,16 @@
-//! Dots as JSON lines: bits as full-width hexadecimal, one dot a line.
+//! Dots as JSON lines: elements as full-width hexadecimal or as values, one dot a line.
 
 use std::ops::Range;
 
 use mxprobe_api::{Format, Operation};
 use mxprobe_models::Dot;
 use serde::Deserialize;
+use serde_json::value::RawValue;
 
-use crate::cli::failure::Failure;
+use crate::cli::{
+    failure::Failure,
+    io::literal::{self, Literal},
+};
 
 /// One line.
 #[derive(Deserialize)]
@@ -21,6 +25,50 @@ struct Line<'a> {
     scale_a: Option<Vec<&'a str>>,
     #[serde(borrow, default)]
     scale_b: Option<Vec<&'a str>>,
+}
+
+/// A line with elements that may be JSON numbers.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, expecting = "an object with a, b and c")]
+struct RawLine<'a> {
+    #[serde(borrow)]
+    a: Vec<&'a RawValue>,
+    #[serde(borrow)]
+    b: Vec<&'a RawValue>,
+    #[serde(borrow)]
+    c: &'a RawValue,
+    #[serde(borrow, default)]
+    scale_a: Option<Vec<&'a RawValue>>,
+    #[serde(borrow, default)]
+    scale_b: Option<Vec<&'a RawValue>>,
+}
+
+impl<'a> Line<'a> {
+    /// Lines of texts, the usual ones, are read without a second look; numbers keep their digits.
+    fn read(line: &'a [u8]) -> Result<Self, Wrong> {
+        if let Ok(line) = serde_json::from_slice(line) {
+            return Ok(line);
+        }
+        let RawLine { a, b, c, scale_a, scale_b } =
+            serde_json::from_slice(line).map_err(|error| Wrong(describe(&error)))?;
+        let texts = |name: &str, raw: Vec<&'a RawValue>| -> Result<Vec<&'a str>, Wrong> {
+            raw.into_iter().enumerate().map(|(at, raw)| element(&format!("{name}[{at}]"), raw)).collect()
+        };
+        let [scale_a, scale_b] =
+            [("scale_a", scale_a), ("scale_b", scale_b)].map(|(name, raw)| raw.map(|raw| texts(name, raw)).transpose());
+        let (scale_a, scale_b) = (scale_a?, scale_b?);
+        Ok(Self { a: texts("a", a)?, b: texts("b", b)?, c: element("c", c)?, scale_a, scale_b })
+    }
+}
+
+/// The text of a JSON string, or the digits of a number.
+fn element<'a>(place: &str, raw: &'a RawValue) -> Result<&'a str, Wrong> {
+    let text = raw.get();
+    match text.strip_prefix('"').and_then(|text| text.strip_suffix('"')) {
+        Some(text) if !text.contains('\\') => Ok(text),
+        None if text.starts_with(|first: char| first == '-' || first.is_ascii_digit()) => Ok(text),
+        _ => Err(Wrong(format!("{place}: `{text}` is neither a number nor a text such as \"0x3c00\" or \"2^-24\""))),
+    }
 }
 
 /// What is wrong with a line.
@@ -57,12 +105,14 @@ pub(in crate::cli) struct Dots<'a> {
     pub(in crate::cli) c: Vec<u64>,
     pub(in crate::cli) scale_a: Vec<u64>,
     pub(in crate::cli) scale_b: Vec<u64>,
+    /// The first value that was rounded, in words.
+    pub(in crate::cli) rounded: Option<String>,
 }
 
 impl<'a> Dots<'a> {
     pub(in crate::cli) fn new(operation: &'a Operation) -> Self {
         let (a, b, c) = (Vec::new(), Vec::new(), Vec::new());
-        Self { operation, count: 0, a, b, c, scale_a: Vec::new(), scale_b: Vec::new() }
+        Self { operation, count: 0, a, b, c, scale_a: Vec::new(), scale_b: Vec::new(), rounded: None }
     }
 
     /// Reads one line; an empty one is none.
@@ -71,7 +121,7 @@ impl<'a> Dots<'a> {
         if line.is_empty() {
             return Ok(());
         }
-        let line: Line = serde_json::from_slice(line).map_err(|error| Wrong(describe(&error)))?;
+        let line = Line::read(line)?;
         let id = &self.operation.id;
         let k = id.shape.sizes().2;
         if line.a.len() != line.b.len() {
@@ -91,9 +141,9 @@ impl<'a> Dots<'a> {
 
     fn append(&mut self, line: &Line, k: usize) -> Result<(), Wrong> {
         let id = &self.operation.id;
-        numbers(&mut self.a, "a", id.a, &line.a, k, 0)?;
-        numbers(&mut self.b, "b", id.b, &line.b, k, 0)?;
-        numbers(&mut self.c, "c", id.c, &[line.c], 1, 0)?;
+        numbers(&mut self.rounded, &mut self.a, "a", id.a, &line.a, k, 0)?;
+        numbers(&mut self.rounded, &mut self.b, "b", id.b, &line.b, k, 0)?;
+        numbers(&mut self.rounded, &mut self.c, "c", id.c, &[line.c], 1, 0)?;
         let Some(scale) = id.block_scale() else {
             return match (&line.scale_a, &line.scale_b) {
                 (None, None) => Ok(()),
@@ -118,8 +168,8 @@ impl<'a> Dots<'a> {
             }
         }
         let one = scale.format.one();
-        numbers(&mut self.scale_a, "scale_a", scale.format, scale_a, most, one)?;
-        numbers(&mut self.scale_b, "scale_b", scale.format, scale_b, most, one)
+        numbers(&mut self.rounded, &mut self.scale_a, "scale_a", scale.format, scale_a, most, one)?;
+        numbers(&mut self.rounded, &mut self.scale_b, "scale_b", scale.format, scale_b, most, one)
     }
 
     fn marks(&self) -> [usize; 5] {
@@ -151,8 +201,9 @@ pub(in crate::cli) fn of(at: usize, length: usize) -> Range<usize> {
     at * length..(at + 1) * length
 }
 
-/// Appends `wanted` numbers: those of the text, then as often as needed `rest`.
+/// Appends `wanted` numbers: those of the text, then as often as needed `rest`. Of those that were rounded, `rounded` keeps the first.
 fn numbers(
+    rounded: &mut Option<String>,
     into: &mut Vec<u64>,
     name: &str,
     format: Format,
@@ -161,11 +212,20 @@ fn numbers(
     rest: u64,
 ) -> Result<(), Wrong> {
     for (at, text) in texts.iter().enumerate() {
-        let bits = format.parse_hex(text).map_err(|error| {
-            let place = if name == "c" { name.to_owned() } else { format!("{name}[{at}]") };
-            Wrong(format!("{place}: {error}"))
-        })?;
-        into.push(bits);
+        let place = || if name == "c" { name.to_owned() } else { format!("{name}[{at}]") };
+        let found = match format.parse_hex(text) {
+            Ok(bits) => Literal { bits, rounded: false },
+            Err(_) => literal::read(format, text).map_err(|error| Wrong(format!("{}: {error}", place())))?,
+        };
+        if found.rounded && rounded.is_none() {
+            let value = format.to_f64(found.bits);
+            *rounded = Some(format!(
+                "{}: `{text}` is not exact in {format}: rounded to nearest even, {value} ({})",
+                place(),
+                format.hex(found.bits)
+            ));
+        }
+        into.push(found.bits);
     }
     into.extend(std::iter::repeat_n(rest, wanted - texts.len()));
     Ok(())
@@ -175,8 +235,7 @@ fn numbers(
 fn describe(error: &serde_json::Error) -> String {
     let text = error.to_string();
     let words = text.rsplit_once(" at line ").map_or(text.as_str(), |(words, _)| words);
-    let words = words.replace("a borrowed string", "a text of hexadecimal digits");
-    if error.is_data() { words } else { format!("not JSON: {words} at column {}", error.column()) }
+    if error.is_data() { words.to_owned() } else { format!("not JSON: {words} at column {}", error.column()) }
 }
 
 #[cfg(test)]

@@ -21,6 +21,10 @@ pub struct DistinctionReport {
     /// The operation.
     #[schemars(with = "String")]
     pub operation: OperationId,
+    /// What was compared with it of the second model, if that has no operation of this id: one of the same formats and k.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub counterpart: Option<OperationId>,
     /// Over which inputs the models were compared.
     pub inputs: Inputs,
     /// What came of it.

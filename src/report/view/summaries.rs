@@ -109,7 +109,7 @@ fn model_names(equals: &[String]) -> String {
 pub fn verification_summary(report: &VerificationReport, saved: Option<&impl Display>) -> Vec<Block> {
     let count = report.operations.iter().filter(|found| found.agrees()).count();
     let asked = report.request.as_ref().map_or(report.operations.len(), |request| request.operations.len());
-    let words = format!("{count} of {} have the bits of the model {}", counted(asked, "operation"), report.model);
+    let words = format!("{count} of {} gave the bits of the model {}", counted(asked, "operation"), report.model);
     let mut blocks = vec![head(words, &report.time)];
     let differ = report.operations.iter().filter(|found| found.mismatches > 0).count();
     let failed = report.operations.iter().filter(|found| found.failed.is_some()).count();

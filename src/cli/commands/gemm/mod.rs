@@ -63,10 +63,14 @@ pub(crate) fn gemm(arguments: &Gemm, screen: Screen) -> Outcome {
         None => {}
     }
     let Some(op) = &arguments.op else {
-        return Err(Failure::usage("no operation: `--op` names one").help("`mxprobe list --device SEL` shows them"));
+        return Err(
+            Failure::usage("`--op OP` is missing (the operation)").help("`mxprobe list --device SEL` shows them")
+        );
     };
     let id = select::one_operation(op, &target.listed)?.id.clone();
-    let Some(out) = &arguments.out else { return Err(Failure::usage("no place for D: `--out FILE.npy` names one")) };
+    let Some(out) = &arguments.out else {
+        return Err(Failure::usage("`--out FILE.npy` is missing (where to write D)"));
+    };
     let (a, b, c) = inputs(arguments, &id)?;
     // What cannot be written is not computed.
     output::can_write(out)?;

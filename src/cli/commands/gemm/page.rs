@@ -113,7 +113,7 @@ impl Show for Grown<'_> {
             if evidence {
                 blocks.extend(tables(report));
             } else {
-                blocks.push(Block::Screen(longest(report)));
+                blocks.extend(longest(report));
                 blocks.push(Block::Paper(tables(report)));
             }
             let growth = &report.growth;
@@ -182,7 +182,7 @@ fn longest(report: &GrowthReport) -> Vec<Block> {
     let mut lengths: Vec<u64> = named.iter().filter_map(|curve| curve.points.last()).map(|point| point.n).collect();
     lengths.dedup();
     let rows = named.iter().map(|curve| {
-        let number = |number: Option<f64>| number.map_or_else(|| "-".to_owned(), |number| format!("{number:.1e}"));
+        let number = |number: Option<f64>| number.map_or_else(|| "-".to_owned(), |number| format!("{number:.2e}"));
         let numbers = INTERVALS.iter().flat_map(|interval| {
             let same = |other: &&Curve| other.interval == *interval && curve_name(other) == curve_name(curve);
             let point = curves.iter().find(same).and_then(|curve| curve.points.last());

@@ -17,6 +17,7 @@ use crate::cli::{
     arguments::{Run, Screen},
     choose::{
         limits::Limits,
+        models,
         plan::{Job, jobs},
         reach::{Isolation, reach},
     },
@@ -106,7 +107,7 @@ impl Listener<Option<OperationReport>> for Grows<'_> {
 /// The model that `--expect` names, which has an operation of every device.
 fn expected(arguments: &Run, jobs: &[Job]) -> Result<Option<Expected>, Failure> {
     let Some(name) = &arguments.expect else { return Ok(None) };
-    let model = mxprobe_models::load(name).map_err(Failure::usage)?;
+    let model = models::load(name)?;
     let has = |job: &Job| job.operations.iter().any(|operation| model.operations.contains_key(&operation.id));
     match jobs.iter().filter(|job| !job.operations.is_empty()).find(|job| !has(job)) {
         None => Ok(Some((name.clone(), model))),

@@ -1,0 +1,227 @@
+//! Examples of each command, which its help shows.
+
+use clap::Command;
+
+/// A command, and calls of it with what each is for.
+type Examples = (&'static str, [(&'static str, &'static str); 2]);
+
+/// Two calls of each command, in the order of its help.
+const EXAMPLES: [Examples; 18] = [
+    (
+        "mxprobe",
+        [
+            ("mxprobe", "probe every matrix unit of this machine"),
+            (
+                "mxprobe run --device 'RTX 4090' --op fp8",
+                "how a card multiplies fp8: the card if it is here, else its model",
+            ),
+        ],
+    ),
+    (
+        "run",
+        [
+            ("mxprobe run --device cuda:0 --out gpu.json", "probe a GPU and save the report"),
+            (
+                "mxprobe run --device h100 --op 'f16->f32' --probe alignment",
+                "one question about some operations of a model",
+            ),
+        ],
+    ),
+    (
+        "list",
+        [
+            ("mxprobe list", "the devices of this machine, and what cannot be used and why"),
+            ("mxprobe list -v --device mi300x", "every operation of a model"),
+        ],
+    ),
+    (
+        "identify",
+        [
+            ("mxprobe identify --device cuda:0 --op fp8 --out mine.toml", "write the model of a GPU's fp8 units"),
+            ("mxprobe identify --device 'exec:python3 worker.py' --out mine.toml", "the same of a program"),
+        ],
+    ),
+    (
+        "verify",
+        [
+            ("mxprobe verify --device cuda:0 --model h100", "a GPU against a shipped model, bit for bit"),
+            (
+                "mxprobe verify --device a100 --model ./mine.toml --op fp16 --count 100000",
+                "a model against a model file",
+            ),
+        ],
+    ),
+    (
+        "eval",
+        [
+            (
+                "echo '{\"a\":[1.5],\"b\":[2],\"c\":0}' | mxprobe eval --device h100 --op m16n8k16.f32.f16.f16.f32",
+                "one dot, in values",
+            ),
+            (
+                "mxprobe eval --device cuda:0 --op m16n8k16.f32.f16.f16.f32 < dots.jsonl",
+                "every line of a file, on a GPU",
+            ),
+        ],
+    ),
+    (
+        "gemm",
+        [
+            (
+                "mxprobe gemm --device h100 --op m16n8k16.f32.f16.f16.f32 --a a.npy --b b.npy --out d.npy",
+                "multiply two NumPy matrices as an H100 does",
+            ),
+            (
+                "mxprobe gemm --device h100 --experiment growth --exponents 6,10 --svg growth.svg",
+                "how the error grows with the length of sums",
+            ),
+        ],
+    ),
+    (
+        "bench",
+        [
+            ("mxprobe bench --device cuda:0 --out bench.json", "the throughput of every operation"),
+            ("mxprobe bench --device cpu:0 --op int8", "that of some"),
+        ],
+    ),
+    (
+        "conformance",
+        [
+            (
+                "mxprobe conformance --device 'exec:python3 worker.py'",
+                "check a program that speaks the device protocol",
+            ),
+            ("mxprobe conformance --device cuda:0 --op fp8", "check a driver"),
+        ],
+    ),
+    (
+        "distinguish",
+        [
+            (
+                "mxprobe distinguish a100 h100 --op m16n8k16.f32.f16.f16.f32",
+                "a dot on which two units differ, or the proof that none exists",
+            ),
+            (
+                "mxprobe distinguish h100 mi300x --op mma.m16n8k16.f32.f16.f16.f32 --finite",
+                "across vendors, by formats and k, on finite inputs",
+            ),
+        ],
+    ),
+    (
+        "report",
+        [
+            ("mxprobe report gpu.json", "a saved report as a table"),
+            ("mxprobe report gpu.json --format html --out gpu.html", "as a page for a browser"),
+        ],
+    ),
+    (
+        "compare",
+        [
+            ("mxprobe compare before.json after.json", "did a driver change a result?"),
+            ("mxprobe compare results --format html --out compare.html", "every report of a directory, as a page"),
+        ],
+    ),
+    ("explain", [("mxprobe explain RNE", "a term"), ("mxprobe explain '13 bits'", "something that was heard of")]),
+    (
+        "schema",
+        [
+            ("mxprobe schema", "the JSON Schema of reports"),
+            ("mxprobe schema bench", "that of what `bench --format json` prints"),
+        ],
+    ),
+    (
+        "validate",
+        [
+            ("mxprobe validate gpu.json", "check a saved report"),
+            ("mxprobe run --device a100 --format json | mxprobe validate -", "the same of one that is not saved"),
+        ],
+    ),
+    (
+        "completions",
+        [
+            ("mxprobe completions bash > ~/.local/share/bash-completion/completions/mxprobe", "for bash"),
+            ("mxprobe completions zsh > ~/.zfunc/_mxprobe", "for zsh"),
+        ],
+    ),
+    (
+        "man",
+        [
+            ("mxprobe man > mxprobe.1", "the manual page of mxprobe"),
+            ("mxprobe man eval | man -l -", "read that of a command"),
+        ],
+    ),
+    (
+        "worker",
+        [
+            ("mxprobe run --device 'exec:ssh HOST mxprobe worker'", "probe the hardware of another machine"),
+            ("mxprobe worker --backend cuda", "show the devices of one backend"),
+        ],
+    ),
+];
+
+/// The calls of a command that its help shows.
+pub(crate) fn examples(command: &str) -> impl Iterator<Item = &'static str> {
+    let found = EXAMPLES.iter().find(|(name, _)| *name == command);
+    found.into_iter().flat_map(|(_, calls)| calls.iter().map(|(call, _)| *call))
+}
+
+/// Puts the examples of each command below its help, before what stands there.
+pub(super) fn shown(command: Command) -> Command {
+    let mut command = below(command, "mxprobe");
+    for (name, _) in EXAMPLES {
+        if command.find_subcommand(name).is_some() {
+            command = command.mut_subcommand(name, |command| below(command, name));
+        }
+    }
+    command
+}
+
+fn below(command: Command, name: &str) -> Command {
+    let Some((_, calls)) = EXAMPLES.iter().find(|(known, _)| *known == name) else { return command };
+    let mut text = "Examples:".to_owned();
+    for (call, purpose) in calls {
+        text += &format!("\n  {call}\n      {purpose}");
+    }
+    if let Some(more) = command.get_after_help() {
+        text += &format!("\n\n{more}");
+    }
+    command.after_help(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::arguments;
+
+    #[test]
+    fn every_command_has_two_examples_that_its_help_shows() {
+        let command = arguments::command();
+        let of_whole = command.get_after_help().expect("examples").to_string();
+        assert!(of_whole.contains("Examples:\n  mxprobe\n") && of_whole.contains("Exit codes:"), "{of_whole}");
+        for command in command.get_subcommands().filter(|command| !command.is_hide_set()) {
+            let name = command.get_name();
+            assert_eq!(examples(name).count(), 2, "{name}");
+            let help = command.get_after_help().expect(name).to_string();
+            assert!(examples(name).all(|call| help.contains(&format!("\n  {call}\n"))), "{name}: {help}");
+        }
+    }
+
+    #[test]
+    fn every_example_is_a_call_that_is_understood() {
+        for (name, calls) in EXAMPLES {
+            for (call, _) in calls {
+                assert!(call.len() <= 96, "{name}: `{call}` would be wrapped");
+                let call = call.split(" > ").flat_map(|part| part.split(" < ")).next().unwrap_or(call);
+                // `man` itself is no call of this program.
+                let parts = call.split(" | ").filter(|part| part.starts_with("mxprobe"));
+                let mut understood = 0;
+                for part in parts {
+                    let words = shlex::split(part).expect(part);
+                    arguments::command().try_get_matches_from(words).unwrap_or_else(|error| panic!("{part}: {error}"));
+                    understood += 1;
+                }
+                assert!(understood > 0 && call.contains("mxprobe"), "{name}: {call}");
+            }
+        }
+    }
+}

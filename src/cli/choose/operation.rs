@@ -1,0 +1,115 @@
+//! Which operations are meant.
+
+use mxprobe_api::OperationId;
+
+use crate::{
+    report::{ListedDevice, OperationRecord},
+    session::{patterns::operations, synonyms},
+};
+
+use crate::cli::{choose::similar, failure::Failure};
+
+/// The one operation that a name means: an id, else an alias, else a pattern.
+pub(crate) fn one_operation<'a>(name: &str, listed: &'a ListedDevice) -> Result<&'a OperationRecord, Failure> {
+    if let Some(exact) = listed.operations.iter().find(|operation| operation.id.to_string() == name) {
+        return Ok(exact);
+    }
+    match operations(&[name.to_owned()], listed).as_slice() {
+        [one] => Ok(one),
+        [] => Err(no_operation(&[name.to_owned()], &[listed])),
+        several => Err(several_operations(name, several)),
+    }
+}
+
+/// An operation in one line.
+pub(crate) fn line(operation: &OperationRecord) -> String {
+    let mut text = operation.id.to_string();
+    for word in operation.instruction.iter().chain(&operation.aliases) {
+        text.push_str("  ");
+        text.push_str(word);
+    }
+    text
+}
+
+/// A name matches several operations, and one is wanted.
+fn several_operations(name: &str, several: &[&OperationRecord]) -> Failure {
+    let mut failure = Failure::usage(format!("`{name}` matches {} operations; name one", several.len()));
+    for operation in several.iter().take(FEW) {
+        failure = failure.cause(line(operation));
+    }
+    if several.len() > FEW {
+        failure = failure.cause(format!("and {} more", several.len() - FEW));
+    }
+    failure.help("`--op` takes a whole id, as `mxprobe list -v` shows them")
+}
+
+/// How many operations an error lists.
+const FEW: usize = 6;
+
+/// No device has an operation of these names: why the name is wrong, or which operations there are.
+pub(crate) fn no_operation(patterns: &[String], listed: &[&ListedDevice]) -> Failure {
+    let selectors: Vec<&str> = listed.iter().map(|listed| listed.device.selector.as_str()).collect();
+    let selectors = selectors.join(", ");
+    let known: Vec<&OperationRecord> = listed.iter().flat_map(|listed| &listed.operations).collect();
+    let names: Vec<String> = patterns.iter().map(|pattern| format!("`{pattern}`")).collect();
+    let names = names.join(", ");
+    let near = match patterns {
+        [one] => nearest(&one.to_lowercase(), &known),
+        _ => None,
+    };
+    let formats = match patterns {
+        [one] => synonyms::formats(one),
+        _ => None,
+    };
+    let mut failure = Failure::usage(match (&formats, near) {
+        (Some(formats), _) => {
+            let words: Vec<&str> = formats.operands().into_iter().map(mxprobe_api::Format::name).collect();
+            let words = words.join(", ");
+            let of = if patterns[0].eq_ignore_ascii_case(&words) { String::new() } else { format!(" ({words})") };
+            format!("{selectors} has no operation of {names}{of}; it multiplies {}", multiplied(&known))
+        }
+        (None, Some(near)) => format!("{selectors} has no operation {names}; did you mean `{near}`?"),
+        (None, None) => format!("{selectors} has no operation {names}"),
+    });
+    for pattern in patterns {
+        // A malformed id has a better reason than that the device lacks it.
+        if pattern.split('.').count() >= 5
+            && !pattern.contains(['*', '?'])
+            && let Err(error) = pattern.parse::<OperationId>()
+        {
+            failure = failure.cause(error);
+        }
+    }
+    if formats.is_none() {
+        for operation in known.iter().take(FEW) {
+            failure = failure.cause(format!("there is {}", line(operation)));
+        }
+        if known.len() > FEW {
+            failure = failure.cause(format!("and {} more", known.len() - FEW));
+        }
+    }
+    for listed in listed {
+        for refusal in &listed.refusals {
+            failure = failure.cause(format!("not used: {}: {}", refusal.what, refusal.reason));
+        }
+    }
+    failure.help(
+        "`mxprobe list -v` shows every operation; `--op` takes ids, aliases, formats such as `fp8` or `f16->f32`, `*` and `?`",
+    )
+}
+
+/// The id or alias that is most like a name.
+fn nearest(name: &str, known: &[&OperationRecord]) -> Option<String> {
+    let ids: Vec<String> = known.iter().map(|operation| operation.id.to_string()).collect();
+    let others = known.iter().flat_map(|operation| operation.aliases.iter().chain(&operation.instruction));
+    let lower: Vec<String> = ids.iter().cloned().chain(others.cloned()).map(|name| name.to_lowercase()).collect();
+    similar::nearest(name, lower.iter().map(String::as_str)).map(str::to_owned)
+}
+
+/// The formats that operations multiply, in words.
+fn multiplied(known: &[&OperationRecord]) -> String {
+    let formats: Vec<mxprobe_api::Format> =
+        known.iter().flat_map(|operation| [operation.id.a, operation.id.b]).collect();
+    let names = mxprobe_api::Format::ALL.into_iter().filter(|format| formats.contains(format));
+    names.map(mxprobe_api::Format::name).collect::<Vec<_>>().join(", ")
+}

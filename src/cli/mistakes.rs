@@ -1,0 +1,180 @@
+//! What is wrong with a command line that clap refuses: one sentence that names what may be meant.
+
+use std::{error::Error as _, ffi::OsString, path::Path};
+
+use clap::{
+    Command,
+    error::{ContextKind, ContextValue, ErrorKind},
+};
+
+use crate::session::synonyms;
+
+use super::{
+    arguments,
+    choose::{select, similar::nearest, target::Search},
+    failure::Failure,
+};
+
+/// Options that people try, and what they mean here.
+const MEANT: [(&str, &str); 23] = [
+    ("--gpu", "--device cuda:0"),
+    ("--cuda", "--device cuda:0"),
+    ("--vulkan", "--device vulkan:0"),
+    ("--cpu", "--device cpu:0"),
+    ("--sim", "--device sim:h100"),
+    ("--device-id", "--device cuda:0"),
+    ("--devices", "--device"),
+    ("-d", "--device"),
+    ("--card", "--device"),
+    ("--unit", "--device"),
+    ("--operation", "--op"),
+    ("--dtype", "--op"),
+    ("--precision", "--op"),
+    ("--probes", "--probe"),
+    ("--test", "--probe"),
+    ("--output", "--out"),
+    ("-o", "--out"),
+    ("--json", "--format json"),
+    ("--html", "--format html"),
+    ("--csv", "--format csv"),
+    ("--markdown", "--format markdown"),
+    ("--dots", "--count"),
+    ("--continue", "--resume"),
+];
+
+/// A better answer to a mistake than clap's own; `None` if there is none.
+pub(super) fn answer(error: &clap::Error, given: &[OsString]) -> Option<Failure> {
+    let mut whole = arguments::command();
+    whole.build();
+    let words = given.iter().skip(1).map(|word| word.to_string_lossy());
+    let chosen = words.filter_map(|word| whole.find_subcommand(word.as_ref())).next();
+    let command = chosen.unwrap_or(&whole);
+    let one = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.as_str()),
+        _ => None,
+    };
+    let help = || {
+        format!(
+            "`mxprobe {}--help` shows the options",
+            chosen.map_or_else(String::new, |of| format!("{} ", of.get_name()))
+        )
+    };
+    match error.kind() {
+        ErrorKind::InvalidSubcommand => Some(no_command(one(ContextKind::InvalidSubcommand)?, &whole)),
+        ErrorKind::UnknownArgument => {
+            let word = one(ContextKind::InvalidArg)?;
+            if word.starts_with('-') {
+                Some(no_option(word, one(ContextKind::SuggestedArg), command).help(help()))
+            } else {
+                Some(no_place(word, command).help(help()))
+            }
+        }
+        ErrorKind::MissingRequiredArgument => {
+            let Some(ContextValue::Strings(missing)) = error.get(ContextKind::InvalidArg) else { return None };
+            let names: Vec<String> = missing.iter().map(|name| format!("`{}`", plain(name))).collect();
+            let (last, others) = names.split_last()?;
+            let what = match others {
+                [] => format!("{last} is missing{}", purpose(missing, command)),
+                others => format!("{} and {last} are missing", others.join(", ")),
+            };
+            let example = arguments::examples(command.get_name()).next();
+            Some(Failure::usage(what).help(example.map_or_else(help, |example| format!("for example `{example}`"))))
+        }
+        ErrorKind::InvalidValue => {
+            let (value, name) = (one(ContextKind::InvalidValue)?, one(ContextKind::InvalidArg)?);
+            let option = plain(name);
+            let option = option.split(' ').next().unwrap_or(&option);
+            let option = format!("`{option}`");
+            if value.is_empty() {
+                return Some(Failure::usage(format!("`{}` has no value", plain(name))).help(help()));
+            }
+            let Some(ContextValue::Strings(valid)) = error.get(ContextKind::ValidValue) else { return None };
+            let near = nearest(value, valid.iter().map(String::as_str));
+            let all = valid.join(", ");
+            let failure = match near {
+                Some(near) => Failure::usage(format!("`{value}` is not a value of {option}; did you mean `{near}`?"))
+                    .cause(format!("the values are {all}")),
+                None => Failure::usage(format!("`{value}` is not a value of {option}: {all}")),
+            };
+            Some(failure.help(help()))
+        }
+        ErrorKind::ValueValidation => {
+            let name = plain(one(ContextKind::InvalidArg)?);
+            let name = name.split(' ').next().unwrap_or(&name);
+            error.source().map(|source| Failure::usage(format!("`{name}`: {source}")).help(help()))
+        }
+        _ => None,
+    }
+}
+
+/// The name of an argument without the brackets around its value: `--out MODEL.toml`.
+fn plain(name: &str) -> String {
+    name.replace(['<', '>', '[', ']'], "").trim_end_matches("...").to_owned()
+}
+
+/// What a missing argument is for, in brackets.
+fn purpose(missing: &[String], command: &Command) -> String {
+    let is_it = |argument: &&clap::Arg| missing.iter().any(|name| argument.to_string() == *name);
+    let help = command.get_arguments().find(is_it).and_then(clap::Arg::get_help).map(ToString::to_string);
+    let first = help.as_deref().and_then(|help| help.split([':', ';', ',']).next()).map(str::to_lowercase);
+    first.map_or_else(String::new, |words| format!(" ({words})"))
+}
+
+/// A word in the place of a command.
+fn no_command(word: &str, whole: &Command) -> Failure {
+    let names = || whole.get_subcommands().filter(|command| !command.is_hide_set()).map(Command::get_name);
+    let meant = if word.ends_with(".json") && Path::new(word).is_file() {
+        Some(format!("mxprobe report {word}"))
+    } else if is_device(word) {
+        Some(format!("mxprobe run --device {}", quoted(word)))
+    } else {
+        nearest(word, names()).map(str::to_owned)
+    };
+    match meant {
+        Some(meant) => Failure::usage(format!("no command `{word}`; did you mean `{meant}`?")),
+        None => {
+            Failure::usage(format!("no command `{word}`; the commands are {}", names().collect::<Vec<_>>().join(", ")))
+        }
+    }
+    .help("`mxprobe --help` lists the commands")
+}
+
+/// An option that the command does not have.
+fn no_option(word: &str, suggested: Option<&str>, command: &Command) -> Failure {
+    let bare = word.split('=').next().unwrap_or(word);
+    let has = |option: &str| {
+        let name = option.split(' ').next().unwrap_or(option).trim_start_matches("--");
+        command.get_arguments().any(|argument| argument.get_long() == Some(name))
+    };
+    let known = MEANT.iter().find(|(tried, meant)| *tried == bare && has(meant)).map(|(_, meant)| (*meant).to_owned());
+    let longs: Vec<String> =
+        command.get_arguments().filter_map(clap::Arg::get_long).map(|long| format!("--{long}")).collect();
+    let near = || nearest(bare, longs.iter().map(String::as_str)).map(str::to_owned);
+    match known.or_else(|| suggested.map(str::to_owned)).or_else(near) {
+        Some(meant) => Failure::usage(format!("no option `{bare}`; did you mean `{meant}`?")),
+        None => Failure::usage(format!("`{}` has no option `{bare}`", command.get_name())),
+    }
+}
+
+/// An argument where the command takes none.
+fn no_place(word: &str, command: &Command) -> Failure {
+    let name = command.get_name();
+    let has = |option: &str| command.get_arguments().any(|argument| argument.get_long() == Some(option));
+    if has("device") && is_device(word) {
+        return Failure::usage(format!("`{name}` takes a device as an option: `--device {}`", quoted(word)));
+    }
+    if has("op") && (synonyms::formats(word).is_some() || word.parse::<mxprobe_api::OperationId>().is_ok()) {
+        return Failure::usage(format!("`{name}` takes an operation as an option: `--op {}`", quoted(word)));
+    }
+    Failure::usage(format!("`{name}` takes no argument `{word}`"))
+}
+
+/// Whether a word is the name of a device or a model.
+fn is_device(word: &str) -> bool {
+    matches!(select::find(word, &Search::new(true, None, &[])), Ok(Some(_)))
+}
+
+/// A word as a shell takes it.
+fn quoted(word: &str) -> String {
+    if word.contains(' ') { format!("'{word}'") } else { word.to_owned() }
+}
