@@ -22,6 +22,7 @@ mod nan;
 mod nodes;
 mod outcome;
 mod payloads;
+mod pool;
 mod repeats;
 mod rivals;
 mod run;
