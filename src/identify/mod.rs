@@ -5,6 +5,7 @@
 //! seen, and widened where it fails. A unit that nothing in the family explains is reported as such, never fitted.
 
 mod attack;
+mod beside;
 mod climb;
 mod document;
 mod experiments;
@@ -32,6 +33,7 @@ mod shapes;
 mod simplify;
 mod skeleton;
 mod tiles;
+mod trees;
 mod verify;
 mod words;
 mod written;

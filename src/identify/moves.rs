@@ -194,14 +194,16 @@ pub(super) fn of_adder(experiments: &Experiments<'_, '_>, hypothesis: &Hypothesi
     if experiments.subject.id().block_scale().is_some() {
         of_turn(experiments, adder, |turn| turn == Turn::Scales, &mut changes);
     }
-    if matches!(hypothesis.skeleton.roles[at], Role::Inner | Role::Product) {
+    // What a group of few bits hands on and what it rounds into a wide format differ by their NaN alone.
+    if hypothesis.skeleton.roles[at] != Role::Root {
         changes.extend(ON_THE_WAY.map(Change::Format));
     }
-    let others = (0..hypothesis.adders.len()).filter(|other| {
-        *other != at
-            && (std::mem::discriminant(&hypothesis.adders[*other].output) == std::mem::discriminant(&adder.output)
-                || [at, *other].iter().all(|adder| hypothesis.skeleton.roles[*adder] == Role::Inner))
-    });
+    // An addition on the way may hand on what another rounds, and the other way round.
+    let is_alike = |other: usize| {
+        hypothesis.skeleton.roles[at] != Role::Root
+            || std::mem::discriminant(&hypothesis.adders[other].output) == std::mem::discriminant(&adder.output)
+    };
+    let others = (0..hypothesis.adders.len()).filter(|other| *other != at && is_alike(*other));
     changes.extend(others.map(Change::As));
     changes.into_iter().map(|change| Move::Adder(at, change)).collect()
 }
