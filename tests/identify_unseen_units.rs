@@ -196,6 +196,12 @@ fn the_order_of_sums_beside_a_high_floor_is_seen_by_values_that_count_alone() {
 }
 
 #[test]
+#[ignore = "half a minute of one core"]
+fn a_limit_below_which_c_is_left_out_is_parted_from_the_bits_that_it_loses() {
+    recovered("c-left-out-in-one-binade");
+}
+
+#[test]
 fn a_rule_for_values_is_told_apart_from_that_for_products() {
     recovered("seven-bits-of-c-beside-44-of-products");
 }

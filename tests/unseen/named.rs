@@ -295,6 +295,20 @@ pub(crate) fn named() -> Vec<Made> {
             ],
         ),
         Made::new(
+            "c-left-out-in-one-binade",
+            "dot.m4n4k8.f16.f16.f16.f32",
+            "s(w(every(2, 0)), w(every(2, 1)), c)",
+            &[
+                (
+                    "s",
+                    "output = \"f16\"\nrounding = \"toward-zero\"\nfraction_bits = 61\nexponent = \"leading\"\n\
+                     exponent_floor = -14\nbelow = \"sticky\"\nvalue_cut_bits = 3\nignore_values_below = 1\n\
+                     overflow = \"saturate\"\nnan = \"0x7fff\"",
+                ),
+                ("w", &wide("fraction_bits = 9\nexponent = \"leading\"\nbelow = \"ones-complement\"")),
+            ],
+        ),
+        Made::new(
             "seven-bits-of-c-beside-44-of-products",
             &f16_of(8),
             "s(all, c)",
