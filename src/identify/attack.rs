@@ -88,6 +88,37 @@ fn far_apart(subject: &Subject<'_>, seed: u64) -> Vec<Dot> {
     dots
 }
 
+/// One term at every exponent, of either sign, of one bit and of all, beside products of +0 or of −0: what a unit leaves out
+/// below some limit may show by the sign of a zero alone, and in one binade alone.
+fn alone(subject: &Subject<'_>, seed: u64) -> Vec<Dot> {
+    let id = subject.id();
+    let mut random = Random(seed_of(seed, 8));
+    let of = |format: Format| format.as_float().map_or((0, 0), FloatEncoding::exponents);
+    let products = (of(id.a).0 + of(id.b).0, of(id.a).1 + of(id.b).1);
+    let mut dots = Vec::new();
+    for (leaf, (low, high), bits) in [
+        (Leaf::C, of(id.c), id.c.fraction_bits()),
+        (Leaf::Product(random.below(subject.k())), products, id.a.fraction_bits()),
+    ] {
+        let step = ((high - low) / EXPONENTS + 1).unsigned_abs() as usize;
+        let ones = (2i128 << bits) - 1;
+        for exponent in (low..=high).step_by(step) {
+            for (significand, below) in [(1, 0), (ones, bits.cast_signed())] {
+                for sign in [1, -1] {
+                    let Some(dot) = subject.dot(&[(leaf, Number::new(sign * significand, exponent - below))]) else {
+                        continue;
+                    };
+                    let mut beside = dot.clone();
+                    let minus_zero = id.a.negative_zero().unwrap_or(0);
+                    beside.a.iter_mut().filter(|bits| **bits == 0).for_each(|bits| *bits = minus_zero);
+                    dots.extend([dot, beside]);
+                }
+            }
+        }
+    }
+    dots
+}
+
 /// Dots, what the unit answered, and those on which a candidate differs.
 struct Asked {
     dots: Vec<Dot>,
@@ -211,7 +242,8 @@ impl Search<'_, '_> {
         if id.is_integer() {
             return draw(id, seed, count);
         }
-        let mut dots = far_apart(self.subject(), seed);
+        let mut dots = alone(self.subject(), seed);
+        dots.extend(far_apart(self.subject(), seed));
         dots.truncate(count / 3);
         dots.extend(draw(id, seed, count / 3));
         dots.extend(Sparse::new(id, seed).take(count / 3));

@@ -243,6 +243,12 @@ impl Trial {
                 break;
             }
             let Some(hypothesis) = change.apply(now) else { continue };
+            // Another rule of flushing changes no dot without a subnormal.
+            if let Move::Flush(flush) = change
+                && experiments.read_otherwise(now.flush, *flush, some).is_empty()
+            {
+                continue;
+            }
             let fixed = explained(experiments, &hypothesis, some, some.len()).unwrap_or(0);
             if fixed == 0 {
                 continue;

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use mxprobe_api::{Decoded, Error, Format};
+use mxprobe_api::{Decoded, Error, Format, OperationId};
 use mxprobe_models::{Flush, Sample};
 
 use crate::{
@@ -27,6 +27,44 @@ pub(super) struct Experiments<'a, 's> {
     /// As `allowed`, for the stage of the search that goes on.
     stage: u64,
     samples: Vec<Sample>,
+    /// Which operands of each dot hold a subnormal.
+    subnormal: Vec<Operands>,
+}
+
+/// Some of the operands of a dot.
+#[derive(Clone, Copy)]
+struct Operands {
+    a: bool,
+    b: bool,
+    c: bool,
+}
+
+impl Operands {
+    /// Those whose subnormals one rule of flushing reads otherwise than another.
+    fn read_otherwise(one: Flush, other: Flush) -> Self {
+        let moved = one.to_positive != other.to_positive;
+        let changes = |one: bool, other: bool| one != other || moved && one;
+        Self { a: changes(one.a, other.a), b: changes(one.b, other.b), c: changes(one.c, other.c) }
+    }
+
+    fn share(self, other: Self) -> bool {
+        self.a && other.a || self.b && other.b || self.c && other.c
+    }
+}
+
+/// Whether one rule of flushing reads a dot otherwise than another.
+pub(super) fn is_read_otherwise(id: &OperationId, dot: &Dot, one: Flush, other: Flush) -> bool {
+    subnormal(id, dot).share(Operands::read_otherwise(one, other))
+}
+
+/// The operands of a dot that hold a subnormal.
+fn subnormal(id: &OperationId, dot: &Dot) -> Operands {
+    let is = |format: Format, bits: u64| match format.decode(bits) {
+        Decoded::Finite { significand, .. } => significand >> format.fraction_bits() == 0,
+        _ => false,
+    };
+    let any = |format: Format, all: &[u64]| !format.is_integer() && all.iter().any(|bits| is(format, *bits));
+    Operands { a: any(id.a, &dot.a), b: any(id.b, &dot.b), c: any(id.c, &[dot.c]) }
 }
 
 /// What making a candidate costs, and what a dot costs beside a usual one where the exact evaluator takes it, in terms.
@@ -55,6 +93,7 @@ impl<'a, 's> Experiments<'a, 's> {
             ordinary: Vec::new(),
             rounds: 0,
             samples: Vec::new(),
+            subnormal: Vec::new(),
         }
     }
 
@@ -105,9 +144,16 @@ impl<'a, 's> Experiments<'a, 's> {
             if is_ordinary(self.subject, &dot, answer) {
                 self.ordinary.push(self.dots.len());
             }
+            self.subnormal.push(subnormal(self.subject.id(), &dot));
             self.dots.push(dot);
             self.answers.push(answer);
         }
+    }
+
+    /// Those of these dots that one rule of flushing reads otherwise than another.
+    pub(super) fn read_otherwise(&self, one: Flush, other: Flush, which: &[usize]) -> Vec<usize> {
+        let changed = Operands::read_otherwise(one, other);
+        which.iter().copied().filter(|at| self.subnormal[*at].share(changed)).collect()
     }
 
     /// The dots as evaluators that flush so read them.
@@ -282,5 +328,46 @@ fn specials(subject: &Subject<'_>, dots: &mut Vec<Dot>) {
             (dot.a[0], dot.b[0]) = (other, id.b.one());
             dots.push(dot.clone());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mxprobe_api::Rounding;
+    use mxprobe_models::{Adder, Evaluator, NanRules, Path};
+
+    use super::*;
+
+    #[test]
+    fn a_dot_gives_other_bits_under_another_rule_of_flushing_only_if_it_is_read_otherwise() {
+        let id = OperationId::new("dot", (4, 4, 4), Format::F32, Format::F16, Format::BF16, Format::F32);
+        let output = super::super::hypothesis::float(Format::F32, 23, Rounding::NearestEven);
+        let adders = [Adder::exact("sum", output, NanRules { invalid: 0x7fc0_0000, ..NanRules::default() })];
+        let plan = mxprobe_models::plan_of("sum(all, c)", &["sum"], 4).unwrap();
+        let rules = |bits: u8| Flush { a: bits & 1 > 0, b: bits & 2 > 0, c: bits & 4 > 0, to_positive: bits & 8 > 0 };
+        let dots = draw(&id, 1, 2_000);
+        let answers: Vec<Vec<u64>> = (0..16)
+            .map(|bits| {
+                let mut sample = Sample::new(&id, rules(bits));
+                dots.iter().for_each(|dot| push(&mut sample, dot));
+                let mut found = Vec::new();
+                let evaluator = Evaluator::of_plan(&adders, rules(bits), &plan, &id, Path::Scalar).unwrap();
+                evaluator.visit(&sample, 0..dots.len(), |_, d| {
+                    found.push(d);
+                    true
+                });
+                found
+            })
+            .collect();
+        let mut told = 0;
+        for (one, other) in (0..16u8).flat_map(|one| (0..16u8).map(move |other| (one, other))) {
+            for (at, dot) in dots.iter().enumerate() {
+                let differs = answers[usize::from(one)][at] != answers[usize::from(other)][at];
+                let is_read_otherwise = is_read_otherwise(&id, dot, rules(one), rules(other));
+                assert!(is_read_otherwise || !differs, "{one} {other} {}", dot.show(&id));
+                told += usize::from(differs);
+            }
+        }
+        assert!(told > 1_000, "{told}");
     }
 }

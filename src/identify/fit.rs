@@ -6,6 +6,7 @@ use mxprobe_api::Rounding;
 use mxprobe_models::{Adder, Choices, Flush, Output};
 
 use super::{
+    beside,
     climb::{Domain, climb},
     experiments::Experiments,
     expression::Expression,
@@ -138,7 +139,7 @@ impl Fit<'_, '_, '_> {
         }
         self.add(node, role);
         let own = self.adders.len() - 1;
-        let made = self.made(own, &which);
+        let made = self.made((node, own), &which);
         // An adder of its own has to be worth it.
         if let Some((class, right)) = nearest.filter(|(_, right)| made <= *right + which.len() / 100) {
             self.adders.pop();
@@ -280,7 +281,7 @@ impl Fit<'_, '_, '_> {
         self.add(node, role);
         let own = self.adders.len() - 1;
         // Half of what was left has to be gone.
-        if 2 * self.made(own, &which) < right + which.len() {
+        if 2 * self.made((node, own), &which) < right + which.len() {
             self.adders.pop();
             self.roles.pop();
             self.of[node] = Some(class);
@@ -355,36 +356,49 @@ impl Fit<'_, '_, '_> {
         scored.explained
     }
 
-    /// Tries everything that one adder may be, then changes of single values; how many of the dots the best explains.
-    fn made(&mut self, class: usize, which: &[usize]) -> usize {
+    /// Tries everything that the adder of one addition may be, then changes of single values; with a rule for values of its own
+    /// where one rule does not do. How many of the dots the best explains.
+    fn made(&mut self, (node, class): (usize, usize), which: &[usize]) -> usize {
         let ordinary: Vec<usize> =
             which.iter().copied().filter(|at| self.experiments.ordinary.binary_search(at).is_ok()).collect();
         let ordinary = if ordinary.len() < TELLING { which.to_vec() } else { ordinary };
         let (first, second) = (spread(&ordinary, FIRST), spread(&ordinary, TOLD_BY));
-        let now = Scored { hypothesis: self.hypothesis(), explained: 0 };
+        let from = self.hypothesis();
+        let now = Scored { hypothesis: from.clone(), explained: 0 };
         let beam = sweep_class(self.experiments, vec![now], class, self.bits, &ON_THE_WAY, &first, &second);
-        // What is far from it is not changed value by value.
-        if beam.first().is_none_or(|best| best.explained * 100 < second.len() * HALF_WAY) {
-            return 0;
-        }
         // What hands on its sum and what rounds it may look alike so far.
         let is_wide = |scored: &Scored| scored.hypothesis.adders[class].output == Output::Wide;
         let other = beam.iter().position(|scored| is_wide(scored) != is_wide(&beam[0])).unwrap_or(1);
         let some: Vec<Scored> = [0, other].into_iter().filter_map(|at| beam.get(at)).cloned().collect();
         let mut best: Option<Scored> = None;
-        for candidate in some {
-            let domain = Domain { dots: which.to_vec(), adder: Some(class), reading: class == 0 };
-            let found = climb(self.experiments, candidate, 0, &domain);
-            if best.as_ref().is_none_or(|best| found.explained > best.explained) {
-                best = Some(found);
-            }
-            if best.as_ref().is_some_and(|best| best.explained == which.len()) {
-                break;
-            }
+        // What is far from it is not changed value by value.
+        if beam.first().is_some_and(|best| best.explained * 100 >= second.len() * HALF_WAY) {
+            self.climbed_from(some, class, which, &mut best);
+        }
+        if best.as_ref().is_none_or(|best| best.explained * 100 < which.len() * NEARLY) && !self.experiments.is_late() {
+            let place = (&self.tree, node, class);
+            let apart = beside::with_values_apart(self.experiments, &from, place, self.bits, &ordinary);
+            let near =
+                apart.into_iter().filter(|scored| scored.explained * 100 >= ordinary.len().min(TOLD_BY) * HALF_WAY);
+            self.climbed_from(near.collect(), class, which, &mut best);
         }
         let Some(best) = best else { return 0 };
         self.adders[class] = best.hypothesis.adders[class].clone();
         self.flush = best.hypothesis.flush;
         best.explained
+    }
+
+    /// Changes one adder of each of some candidates value by value, until one explains all of these dots.
+    fn climbed_from(&mut self, some: Vec<Scored>, class: usize, which: &[usize], best: &mut Option<Scored>) {
+        for candidate in some {
+            if best.as_ref().is_some_and(|best| best.explained == which.len()) {
+                break;
+            }
+            let domain = Domain { dots: which.to_vec(), adder: Some(class), reading: class == 0 };
+            let found = climb(self.experiments, candidate, 0, &domain);
+            if best.as_ref().is_none_or(|best| found.explained > best.explained) {
+                *best = Some(found);
+            }
+        }
     }
 }

@@ -178,6 +178,7 @@ pub(super) fn cores(role: Role, base: &Adder, id: &OperationId, fraction_bits: u
                 grids.extend(Below::values().map(|below| (grid(exponent, bits), below)));
             }
         }
+        grids.push((Vec::new(), Below::OnesComplement));
     }
     with_grids(role, base, id, fraction_bits, formats, grids)
 }

@@ -5,6 +5,7 @@
 //! seen, and widened where it fails. A unit that nothing in the family explains is reported as such, never fitted.
 
 mod attack;
+mod beside;
 mod climb;
 mod document;
 mod experiments;
@@ -22,6 +23,7 @@ mod nan;
 mod nodes;
 mod outcome;
 mod payloads;
+mod pool;
 mod repeats;
 mod rivals;
 mod run;
@@ -31,6 +33,7 @@ mod shapes;
 mod simplify;
 mod skeleton;
 mod tiles;
+mod trees;
 mod verify;
 mod words;
 mod written;

@@ -44,6 +44,9 @@ const MOST_BITS_OF_MORE: i32 = 130;
 /// How far a floor and the bits below it are moved together.
 const SHIFT: i32 = 48;
 
+/// How far a grid is moved, and how many bits more are cut of values, where the limit below which values count stays.
+const MOST_SPLIT: i32 = 8;
+
 /// Places between the other terms of an addition that c is put in, at the most.
 const MIDDLES: usize = 16;
 
@@ -60,6 +63,13 @@ pub(super) enum Change {
     /// A result on the way in this format.
     Format(Format),
     Nan(NanRules),
+    /// So many more fraction bits for everything but values, which lose so many more than that, and are left out below the
+    /// same limit as before; the floors as much higher, where the lowest bit is to stay where it is.
+    SameLimit {
+        wider: i32,
+        cut: u32,
+        floors: bool,
+    },
     /// Takes everything but the name and the output from another adder.
     As(usize),
 }
@@ -120,7 +130,20 @@ impl Change {
                 }
             }
             Self::Nan(rules) => adder.nan = rules.clone(),
+            Self::SameLimit { wider, cut, floors } => same_limit(adder, *wider, *cut, *floors),
             Self::As(_) => {}
+        }
+    }
+}
+
+fn same_limit(adder: &mut Adder, wider: i32, cut: u32, floors: bool) {
+    let Some(ignored) = &mut adder.ignored_values else { return };
+    ignored.below_bits += cut.cast_signed() - adder.value_cut_bits.cast_signed() - wider;
+    adder.value_cut_bits = cut;
+    for rule in &mut adder.grid {
+        rule.fraction_bits += wider;
+        if floors {
+            rule.exponent_floor = rule.exponent_floor.map(|floor| floor + wider);
         }
     }
 }
@@ -189,21 +212,38 @@ pub(super) fn of_adder(experiments: &Experiments<'_, '_>, hypothesis: &Hypothesi
         changes.extend((-12..=16).filter(|by| *by != 0).map(Change::Widen));
         changes.extend((1..=4).map(Change::CutLater));
         of_turn(experiments, adder, |turn| matches!(turn, Turn::Grid(_)), &mut changes);
+        if adder.ignored_values.is_some() {
+            changes.extend(same_limits(adder));
+        }
     }
     of_turn(experiments, adder, |turn| matches!(turn, Turn::Normalised(_)), &mut changes);
     if experiments.subject.id().block_scale().is_some() {
         of_turn(experiments, adder, |turn| turn == Turn::Scales, &mut changes);
     }
-    if matches!(hypothesis.skeleton.roles[at], Role::Inner | Role::Product) {
+    // What a group of few bits hands on and what it rounds into a wide format differ by their NaN alone.
+    if hypothesis.skeleton.roles[at] != Role::Root {
         changes.extend(ON_THE_WAY.map(Change::Format));
     }
-    let others = (0..hypothesis.adders.len()).filter(|other| {
-        *other != at
-            && (std::mem::discriminant(&hypothesis.adders[*other].output) == std::mem::discriminant(&adder.output)
-                || [at, *other].iter().all(|adder| hypothesis.skeleton.roles[*adder] == Role::Inner))
-    });
+    // An addition on the way may hand on what another rounds, and the other way round.
+    let is_alike = |other: usize| {
+        hypothesis.skeleton.roles[at] != Role::Root
+            || std::mem::discriminant(&hypothesis.adders[other].output) == std::mem::discriminant(&adder.output)
+    };
+    let others = (0..hypothesis.adders.len()).filter(|other| *other != at && is_alike(*other));
     changes.extend(others.map(Change::As));
     changes.into_iter().map(|change| Move::Adder(at, change)).collect()
+}
+
+/// Every split of the limit below which values are left out into the grid, what is cut of values and the places below that:
+/// where values meet larger terms alone, one split gives the same bits as another.
+fn same_limits(adder: &Adder) -> impl Iterator<Item = Change> {
+    let has_floor = adder.grid.iter().any(|rule| rule.exponent_floor.is_some());
+    let floors = if has_floor { &[true, false][..] } else { &[false][..] };
+    let widths =
+        (-MOST_SPLIT..=MOST_SPLIT).flat_map(|wider| (0..=MOST_SPLIT.unsigned_abs()).map(move |cut| (wider, cut)));
+    widths.flat_map(move |(wider, cut)| {
+        floors.iter().map(move |floors| Change::SameLimit { wider, cut, floors: *floors })
+    })
 }
 
 pub(super) fn flushes(now: Flush) -> Vec<Flush> {

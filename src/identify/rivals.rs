@@ -3,15 +3,14 @@
 use std::collections::HashSet;
 
 use mxprobe_api::{FloatEncoding, Format, Overflow, Rounding, Subnormals};
-use mxprobe_models::{
-    Adder, Flush, GridRule, IgnoredValues, Output, PARAMETERS, Parameter, RULE, Sample, Setting, Turn,
-};
+use mxprobe_models::{Adder, Flush, GridRule, IgnoredValues, Output, PARAMETERS, Parameter, RULE, Setting, Turn};
 
 use super::{
-    experiments::{Experiments, fewer, sample_of},
+    experiments::{Experiments, fewer},
     hypothesis::Hypothesis,
     moves::{Change, Move},
-    scored::explained,
+    pool::Pool,
+    scored::{explained, modelled},
     skeleton::Role,
 };
 use crate::{
@@ -19,11 +18,11 @@ use crate::{
     probes::{Leaf, Subject},
 };
 
-/// Dots in which rivals are looked for, fewer where they are long: some for all of them, then more for each; and how many of
-/// those on which a rival differs are asked.
+/// Dots in which rivals are looked for, fewer where they are long: some for all of them, then more for each.
 const POOL: usize = 12_000;
 const AIMED: usize = 4_000;
-const ASKED: usize = 3;
+/// So many times as many of the latter for all rivals that differ nowhere in particular.
+const MORE: usize = 3;
 /// Products that are treated otherwise than they are, each in a rival of its own.
 const OF_ONE_PRODUCT: usize = 12;
 
@@ -34,6 +33,19 @@ struct Rival {
     floor: Option<i32>,
     /// A product that it treats otherwise.
     product: Option<usize>,
+}
+
+impl Rival {
+    /// Whether it explains all of these dots, which the hypothesis does.
+    fn explains(&self, experiments: &mut Experiments<'_, '_>, hypothesis: &Hypothesis, all: &[usize]) -> bool {
+        if self.hypothesis.flush == hypothesis.flush {
+            return explained(experiments, &self.hypothesis, all, 0).is_some();
+        }
+        let others = experiments.read_otherwise(self.hypothesis.flush, hypothesis.flush, all);
+        let dots: Vec<Dot> = others.iter().map(|at| experiments.dots[*at].clone()).collect();
+        let found = modelled(experiments.subject, &self.hypothesis, &dots);
+        found.is_ok_and(|found| found.iter().zip(&others).all(|(d, at)| *d == experiments.answers[*at]))
+    }
 }
 
 /// Inputs on which some neighbour that explains everything so far differs from the hypothesis, a few for each such
@@ -51,58 +63,31 @@ pub(super) fn splitting(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypo
     shared.extend(draw(subject.id(), seed_of(seed, 4), pool / 3));
     shared.extend(Sparse::new(subject.id(), seed_of(seed, 5)).take(pool / 3));
     let shared = Pool::new(subject, shared, hypothesis);
+    // What rivals that differ nowhere in particular are tried on beside that, made where the first of them comes.
+    let mut more: Option<Pool> = None;
     let mut found = Vec::new();
     for rival in neighbours(experiments, hypothesis, &mut random) {
-        if explained(experiments, &rival.hypothesis, &all, 0).is_none() {
+        if !rival.explains(experiments, hypothesis, &all) {
             continue;
         }
         let mut split = shared.split(subject, &rival.hypothesis);
         if split.is_empty() {
-            let mut dots = aim.at(&rival).dots(subject, &mut random, aimed);
-            dots.extend(Sparse::new(subject.id(), random.bits()).take(aimed));
-            split = Pool::new(subject, dots, hypothesis).split(subject, &rival.hypothesis);
+            let mut drawn = |times: usize| {
+                let mut dots = aim.at(&rival).dots(subject, &mut random, times * aimed);
+                dots.extend(Sparse::new(subject.id(), random.bits()).take(times * aimed));
+                Pool::new(subject, dots, hypothesis)
+            };
+            split = if rival.floor.is_some() || rival.product.is_some() {
+                drawn(1).split(subject, &rival.hypothesis)
+            } else {
+                more.get_or_insert_with(|| drawn(MORE)).split(subject, &rival.hypothesis)
+            };
         }
         found.extend(split);
     }
     let mut seen = HashSet::new();
     found.retain(|dot| seen.insert(dot.clone()));
     found
-}
-
-/// Dots, and what the hypothesis makes of them.
-struct Pool {
-    dots: Vec<Dot>,
-    flush: Flush,
-    sample: Sample,
-    own: Vec<u64>,
-}
-
-impl Pool {
-    fn new(subject: &Subject<'_>, dots: Vec<Dot>, hypothesis: &Hypothesis) -> Self {
-        let sample = sample_of(subject, &dots, hypothesis.flush);
-        let mut own = Vec::with_capacity(dots.len());
-        if let Ok(evaluator) = hypothesis.evaluator(subject.id()) {
-            evaluator.visit(&sample, 0..dots.len(), |_, d| {
-                own.push(d);
-                true
-            });
-        }
-        Self { dots, flush: hypothesis.flush, sample, own }
-    }
-
-    /// The first dots on which another hypothesis differs.
-    fn split(&self, subject: &Subject<'_>, other: &Hypothesis) -> Vec<Dot> {
-        let mut found = Vec::new();
-        let Ok(evaluator) = other.evaluator(subject.id()) else { return found };
-        let read_otherwise = (other.flush != self.flush).then(|| sample_of(subject, &self.dots, other.flush));
-        evaluator.visit(read_otherwise.as_ref().unwrap_or(&self.sample), 0..self.own.len(), |at, d| {
-            if d != self.own[at] {
-                found.push(self.dots[at].clone());
-            }
-            found.len() < ASKED
-        });
-        found
-    }
 }
 
 /// Some of these, any of them.

@@ -7,7 +7,7 @@ use mxprobe_api::Error;
 use super::{
     experiments::{self, Experiments},
     expression::Expression,
-    focus, groups, integers,
+    groups, integers,
     live::{self, Counts},
     nodes,
     outcome::{Effort, Identification, Outcome},
@@ -16,9 +16,9 @@ use super::{
     skeleton::{Skeleton, guesses, readings},
 };
 use crate::{
-    dots::{Dot, Random, seed_of},
+    dots::{Dot, seed_of},
     findings::{self, Evidence},
-    probes::{Subject, Tree, probe, summation},
+    probes::{Subject, probe},
 };
 
 /// Per cent of the ordinary dots that a reading has to explain to be bent before others are tried; the first one, which
@@ -153,6 +153,14 @@ impl Search<'_, '_> {
             }
             come.push((progress, shape));
         }
+        let above_floors = self.shapes_above_floors(&shapes, &counts)?;
+        for shape in &above_floors {
+            let (progress, outcome) = self.shape(shape, false, &mut tried)?;
+            if let Some(outcome) = outcome {
+                return Ok(self.finished(outcome));
+            }
+            come.push((progress, shape));
+        }
         come.sort_by_key(|(progress, _)| std::cmp::Reverse(*progress));
         let hiding: Vec<&Expression> = come.into_iter().take(HIDING).map(|(_, shape)| shape).collect();
         for variant in joined(&hiding, &of) {
@@ -175,53 +183,6 @@ impl Search<'_, '_> {
         }
         let outcome = self.search(&skeletons, &hiding, tried)?;
         Ok(self.finished(outcome))
-    }
-
-    fn trees(&mut self) -> Result<Vec<Tree>, Error> {
-        let subject = self.experiments.subject;
-        let k = subject.k();
-        if subject.id().is_integer() {
-            return Ok(guesses(k, &[(0..k).collect()]));
-        }
-        (self.progress)("finding the order of summation");
-        let order = summation(subject)?;
-        self.order = Some(order.statement);
-        Ok(match order.tree {
-            Some(tree) => vec![tree],
-            None => guesses(k, &order.blocks),
-        })
-    }
-
-    /// Trees whose additions are told one by one, the likeliest first, and dots about each addition of the first of them.
-    fn shapes(&mut self, trees: &[Tree], counts: &Counts) -> Result<Vec<Expression>, Error> {
-        let id = self.subject().id().clone();
-        if id.is_integer() {
-            return Ok(Vec::new());
-        }
-        let mut shapes: Vec<Expression> = Vec::new();
-        for tree in trees {
-            let plain = match readings(tree, &id).into_iter().next() {
-                Some(skeleton) => skeleton.expression.clone(),
-                None => continue,
-            };
-            let mut found = vec![plain];
-            for leaf in counts.never.iter().chain(&counts.twice) {
-                found = found.iter().filter_map(|tree| tree.without(*leaf)).collect();
-            }
-            for leaf in &counts.twice {
-                found = found.iter().flat_map(|tree| live::twice(tree, *leaf)).collect();
-            }
-            found.retain(|tree| !shapes.contains(tree));
-            shapes.extend(found);
-        }
-        let mut random = Random(seed_of(self.effort.seed, 11));
-        if let Some(first) = shapes.first() {
-            let dots = focus::dots(self.subject(), &first.untied(), &mut random);
-            let answers = self.experiments.only_ask(&dots)?;
-            self.tested += dots.len();
-            self.experiments.keep(dots, answers);
-        }
-        Ok(shapes)
     }
 
     /// What may be hidden in the shapes that came the farthest, told addition by addition; two changes at once of what

@@ -158,6 +158,14 @@ pub fn summation(subject: &Subject<'_>) -> Result<Summation, Error> {
     Ok(Summation { tree, blocks, statement })
 }
 
+/// The order of summation as values show it that count alone, where smaller ones do not count; `None` if they do.
+///
+/// # Errors
+/// What the device reports.
+pub(crate) fn summation_above_floors(subject: &Subject<'_>) -> Result<Option<Tree>, Error> {
+    order::heard(subject)
+}
+
 /// Asks whether the same dot gives the same bits again, at every position, and whatever stands beside it: a finding each,
 /// whose value is `true` or `false`.
 ///

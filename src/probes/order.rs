@@ -173,6 +173,42 @@ impl Scale {
     }
 }
 
+/// The tree as small values show it that count alone, where those that [`TREE`] asks with do not: beside a grid that never lies
+/// lower than some exponent they are lost whatever they meet. `None` if they count, or if too little is left to tell.
+///
+/// # Errors
+/// What the device reports.
+pub(super) fn heard(subject: &Subject<'_>) -> Result<Option<Tree>, Error> {
+    let leaves = subject.leaves();
+    let Some(scale) = Scale::of(subject).map(Scale::narrow) else { return Ok(None) };
+    if leaves.len() < 3 || leaves.len() > MANY_LEAVES {
+        return Ok(None);
+    }
+    let precision = subject.id().d.fraction_bits().cast_signed() + 1;
+    let mut small = scale.small;
+    loop {
+        if scale.large - small < precision.min(14) + 2 {
+            return Ok(None);
+        }
+        let alone = |leaf: &Leaf| subject.dot(&[(*leaf, Number::power(small))]);
+        let Some(dots) = leaves.iter().map(alone).collect::<Option<Vec<Dot>>>() else { return Ok(None) };
+        let answers = subject.ask(&dots)?;
+        if answers.iter().all(|d| subject.d_value(*d).is_some_and(|value| !value.is_zero())) {
+            break;
+        }
+        small += 1;
+    }
+    if small == scale.small {
+        return Ok(None);
+    }
+    let scale = Scale { small, gap: scale.large - small, ..scale };
+    let mut losses = Losses::new(leaves.len());
+    Ok(match fill(subject, &leaves, scale, &mut losses, &mut Vec::new())? {
+        Asked::All => losses.tree(&leaves).ok(),
+        Asked::Odd(_) | Asked::Unbuildable => None,
+    })
+}
+
 /// M at i, −M at j and s·2^shift at others.
 fn triple(subject: &Subject<'_>, scale: Scale, i: Leaf, j: Leaf, small: &[(Leaf, i32)]) -> Option<Dot> {
     let large = Number::power(scale.large);

@@ -272,6 +272,54 @@ pub(crate) fn named() -> Vec<Made> {
                 ("w", &wide("")),
             ],
         ),
+        // Floors and values.
+        Made::new(
+            "chains-beside-c-above-a-floor",
+            "dot.m4n4k8.f16.f16.f16.f16",
+            "s(fold(none, 0..4/2, s(all, acc)), c, fold(none, 4..8/2, t(all, acc)))",
+            &[
+                (
+                    "s",
+                    &of(
+                        &exact_in("f16", "0x7e00", "nearest-even"),
+                        "fraction_bits = 12\nexponent_floor = 2\nbelow = \"truncate\"",
+                    ),
+                ),
+                (
+                    "t",
+                    &of(
+                        &exact_in("f16", "0x7e00", "toward-zero"),
+                        "fraction_bits = 12\nexponent_floor = 2\nbelow = \"truncate\"",
+                    ),
+                ),
+            ],
+        ),
+        Made::new(
+            "c-left-out-in-one-binade",
+            "dot.m4n4k8.f16.f16.f16.f32",
+            "s(w(every(2, 0)), w(every(2, 1)), c)",
+            &[
+                (
+                    "s",
+                    "output = \"f16\"\nrounding = \"toward-zero\"\nfraction_bits = 61\nexponent = \"leading\"\n\
+                     exponent_floor = -14\nbelow = \"sticky\"\nvalue_cut_bits = 3\nignore_values_below = 1\n\
+                     overflow = \"saturate\"\nnan = \"0x7fff\"",
+                ),
+                ("w", &wide("fraction_bits = 9\nexponent = \"leading\"\nbelow = \"ones-complement\"")),
+            ],
+        ),
+        Made::new(
+            "seven-bits-of-c-beside-44-of-products",
+            &f16_of(8),
+            "s(all, c)",
+            &[(
+                "s",
+                &f32_of(
+                    "rounding = \"nearest-even\"\nbelow = \"sticky\"\noverflow = \"nan\"\n\
+                     grid = [{ terms = \"products\", fraction_bits = 44 }, { terms = \"values\", fraction_bits = 7 }]",
+                ),
+            )],
+        ),
         // f64.
         Made::new(
             "f64-of-100-bits",

@@ -1,0 +1,80 @@
+//! The trees that a search begins with, and what is asked about them.
+
+use mxprobe_api::Error;
+
+use super::{
+    expression::Expression,
+    focus,
+    live::{self, Counts},
+    run::Search,
+    skeleton::{guesses, readings},
+};
+use crate::{
+    dots::{Random, seed_of},
+    probes::{Tree, summation, summation_above_floors},
+};
+
+impl Search<'_, '_> {
+    pub(super) fn trees(&mut self) -> Result<Vec<Tree>, Error> {
+        let subject = self.experiments.subject;
+        let k = subject.k();
+        if subject.id().is_integer() {
+            return Ok(guesses(k, &[(0..k).collect()]));
+        }
+        (self.progress)("finding the order of summation");
+        let order = summation(subject)?;
+        self.order = Some(order.statement);
+        Ok(match order.tree {
+            Some(tree) => vec![tree],
+            None => guesses(k, &order.blocks),
+        })
+    }
+
+    /// The shapes that show beside a floor under which no value counts, unless they are among those that showed.
+    pub(super) fn shapes_above_floors(
+        &mut self,
+        known: &[Expression],
+        counts: &Counts,
+    ) -> Result<Vec<Expression>, Error> {
+        if known.is_empty() {
+            return Ok(Vec::new());
+        }
+        let Some(tree) = summation_above_floors(self.subject())? else { return Ok(Vec::new()) };
+        let known: Vec<Expression> = known.iter().map(Expression::untied).collect();
+        let mut found = self.shapes(&[tree], counts)?;
+        found.retain(|shape| !known.contains(&shape.untied()));
+        Ok(found)
+    }
+
+    /// Trees whose additions are told one by one, the likeliest first, and dots about each addition of the first of them.
+    pub(super) fn shapes(&mut self, trees: &[Tree], counts: &Counts) -> Result<Vec<Expression>, Error> {
+        let id = self.subject().id().clone();
+        if id.is_integer() {
+            return Ok(Vec::new());
+        }
+        let mut shapes: Vec<Expression> = Vec::new();
+        for tree in trees {
+            let plain = match readings(tree, &id).into_iter().next() {
+                Some(skeleton) => skeleton.expression.clone(),
+                None => continue,
+            };
+            let mut found = vec![plain];
+            for leaf in counts.never.iter().chain(&counts.twice) {
+                found = found.iter().filter_map(|tree| tree.without(*leaf)).collect();
+            }
+            for leaf in &counts.twice {
+                found = found.iter().flat_map(|tree| live::twice(tree, *leaf)).collect();
+            }
+            found.retain(|tree| !shapes.contains(tree));
+            shapes.extend(found);
+        }
+        let mut random = Random(seed_of(self.effort.seed, 11));
+        if let Some(first) = shapes.first() {
+            let dots = focus::dots(self.subject(), &first.untied(), &mut random);
+            let answers = self.experiments.only_ask(&dots)?;
+            self.tested += dots.len();
+            self.experiments.keep(dots, answers);
+        }
+        Ok(shapes)
+    }
+}
