@@ -346,7 +346,8 @@ fn a_finished_report_is_left_as_it_is() {
     let before = fs::read(&saved.file).unwrap();
     let said = say(&["run", "--resume", saved.path()]).ended(0);
     assert!(said.err.contains("nothing is left to ask"), "{}", said.err);
-    assert_eq!(said.out, say(&["report", saved.path()]).ended(0).out);
+    let shown = say(&["report", saved.path()]).ended(0).out;
+    assert_eq!(said.out, format!("{shown}saved: {}\n", saved.path()));
     assert_eq!(fs::read(&saved.file).unwrap(), before);
 }
 

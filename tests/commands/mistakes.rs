@@ -63,7 +63,7 @@ const MISTAKES: [Mistake; 58] = [
     mistake("distinguish h100 --op fp16", "`MODEL` is missing"),
     mistake("gemm --device a100 --op fp16*fp16 --random 4,4,4", "a100 has no operation `fp16*fp16`"),
     mistake("gemm --device a100 --op m16n8k16.f32.f16.f16.f32 --random 4,4,4", "`--out FILE.npy` is missing"),
-    mistake("compare {}/report.json", "there is only one report, and a comparison takes two or more"),
+    mistake("compare {}/report.json", "and a comparison takes two or more"),
     // Operations, formats and probes.
     mistake("run --device v100 --op fp8", "sim:v100 has no operation of `fp8` (e4m3, e5m2, e4m3fnuz, e5m2fnuz)"),
     mistake("eval --device h100 --op mma*", "`mma*` matches 91 operations; name one"),

@@ -79,8 +79,14 @@ fn a_saved_report_is_shown_as_the_run_showed_it() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("report.json");
     let file = file.to_str().unwrap();
-    let shown = say(&["run", "--device", "sim:amx", "--op", "TDPBF16PS", "--out", file]).ended(0).out;
-    assert_eq!(say(&["report", file]).ended(0).out, shown);
+    let run = |more: &[&'static str]| {
+        let whole = ["run", "--device", "sim:amx", "--out", file];
+        say(&[&whole[..], more].concat()).ended(0).out
+    };
+    let first_screen = run(&[]);
+    assert_eq!(format!("{}saved: {file}\n", say(&["report", file]).ended(0).out), first_screen);
+    let listed = run(&["--op", "TDPBF16PS"]);
+    assert_eq!(say(&["report", file, "-v"]).ended(0).out, listed);
     let again = say(&["report", file, "--format", "json"]).ended(0).out;
     assert_eq!(again, fs::read_to_string(file).unwrap());
 }

@@ -82,7 +82,7 @@ fn scalar_arithmetic_is_listed_and_its_report_shown_in_every_view() {
     say(&["run", "--device", "cpu:0", "--op", "scalar.f32", "--out", path, "-q"]).ended(0);
     say(&["validate", path]).ended(0);
     for format in ["table", "markdown", "csv", "html"] {
-        let shown = say(&["report", path, "--format", format]).ended(0);
+        let shown = say(&["report", path, "-v", "--format", format]).ended(0);
         assert!(shown.out.contains("not contracted"), "{format}: {}", shown.out);
     }
     say(&["compare", path, path]).ended(0);

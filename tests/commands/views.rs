@@ -259,7 +259,8 @@ fn what_the_system_said_of_a_device_is_shown() {
     let text = report.to_string();
     say_to(&["validate", "-"], text.as_bytes()).ended(0);
     for format in ["table", "markdown", "html"] {
-        let shown = say_to(&["report", "-", "--format", format], text.as_bytes()).ended(0).out.replace("\\_", "_");
+        let shown =
+            say_to(&["report", "-", "-v", "--format", format], text.as_bytes()).ended(0).out.replace("\\_", "_");
         assert!(shown.contains("before: clock_sm_mhz 345; after: clock_sm_mhz 1980"), "{format}: {shown}");
     }
 }

@@ -6,7 +6,7 @@ use clap::Command;
 type Examples = (&'static str, [(&'static str, &'static str); 2]);
 
 /// Two calls of each command, in the order of its help.
-const EXAMPLES: [Examples; 18] = [
+const EXAMPLES: [Examples; 19] = [
     (
         "mxprobe",
         [
@@ -117,8 +117,15 @@ const EXAMPLES: [Examples; 18] = [
     (
         "compare",
         [
+            ("mxprobe compare a100 h100 mi300x", "how three units add, by their models"),
             ("mxprobe compare before.json after.json", "did a driver change a result?"),
-            ("mxprobe compare results --format html --out compare.html", "every report of a directory, as a page"),
+        ],
+    ),
+    (
+        "site",
+        [
+            ("mxprobe site pages", "pages of every model, with the matrix of all units"),
+            ("mxprobe site pages results", "the same with the reports of a directory"),
         ],
     ),
     ("explain", [("mxprobe explain RNE", "a term"), ("mxprobe explain '13 bits'", "something that was heard of")]),

@@ -15,6 +15,7 @@ use crate::cli::{
 /// Compares reports: 0 if no difference was found, 1 if there is one.
 pub(crate) fn show(arguments: &Compare, screen: Screen) -> Outcome {
     let files: Vec<PathBuf> = arguments.compared.iter().filter(|name| is_file(name)).cloned().collect();
+    input::reads_once(&files)?;
     if let Some(measured) = measured::read(&files)? {
         if let Some(out) = &arguments.out {
             output::is_none_of(out, &files)?;

@@ -34,12 +34,18 @@ pub(crate) struct Saved {
     pub(crate) reports: Vec<Report>,
 }
 
-/// Reads reports: of files, of the `.json` files of directories in the order of their names, of standard input for `-`.
-pub(crate) fn reports(paths: &[PathBuf]) -> Result<Vec<Saved>, Failure> {
+/// Refuses to read standard input twice.
+pub(crate) fn reads_once(paths: &[PathBuf]) -> Result<(), Failure> {
     if paths.iter().filter(|path| *path == Path::new("-")).count() > 1 {
         return Err(Failure::usage("`-` stands here twice, and standard input can be read once")
             .help("save one of the reports, and name its file"));
     }
+    Ok(())
+}
+
+/// Reads reports: of files, of the `.json` files of directories in the order of their names, of standard input for `-`.
+pub(crate) fn reports(paths: &[PathBuf]) -> Result<Vec<Saved>, Failure> {
+    reads_once(paths)?;
     let mut found = Vec::new();
     for path in paths {
         for path in files(path)? {

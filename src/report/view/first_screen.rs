@@ -224,6 +224,7 @@ fn unfinished(report: &Report) -> Vec<Block> {
         let more = if names.len() > 1 { format!(" and {} more", names.len() - 1) } else { String::new() };
         blocks.extend(lines(Tone::Muted, "- ", &format!("not used: {}{more}: {}", names[0], refusal.reason)));
     }
+    blocks.extend(words::resumed(&report.resumed).into_iter().flat_map(|words| lines(Tone::Muted, "- ", &words)));
     if report.time.interrupted {
         blocks.extend(lines(Tone::Warning, "! ", words::INTERRUPTED));
     }

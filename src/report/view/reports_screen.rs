@@ -26,13 +26,7 @@ pub(super) fn blocks(report: &Report, evidence: bool) -> Vec<Block> {
         let words = format!("{what}: {}{help}", refusal.reason);
         blocks.extend([Block::Gap, Block::Facts(vec![("not used".to_owned(), words)])]);
     }
-    if let Some(last) = report.resumed.last() {
-        let times = match report.resumed.len() {
-            1 => "once".to_owned(),
-            times => format!("{times} times"),
-        };
-        blocks.extend([Block::Gap, Block::words(format!("resumed {times}, last at {}", last.time))]);
-    }
+    blocks.extend(words::resumed(&report.resumed).into_iter().flat_map(|words| [Block::Gap, Block::words(words)]));
     if report.time.interrupted {
         blocks.extend([Block::Gap, Block::words(words::INTERRUPTED)]);
     }

@@ -183,9 +183,9 @@ impl Screen {
     fn matrix(&mut self, table: &Table, indent: usize) {
         let lines = |cell: &Cell| cell.text.lines().map(|line| one_line(line).into_owned()).collect::<Vec<_>>();
         let width = |at: usize| {
-            let cells = table.rows.iter().filter_map(|row| row.cells.get(at));
-            let widest = cells.flat_map(lines).map(|line| line.chars().count()).max().unwrap_or(0);
-            widest.max(table.columns[at].head.chars().count())
+            let head = Cell::words(one_line(&table.columns[at].head));
+            let cells = table.rows.iter().filter_map(|row| row.cells.get(at)).chain([&head]);
+            cells.flat_map(lines).map(|line| line.chars().count()).max().unwrap_or(0)
         };
         let widths: Vec<usize> = (0..table.columns.len()).map(width).collect();
         let Some((names, columns)) = widths.split_first() else { return };
@@ -202,7 +202,7 @@ impl Screen {
                 self.text.push('\n');
             }
             let head: Vec<Cell> =
-                table.columns.iter().map(|column| Cell::words(&column.head).tone(Tone::Strong)).collect();
+                table.columns.iter().map(|column| Cell::words(one_line(&column.head)).tone(Tone::Strong)).collect();
             for row in std::iter::once(&Row::plain(head)).chain(&table.rows) {
                 let cells: Vec<(Tone, Vec<String>)> = shown
                     .iter()

@@ -10,7 +10,7 @@ use crate::{
     plain,
     report::record::{
         AtOnce, BitsKept, Conditions, DeviceRecord, DriverRecord, EvidenceRecord, FindingRecord, Host, Kind,
-        OperationReport, SummaryRow, Time, Tool,
+        OperationReport, Resumption, SummaryRow, Time, Tool,
     },
 };
 
@@ -124,6 +124,16 @@ pub(super) fn tenths(nanoseconds: u64) -> String {
 /// What a table for spreadsheets says first in each row: schema, version, start, backend, fingerprint and device.
 pub(super) fn run_fields(schema: &str, tool: &Tool, time: &Time, device: &DeviceRecord) -> Vec<String> {
     [schema, &tool.version, &time.start, &device.backend, &device.fingerprint, &device.name].map(str::to_owned).into()
+}
+
+/// How often a run was resumed, and when last, if it was.
+pub(super) fn resumed(resumptions: &[Resumption]) -> Option<String> {
+    let last = resumptions.last()?;
+    let times = match resumptions.len() {
+        1 => "once".to_owned(),
+        times => format!("{times} times"),
+    };
+    Some(format!("resumed {times}, last at {}", last.time))
 }
 
 /// Said of a run that was interrupted, if it was.

@@ -110,10 +110,10 @@ impl Show for Grown<'_> {
             let title = title(&report.device.name);
             let paper = vec![Block::heading(1, &title), Block::Chart(chart(&report.growth, &title))];
             blocks.push(Block::Paper(paper));
+            blocks.extend(longest(report));
             if evidence {
                 blocks.extend(tables(report));
             } else {
-                blocks.extend(longest(report));
                 blocks.push(Block::Paper(tables(report)));
             }
             let growth = &report.growth;
