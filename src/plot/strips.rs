@@ -57,16 +57,16 @@ const MOST: u32 = 160;
 const BEYOND: u32 = 6;
 /// Columns that the arrow of an exact strip takes.
 const ARROW: u32 = 2;
-/// Bits from one number of the axis to the next.
+/// Bits from one number of the axis to the next, or a multiple of them; numbers on a usual axis.
 const STEP: u32 = 8;
 /// Units of height that a strip has; its width has a unit a bit.
 const HEIGHT: u32 = 10;
 /// In a file: pixels above the strips and from one to the next; those of names, of strips, of words and between them; of a letter.
 const HEAD: usize = 40;
 const LINE: usize = 22;
-const NAMES: usize = 330;
+const NAMES: usize = 400;
 const BITS: usize = 440;
-const WORDS: usize = 330;
+const WORDS: usize = 400;
 const SPACE: usize = 14;
 const LETTER: usize = 8;
 /// Of a bit's unit of width, what is filled.
@@ -128,8 +128,8 @@ impl Strips {
     fn columns(&self) -> u32 {
         let reach = |strip: &Strip| {
             let kept = match strip.kept {
-                Kept::Bits(bits) | Kept::AtLeast(bits) => bits,
-                Kept::All => 0,
+                Kept::Bits(bits) => bits,
+                Kept::AtLeast(_) | Kept::All => 0,
             };
             kept.max(strip.ends.as_ref().map_or(0, |ends| ends.bits))
         };
@@ -154,7 +154,9 @@ impl Strips {
     /// Places of bits, and where the result's format ends.
     fn ticks(&self, out: &mut String, columns: u32) {
         let percent = |bits: u32| f64::from(bits) * 100.0 / f64::from(columns + ARROW);
-        for bits in (0..columns - STEP / 2).step_by(STEP as usize) {
+        // A phone has room for as many numbers as a strip of usual length has.
+        let step = (columns / STEP).next_multiple_of(STEP);
+        for bits in (0..columns - step / 2).step_by(step as usize) {
             let (at, label) =
                 (format!("{:.2}%", percent(bits)), if bits == 0 { "1".into() } else { format!("2^-{bits}") });
             text(out, (&at, "12"), Anchor::Start, "tick", &label);
@@ -307,6 +309,16 @@ mod tests {
         }
         assert!(svg.contains("…</text>") && !svg.contains(&"unit ".repeat(10)), "{svg}");
         assert_eq!(svg.matches("preserveAspectRatio").count(), 2);
+    }
+
+    #[test]
+    fn an_axis_has_few_numbers_however_long_it_is() {
+        for kept in [Kept::Bits(13), Kept::Bits(52), Kept::Bits(100), Kept::Bits(5000), Kept::AtLeast(78)] {
+            let numbers = figure(vec![strip(kept, 23)]).matches("class=\"tick\"").count();
+            assert!((4..=8).contains(&numbers), "{numbers} for {kept:?}");
+        }
+        // What is not known to end makes no strip longer.
+        assert_eq!(drawn(&figure(vec![strip(Kept::Bits(13), 23), strip(Kept::AtLeast(78), 23)]), "dropped")[0], 26);
     }
 
     #[test]

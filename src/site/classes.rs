@@ -37,11 +37,14 @@ const TRIES: u64 = 20_000;
 /// How long a proof of two operations is sought.
 const PATIENCE: Duration = Duration::from_secs(2);
 
+/// Operations of a model that compute the same by its own file.
+type Candidate<'a> = (&'a Model, Vec<OperationId>);
+
 /// Classes of operations of these models, those of one member too. Operations are compared if their formats, k and block
 /// scales are the same. Two of them share a class only if a proof is found; `seed` is that of the search.
 #[must_use]
 pub fn classes(models: &[Model], seed: u64) -> Vec<Class> {
-    let mut kinds: BTreeMap<OperationId, Vec<(&Model, Vec<OperationId>)>> = BTreeMap::new();
+    let mut kinds: BTreeMap<OperationId, Vec<Candidate<'_>>> = BTreeMap::new();
     for model in models {
         for unit in &model.units {
             let mut alike: BTreeMap<OperationId, Vec<OperationId>> = BTreeMap::new();
@@ -54,7 +57,7 @@ pub fn classes(models: &[Model], seed: u64) -> Vec<Class> {
         }
     }
     // The longest sums first, so that no core waits for one at the end.
-    let mut kinds: Vec<(OperationId, Vec<(&Model, Vec<OperationId>)>)> = kinds.into_iter().collect();
+    let mut kinds: Vec<(OperationId, Vec<Candidate<'_>>)> = kinds.into_iter().collect();
     kinds.sort_by_key(|(computes, _)| std::cmp::Reverse(computes.shape.k));
     let next = AtomicUsize::new(0);
     let found: Mutex<Vec<Class>> = Mutex::default();
@@ -74,7 +77,7 @@ pub fn classes(models: &[Model], seed: u64) -> Vec<Class> {
 }
 
 /// The classes of operations of the same formats, k and block scales.
-fn classes_of(computes: &OperationId, candidates: &[(&Model, Vec<OperationId>)], seed: u64) -> Vec<Class> {
+fn classes_of(computes: &OperationId, candidates: &[Candidate<'_>], seed: u64) -> Vec<Class> {
     let dots: Vec<Dot> = Draw::new(computes, seed).take(DRAWN).collect();
     let mut classes: Vec<(Model, Class)> = Vec::new();
     for (model, ids) in candidates {

@@ -46,7 +46,7 @@ pub const STAR: &str =
 #[must_use]
 pub fn notable(facts: &[Notable]) -> Option<Block> {
     let list = facts.iter().map(|fact| (Tone::Warning, fact.text.clone())).collect();
-    (!facts.is_empty()).then(|| Block::List(list))
+    (!facts.is_empty()).then_some(Block::List(list))
 }
 
 /// Families, with the shape if it answers by itself.
@@ -55,9 +55,15 @@ fn by(row: &SummaryRow) -> String {
     row.shape.as_ref().map_or_else(|| families.clone(), |shape| format!("{families} {shape}"))
 }
 
-/// The rows of one cell of a matrix.
+/// The rows of one cell of a matrix; those that read alike, once.
 pub fn glimpses<'a>(rows: impl IntoIterator<Item = &'a SummaryRow>) -> Vec<Glimpse> {
-    rows.into_iter().map(glimpse).collect()
+    let mut found: Vec<Glimpse> = Vec::new();
+    for glimpse in rows.into_iter().map(glimpse) {
+        if !found.contains(&glimpse) {
+            found.push(glimpse);
+        }
+    }
+    found
 }
 
 fn glimpse(row: &SummaryRow) -> Glimpse {

@@ -132,7 +132,7 @@ pub struct GlimpseRow {
 }
 
 /// What is read at a glance: a large number, and words below it.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Glimpse {
     /// The number, or a word in its place.
     pub large: String,
