@@ -83,6 +83,127 @@ fn the_table_of_findings_is_what_the_reports_in_results_say() {
     assert_between_marks("README.md", "findings", &findings);
 }
 
+/// Sums that most units have: the head of a column, and the operations.
+const SUMS: [(&str, &str, &[&str]); 4] = [
+    ("f16→f32", "f16", &["*.f32.f16.f16.f32*"]),
+    ("bf16→f32", "bf16", &["*.f32.bf16.bf16.f32*"]),
+    ("tf32→f32", "tf32 xf32", &["*.f32.tf32.tf32.f32*", "*.f32.xf32.xf32.f32*"]),
+    ("fp8→f32", "fp8", &["*.f32.e4m3.e4m3.f32*", "*.f32.e4m3fnuz.e4m3fnuz.f32*"]),
+];
+
+/// What a summary says of one kind of sums in one unit: `25, 16 at once, RZ`.
+fn kept(summary: &Value, kinds: &str) -> String {
+    let rows = summary["rows"].as_array().expect("rows");
+    let is_meant = |row: &&Value| {
+        let has = |kind: &str| kinds.split(' ').any(|known| kind.trim_end_matches(" fnuz") == known);
+        let inputs = row["inputs"].as_array().expect("inputs");
+        row["result"] == "f32" && inputs.iter().all(|kind| kind.is_string()) && inputs.iter().filter_map(Value::as_str).any(has)
+    };
+    let found: Vec<&Value> = rows.iter().filter(is_meant).filter(|row| row["unit"] == "matrix" || rows.len() == 1).collect();
+    // Shapes that scalar instructions compute are left out beside those of the unit.
+    let is_minor = |row: &&&Value| row["shape"].is_string() && row["products_at_once"] == 1;
+    let major: Vec<&Value> = found.iter().filter(|row| !is_minor(row)).copied().collect();
+    let several = major.len() > 1;
+    let cell = |row: &Value| {
+        let bits = match (&row["bits_kept"], row["bits_kept"]["at_least"].as_u64()) {
+            (_, Some(least)) => format!("≥{least}"),
+            (Value::Number(bits), _) => format!("**{bits}**"),
+            _ => "exact".to_owned(),
+        };
+        let by = if several { format!(" ({})", words(&row["families"])) } else { String::new() };
+        let fnuz = if words(&row["inputs"]).contains("fnuz") { ", FNUZ" } else { "" };
+        format!("{bits}, {} at once, {}{fnuz}{by}", row["products_at_once"], row["rounding"].as_str().unwrap_or("?"))
+    };
+    if major.is_empty() { "–".to_owned() } else { major.into_iter().map(cell).collect::<Vec<_>>().join("<br>") }
+}
+
+fn words(list: &Value) -> String {
+    list.as_array().expect("a list").iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" ")
+}
+
+/// The bits that every known unit keeps: models are probed, and reports of hardware read.
+fn bits() -> String {
+    let heads: Vec<&str> = SUMS.iter().map(|(head, ..)| *head).collect();
+    let mut table = format!("| unit | from | {} |\n|---|---|{}\n", heads.join(" | "), "---|".repeat(heads.len()));
+    let mut line = |name: &str, from: &str, summary: &Value| {
+        let cells: Vec<String> = SUMS.iter().map(|(_, kinds, _)| kept(summary, kinds)).collect();
+        if cells.iter().any(|cell| cell != "–") {
+            let _ = writeln!(table, "| {name} | {from} | {} |", cells.join(" | "));
+        }
+    };
+    let loops = ["fma-chain", "pairwise", "serial"];
+    for name in mxprobe_models::shipped().iter().map(|model| model.name.as_str()).filter(|name| !loops.contains(name)) {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_mxprobe"));
+        command.args(["run", "-q", "--format", "json", "--device", &format!("sim:{name}")]);
+        SUMS.iter().flat_map(|(.., patterns)| *patterns).for_each(|pattern| {
+            command.args(["--op", pattern]);
+        });
+        for probe in ["order.products_at_once", "alignment", "rounding.result"] {
+            command.args(["--probe", probe]);
+        }
+        let output = command.output().expect("it starts");
+        // A unit of integers alone has none of these.
+        let Ok(report) = serde_json::from_slice::<Value>(&output.stdout) else { continue };
+        let title = report["device"]["name"].as_str().expect("a name").trim_start_matches("model of ").to_owned();
+        line(&title, "model", &report["summary"]);
+    }
+    for path in files("results", "json") {
+        let report: Value = serde_json::from_str(&read(&path)).expect("JSON");
+        let report_of: mxprobe::report::Report = serde_json::from_value(report).expect("a report");
+        let summary = serde_json::to_value(mxprobe::report::Summary::of(&report_of.operations)).expect("JSON");
+        line(&format!("{} ([report](results/{}))", report_of.device.name, name(&path)), "measured", &summary);
+    }
+    table
+}
+
+#[test]
+fn the_table_of_bits_is_what_models_and_reports_say() {
+    assert_between_marks("README.md", "bits", &bits());
+}
+
+/// Runs the commands of a tutorial, and looks for what it shows of their output: lines behind each other, `…` for what is left
+/// out.
+fn follow(document: &str) -> usize {
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = Path::new(env!("CARGO_BIN_EXE_mxprobe"));
+    let path = format!("{}:{}", program.parent().expect("a folder").display(), std::env::var("PATH").unwrap_or_default());
+    let text = read(document);
+    let mut steps = 0;
+    for block in text.split("```console\n").skip(1) {
+        let block = block.split("```").next().expect("a block ends");
+        for step in block.split("$ ").filter(|step| !step.trim().is_empty()) {
+            let mut lines = step.lines();
+            let mut command = lines.next().expect("a command").to_owned();
+            while command.ends_with('\\') {
+                command.pop();
+                command.push_str(lines.next().expect("the command goes on").trim_start());
+            }
+            let output = Command::new("sh")
+                .args(["-c", &command])
+                .current_dir(folder.path())
+                .env("PATH", &path)
+                .output()
+                .expect("a shell starts");
+            let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+            assert!(matches!(output.status.code(), Some(0 | 1)), "{document}: {command}:\n{said}");
+            let mut rest = said.lines();
+            for wanted in lines.filter(|line| !line.trim().is_empty() && line.trim() != "…") {
+                let found = rest.any(|line| line.trim_end() == wanted.trim_end());
+                assert!(found, "{document}: `{command}` does not print `{wanted}` after the lines before it:\n{said}");
+            }
+            steps += 1;
+        }
+    }
+    steps
+}
+
+#[test]
+fn tutorials_print_what_they_show() {
+    for document in ["tutorial-kernel-engineer", "tutorial-numerical-analyst", "tutorial-desktop-gpu"] {
+        assert!(follow(&format!("docs/{document}.md")) >= 3, "{document}");
+    }
+}
+
 #[test]
 fn the_tables_of_an_adders_parameters_are_what_the_reader_reads() {
     let tables = format!("\n{}\n", mxprobe_models::documentation());

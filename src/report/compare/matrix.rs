@@ -76,7 +76,14 @@ pub(super) fn sentences(reports: &[&Report], sides: &[Side]) -> Vec<String> {
 
 /// Names that tell reports apart: a model by its name, a device by its own; two of the same with their labels.
 pub(super) fn entitle(sides: &mut [Side]) {
-    let short = |side: &Side| side.selector.strip_prefix("sim:").unwrap_or(&side.name).to_owned();
+    let short = |side: &Side| {
+        if !side.title.is_empty() {
+            return side.title.clone();
+        }
+        let name = side.selector.strip_prefix("sim:").unwrap_or(&side.name);
+        // What stands in brackets is no name.
+        name.split(" (").next().unwrap_or(name).to_owned()
+    };
     let titles: Vec<String> = sides.iter().map(short).collect();
     for (at, side) in sides.iter_mut().enumerate() {
         let is_one = titles.iter().filter(|title| **title == titles[at]).count() == 1;

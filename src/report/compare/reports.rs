@@ -63,7 +63,8 @@ fn side(at: usize, source: &str, report: &Report) -> Side {
     let device = &report.device;
     Side {
         label: label(at),
-        title: String::new(),
+        // The name that the user has for the card.
+        title: device.properties.get("card").cloned().unwrap_or_default(),
         source: source.to_owned(),
         backend: device.backend.clone(),
         fingerprint: device.fingerprint.clone(),

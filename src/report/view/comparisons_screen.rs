@@ -15,7 +15,7 @@ use crate::{
 /// The comparison: what tells the devices apart in a few sentences, the table of sums by devices, then the groups of operations
 /// that differ: a line each, or in full with `listed`.
 pub(super) fn blocks(comparison: &Comparison, listed: bool, all: bool) -> Vec<Block> {
-    let mut blocks = vec![Block::heading(1, heading(comparison))];
+    let mut blocks = vec![Block::Words(Tone::Strong, heading(comparison))];
     let marked = |sentence: &String| (Tone::Warning, format!("! {sentence}"));
     blocks.push(Block::List(comparison.headline.iter().map(marked).collect()));
     blocks.extend(matrix(comparison));
