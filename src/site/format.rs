@@ -1,6 +1,6 @@
 //! A page a kind of inputs: how many bits it keeps, on which unit.
 
-use super::{Found, beginning, to_index};
+use super::subject::{Found, beginning, to_index};
 use crate::report::{
     BitsKept, Block, Cell, Page, ROW_HEADS, Row, STAR, SummaryRow, Tone, drawn_strips, drawn_trees, row_cells,
 };

@@ -1,6 +1,9 @@
 //! The first page: every unit by every kind of inputs.
 
-use super::{Found, format, is_measured};
+use super::{
+    format,
+    subject::{Found, is_measured},
+};
 use crate::report::{Block, GlimpseRow, Matrix, Page, SummaryRow, glimpses, shades};
 
 /// Results that the matrix shows: others are on the pages of units.

@@ -5,54 +5,22 @@ mod format;
 mod index;
 mod models;
 mod saved;
+mod subject;
 mod unit;
 
 pub use classes::{Class, classes};
 pub use models::modelled;
 pub use saved::saved;
+pub use subject::Subject;
 
 use std::collections::BTreeMap;
 
+use subject::Found;
+
 use crate::{
     plot::Strips,
-    report::{Block, Form, Page, Report, Show, Summary, SummaryRow, Unit, drawn_strips},
+    report::{Block, Form, Page, Show, Summary, SummaryRow, Unit, drawn_strips},
 };
-
-/// A unit of the site: a device, with what is known of it.
-#[derive(Clone, Debug)]
-pub struct Subject {
-    /// The name of its page's file, without `.html`: letters, digits, `-` and `_`.
-    pub file: String,
-    /// Its name for people.
-    pub name: String,
-    /// Its maker, empty if that is not known.
-    pub vendor: String,
-    /// The name of the model behind it, if it is one.
-    pub model: Option<String>,
-    /// Other names.
-    pub aliases: Vec<String>,
-    /// Its reports, oldest first, at least one: of another driver each, or of another day.
-    pub reports: Vec<Report>,
-}
-
-impl Subject {
-    /// The newest report.
-    #[must_use]
-    pub fn report(&self) -> &Report {
-        self.reports.last().expect("a subject has a report")
-    }
-
-    /// The file of its page.
-    fn page(&self) -> String {
-        format!("{}.html", self.file)
-    }
-}
-
-/// A unit, and its rows of a table of formats by units.
-struct Found<'a> {
-    subject: &'a Subject,
-    rows: Vec<SummaryRow>,
-}
 
 /// The files of the site: their names, and what is in them. `classes` says which operations of models compute the same.
 #[must_use]
@@ -111,20 +79,4 @@ fn kinds(found: &[Found<'_>]) -> Vec<String> {
         }
     }
     kinds
-}
-
-/// The way back to the matrix of all units.
-fn to_index() -> Block {
-    Block::Links(vec![("All units".into(), "index.html".into())])
-}
-
-/// A word with a capital, as a sentence begins.
-fn beginning(word: &str) -> String {
-    let mut letters = word.chars();
-    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
-}
-
-/// Where what is said of a unit comes from.
-fn is_measured(subject: &Subject) -> &'static str {
-    if subject.model.is_some() { "modelled" } else { "measured" }
 }

@@ -12,7 +12,7 @@ use std::{
 use mxprobe_api::OperationId;
 use mxprobe_models::Model;
 
-use super::Subject;
+use super::subject::Subject;
 use crate::{
     isolate::Described,
     report::{OperationRecord, OperationReport, Plan, is_layout},

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::Subject;
+use super::subject::Subject;
 use crate::report::Report;
 
 /// Reports as units, oldest first. Reports of models are left out: their page is made from the model.

@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 
 use mxprobe_api::OperationId;
 
-use super::{Class, Found, Subject, is_measured, to_index};
+use super::{
+    classes::Class,
+    subject::{Found, Subject, is_measured, to_index},
+};
 use crate::report::{
     Block, Cell, Page, ROW_HEADS, Row, STAR, Summary, Tone, compare, drawn_strips, drawn_trees, is_layout, notable,
     row_cells, verdict,
