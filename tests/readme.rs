@@ -97,9 +97,12 @@ fn kept(summary: &Value, kinds: &str) -> String {
     let is_meant = |row: &&Value| {
         let has = |kind: &str| kinds.split(' ').any(|known| kind.trim_end_matches(" fnuz") == known);
         let inputs = row["inputs"].as_array().expect("inputs");
-        row["result"] == "f32" && inputs.iter().all(|kind| kind.is_string()) && inputs.iter().filter_map(Value::as_str).any(has)
+        row["result"] == "f32"
+            && inputs.iter().all(|kind| kind.is_string())
+            && inputs.iter().filter_map(Value::as_str).any(has)
     };
-    let found: Vec<&Value> = rows.iter().filter(is_meant).filter(|row| row["unit"] == "matrix" || rows.len() == 1).collect();
+    let found: Vec<&Value> =
+        rows.iter().filter(is_meant).filter(|row| row["unit"] == "matrix" || rows.len() == 1).collect();
     // Shapes that scalar instructions compute are left out beside those of the unit.
     let is_minor = |row: &&&Value| row["shape"].is_string() && row["products_at_once"] == 1;
     let major: Vec<&Value> = found.iter().filter(|row| !is_minor(row)).copied().collect();
@@ -166,7 +169,8 @@ fn the_table_of_bits_is_what_models_and_reports_say() {
 fn follow(document: &str) -> usize {
     let folder = tempfile::tempdir().expect("a folder");
     let program = Path::new(env!("CARGO_BIN_EXE_mxprobe"));
-    let path = format!("{}:{}", program.parent().expect("a folder").display(), std::env::var("PATH").unwrap_or_default());
+    let path =
+        format!("{}:{}", program.parent().expect("a folder").display(), std::env::var("PATH").unwrap_or_default());
     let text = read(document);
     let mut steps = 0;
     for block in text.split("```console\n").skip(1) {
@@ -184,7 +188,8 @@ fn follow(document: &str) -> usize {
                 .env("PATH", &path)
                 .output()
                 .expect("a shell starts");
-            let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+            let said =
+                format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
             assert!(matches!(output.status.code(), Some(0 | 1)), "{document}: {command}:\n{said}");
             let mut rest = said.lines();
             for wanted in lines.filter(|line| !line.trim().is_empty() && line.trim() != "…") {

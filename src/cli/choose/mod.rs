@@ -16,6 +16,7 @@ pub(super) mod program;
 pub(super) mod reach;
 pub(super) mod registry;
 pub(super) mod select;
+mod selector;
 pub(super) mod similar;
 pub(super) mod target;
 

@@ -4,7 +4,7 @@ use crate::report::ListedDevice;
 use mxprobe_models::Model;
 
 use crate::cli::{
-    choose::{names, registry::MODELS, select, target::Search},
+    choose::{names, registry::MODELS, select, selector, target::Search},
     failure::Failure,
 };
 
@@ -22,7 +22,7 @@ pub(crate) struct Chosen {
 pub(crate) fn load(name: &str) -> Result<Model, Failure> {
     let bare = name.strip_prefix(MODELS).and_then(|rest| rest.strip_prefix(':')).unwrap_or(name);
     mxprobe_models::load(bare).map_err(|error| match names::nearest_model(bare) {
-        Some(near) if !select::is_path(bare) && !matches!(mxprobe_models::find(bare), Ok(Some(_)) | Err(_)) => {
+        Some(near) if !selector::is_path(bare) && !matches!(mxprobe_models::find(bare), Ok(Some(_)) | Err(_)) => {
             Failure::usage(format!("no model `{bare}`; did you mean `{near}`?"))
                 .help(format!("`mxprobe list --backend {MODELS}` shows the models"))
         }

@@ -8,7 +8,7 @@ use crate::cli::{
     choose::{
         catalog::Found,
         registry::{self, Entry, MODELS},
-        select::{self, Choice, Selector},
+        selector::{self, Choice, Selector},
         similar::nearest,
         target::Target,
     },
@@ -20,13 +20,13 @@ pub(crate) const CARD: &str = "card";
 
 /// What a selector without a backend says.
 pub(super) fn without_backend(text: &str) -> Result<Selector, Failure> {
-    let name = select::unquoted(text);
+    let name = selector::unquoted(text);
     if name.ends_with(".json") {
         return Err(Failure::usage(format!("`{name}` is a file of results, not a device"))
             .help(format!("`mxprobe report {name}` shows it, `mxprobe compare {name} OTHER` compares it")));
     }
     match Entry::named(MODELS) {
-        Some(models) if select::is_path(name) => Ok(Selector::Of(models, Choice::Named(name.to_owned()))),
+        Some(models) if selector::is_path(name) => Ok(Selector::Of(models, Choice::Named(name.to_owned()))),
         _ => Ok(Selector::Name(name.to_owned())),
     }
 }
@@ -52,7 +52,7 @@ pub(super) fn meant(name: &str, entries: &[&'static Entry], found: &[Found]) -> 
     by_backend.sort_by_key(|targets| targets.iter().all(|target| target.listed.operations.is_empty()));
     match by_backend.into_iter().next() {
         Some(targets) if targets.len() == 1 => return Ok(Some(targets)),
-        Some(targets) => return Err(select::one_of(name, targets.iter().map(|target| &target.listed.device))),
+        Some(targets) => return Err(selector::one_of(name, targets.iter().map(|target| &target.listed.device))),
         None => {}
     }
     let Some(models) = entries.iter().position(|entry| entry.name == MODELS) else { return Ok(None) };

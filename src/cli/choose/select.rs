@@ -12,6 +12,7 @@ use crate::cli::{
         catalog::{self, Found},
         model_file, names, process, program,
         registry::{self, Entry, MODELS},
+        selector::{Choice, Selector, is_path, one_of, unquoted},
         target::{Origin, PROGRAMS, Search, Target},
     },
     failure::Failure,
@@ -19,24 +20,6 @@ use crate::cli::{
 
 pub(crate) use crate::cli::choose::operation::{no_operation, one_operation};
 pub(crate) use crate::session::patterns::{asked, is_wanted, operations};
-
-/// What `--device` says.
-pub(super) enum Selector {
-    /// Every device that is no model.
-    All,
-    /// One backend, and what is meant of it.
-    Of(&'static Entry, Choice),
-    /// Another program: what follows `exec:`.
-    Program(String),
-    /// A name without a backend: of hardware, else of a model.
-    Name(String),
-}
-
-/// Which devices of a backend.
-pub(super) enum Choice {
-    All,
-    Named(String),
-}
 
 fn parse(text: &str) -> Result<Selector, Failure> {
     if text == "all" {
@@ -64,11 +47,6 @@ fn parse(text: &str) -> Result<Selector, Failure> {
             .help(format!("`mxprobe list --backend {backend}` shows the devices; `{backend}:all` means every one"))),
         Some(name) => Ok(Selector::Of(entry, Choice::Named(unquoted(name).to_owned()))),
     }
-}
-
-/// `vulkan:"RTX 4090"` may reach us with its quotes.
-pub(super) fn unquoted(name: &str) -> &str {
-    name.strip_prefix('"').and_then(|name| name.strip_suffix('"')).unwrap_or(name)
 }
 
 fn no_backend(name: &str) -> Failure {
@@ -257,15 +235,6 @@ pub(super) fn resolve(
     }
 }
 
-/// A name means several devices, and one is wanted.
-pub(super) fn one_of<'a>(text: &str, devices: impl ExactSizeIterator<Item = &'a DeviceRecord>) -> Failure {
-    let mut failure = Failure::usage(format!("`{text}` may mean {} devices", devices.len()));
-    for device in devices {
-        failure = failure.cause(format!("{}  {}", device.selector, device.name));
-    }
-    failure.help("name one of them by its selector, the first word of its line")
-}
-
 /// A device that discovery does not list.
 fn describe(entry: &Entry, name: &str, isolate: bool) -> Result<Described, Error> {
     if entry.isolated && isolate {
@@ -300,10 +269,6 @@ fn matching(backend: &str, name: &str, devices: &[&DeviceRecord]) -> Vec<usize> 
             backend != MODELS || (is_border(before) && is_border(after))
         })
     })
-}
-
-pub(super) fn is_path(name: &str) -> bool {
-    name.contains(['/', '\\', '@']) || name.ends_with(".toml")
 }
 
 /// No device can be used: the reasons, and what can be done.

@@ -38,6 +38,9 @@ pub(super) fn notable(operations: &[OperationReport], rows: &[SummaryRow]) -> Ve
     RULES.iter().flat_map(|rule| rule.of(operations, rows)).collect()
 }
 
+/// The places in a text by name, and what fills them.
+type Filled = Vec<(&'static str, String)>;
+
 /// Sentences of a headline are no more than this.
 const SENTENCES: usize = 5;
 
@@ -86,7 +89,7 @@ impl Rule {
 
     /// One fact for each value that is notable.
     fn of(&self, operations: &[OperationReport], rows: &[SummaryRow]) -> Vec<Notable> {
-        let mut facts: Vec<(Vec<(&'static str, String)>, Vec<OperationId>)> = Vec::new();
+        let mut facts: Vec<(Filled, Vec<OperationId>)> = Vec::new();
         for report in operations {
             let id = &report.operation.id;
             let Some(row) = rows.iter().find(|row| row.operations.contains(id)) else { continue };
@@ -101,7 +104,7 @@ impl Rule {
                 None => facts.push((words, vec![id.clone()])),
             }
         }
-        let fact = |(words, operations): (Vec<(&'static str, String)>, Vec<OperationId>)| {
+        let fact = |(words, operations): (Filled, Vec<OperationId>)| {
             let mut text = self.text.replace("{subject}", &subject(rows, &operations));
             for (name, word) in &words {
                 text = text.replace(&format!("{{{name}}}"), word);
@@ -112,7 +115,7 @@ impl Rule {
     }
 
     /// If a value is notable, what the text says of it.
-    fn shown(&self, value: &Value, d: Format) -> Option<Vec<(&'static str, String)>> {
+    fn shown(&self, value: &Value, d: Format) -> Option<Filled> {
         if let Some(least) = self.short_by {
             let (bits, all) = (u32::try_from(value.as_u64()?).ok()?, d.fraction_bits());
             let words = [("bits", bits), ("all_bits", bits + 1), ("result_bits", all)];

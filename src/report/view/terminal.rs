@@ -291,7 +291,10 @@ mod tests {
         let cells = ["sum", "one\ntwo", "three", "four"].map(Cell::words).into();
         let block = Block::laid_out(Layout::Matrix, ["", "A", "B", "C"], [Row::plain(cells)]);
         let style = Style { width: 16, ..Style::default() };
-        assert_eq!(on_screen(&[block.clone()], style), "     A    B\nsum  one  three\n     two\n\n     C\nsum  four\n");
+        assert_eq!(
+            on_screen(std::slice::from_ref(&block), style),
+            "     A    B\nsum  one  three\n     two\n\n     C\nsum  four\n"
+        );
         assert_eq!(on_screen(&[block], style.unwrapped()).lines().count(), 3);
     }
 
