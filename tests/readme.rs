@@ -101,8 +101,8 @@ fn kept(summary: &Value, kinds: &str) -> String {
             && inputs.iter().all(|kind| kind.is_string())
             && inputs.iter().filter_map(Value::as_str).any(has)
     };
-    let found: Vec<&Value> =
-        rows.iter().filter(is_meant).filter(|row| row["unit"] == "matrix" || rows.len() == 1).collect();
+    let of = |unit: &str| -> Vec<&Value> { rows.iter().filter(is_meant).filter(|row| row["unit"] == unit).collect() };
+    let found = if of("matrix").is_empty() { of("vector") } else { of("matrix") };
     // Shapes that scalar instructions compute are left out beside those of the unit.
     let is_minor = |row: &&&Value| row["shape"].is_string() && row["products_at_once"] == 1;
     let major: Vec<&Value> = found.iter().filter(|row| !is_minor(row)).copied().collect();
@@ -113,7 +113,8 @@ fn kept(summary: &Value, kinds: &str) -> String {
             (Value::Number(bits), _) => format!("**{bits}**"),
             _ => "exact".to_owned(),
         };
-        let by = if several { format!(" ({})", words(&row["families"])) } else { String::new() };
+        let shape = row["shape"].as_str().map_or_else(String::new, |shape| format!(" {shape}"));
+        let by = if several { format!(" ({}{shape})", words(&row["families"])) } else { String::new() };
         let fnuz = if words(&row["inputs"]).contains("fnuz") { ", FNUZ" } else { "" };
         format!("{bits}, {} at once, {}{fnuz}{by}", row["products_at_once"], row["rounding"].as_str().unwrap_or("?"))
     };

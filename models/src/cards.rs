@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use mxprobe_api::Error;
 use serde::Deserialize;
 
-use crate::{library::shipped, model::Model};
+use crate::{model::Model, shipped::shipped};
 
 /// What `cards.toml` says.
 #[derive(Deserialize)]

@@ -1,27 +1,12 @@
-//! The models that come with the crate, and those of files.
-
-use std::sync::OnceLock;
+//! Models by their names, and those of files.
 
 use mxprobe_api::Error;
 
-use crate::{cards::find, model::Model};
-
-/// File name and text of every file of `units/`, in the order of their names.
-const FILES: &[(&str, &str)] = &include!(concat!(env!("OUT_DIR"), "/models.rs"));
-
-/// Every model that comes with the crate, without its variants.
-///
-/// # Panics
-/// If one of the crate's own files is malformed; a test reads them all.
-pub fn shipped() -> &'static [Model] {
-    static MODELS: OnceLock<Vec<Model>> = OnceLock::new();
-    MODELS.get_or_init(|| {
-        FILES
-            .iter()
-            .map(|(file, text)| Model::parse(file, text, None).unwrap_or_else(|error| panic!("{error}")))
-            .collect()
-    })
-}
+use crate::{
+    cards::find,
+    model::Model,
+    shipped::{FILES, shipped},
+};
 
 /// The model of a name, an alias, a card (see [`find`]) or a file; `NAME@VARIANT` for a variant.
 ///
