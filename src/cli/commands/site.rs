@@ -1,6 +1,9 @@
 //! `site`: pages of all units, made of models and saved reports.
 
-use std::{fs, sync::Mutex};
+use std::{
+    fs,
+    sync::{Mutex, PoisonError},
+};
 
 use crate::site::{Subject, classes, files, modelled, saved};
 use mxprobe_models::{Model, load, shipped};
@@ -8,7 +11,7 @@ use mxprobe_models::{Model, load, shipped};
 use crate::cli::{
     arguments::{Screen, Site},
     failure::{Failure, INTERRUPTED, Outcome},
-    io::{input, interrupt::Interrupt, output},
+    io::{input, interrupt::Interrupt, output, progress::Progress},
 };
 
 /// What the proofs' search for a difference draws from.
@@ -24,17 +27,14 @@ pub(crate) fn site(arguments: &Site, screen: Screen) -> Outcome {
         names => names.iter().map(|name| load(name)).collect::<Result<_, _>>().map_err(Failure::usage)?,
     };
     fs::create_dir_all(&arguments.folder).map_err(unwritable)?;
-    let told = Mutex::new(0);
-    let tell = |done: usize, all: usize| {
-        let tenth = done * 10 / all.max(1);
-        let mut told = told.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if tenth > *told && !screen.quiet {
-            *told = tenth;
-            output::note(format!("asked {done} of {all} operations of models"));
-        }
+    let total = models.iter().map(|model| model.operations.len()).sum();
+    let progress = Mutex::new(Progress::new(screen, total));
+    let tell = |done: usize, _: usize| {
+        progress.lock().unwrap_or_else(PoisonError::into_inner).advance(done, "operations of models");
     };
     let interrupt = Interrupt::listen();
     let modelled = modelled(&models, &|| interrupt.is_set(), &tell);
+    drop(progress);
     if interrupt.is_set() {
         return Ok(INTERRUPTED);
     }
@@ -42,10 +42,9 @@ pub(crate) fn site(arguments: &Site, screen: Screen) -> Outcome {
     if subjects.is_empty() {
         return Err(Failure::usage("there is no unit to write a page of: no report of a device, and no model"));
     }
-    if !screen.quiet {
-        output::note("looking for units that compute the same");
-    }
+    let progress = Progress::of_one(screen, "looking for units that compute the same".to_owned());
     let classes = classes(&models, SEED);
+    drop(progress);
     let pages = files(&subjects, &classes);
     for (name, text) in &pages {
         output::replace(&arguments.folder.join(name), text)?;

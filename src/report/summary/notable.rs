@@ -128,7 +128,7 @@ impl Rule {
         if self.is_not_zero {
             let bits = d.parse_hex(value.as_str()?).ok()?;
             let number = d.to_f64(bits);
-            return (number != 0.0).then(|| vec![("value", format!("{number:.3e}"))]);
+            return (number != 0.0).then(|| vec![("value", format!("{number:.2e}"))]);
         }
         self.is.contains(value).then(Vec::new)
     }
