@@ -139,7 +139,9 @@ fn a_program_that_hangs_or_lies_or_dies_is_named_and_ends_the_run_with_exit_code
         (r#"printf '{"answer":"failed","message":"no %s"}\n' room"#, "no room"),
     ] {
         let device = script(FREE, execute);
+        // In one line: a screen of 80 columns breaks a reason where it must.
         let report = text(4, &["run", "--device", &device, "--timeout", "1", "-q"]);
+        let report = report.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(report.contains(id) && report.contains(words), "{execute}: {report}");
         let said = text(1, &["conformance", "--device", &device, "--timeout", "1", "--format", "json"]);
         assert!(said.contains(words) && said.contains("\"layout\""), "{execute}: {said}");
