@@ -11,6 +11,7 @@
 pub mod bench;
 mod cli;
 pub mod dots;
+mod erased;
 pub mod findings;
 pub mod gemm;
 pub mod glossary;

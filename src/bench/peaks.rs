@@ -44,8 +44,7 @@ struct Line {
     source: String,
 }
 
-static LINES: LazyLock<Vec<Line>> =
-    LazyLock::new(|| toml::from_str::<Table>(TABLE).expect("the table is part of the program").peak);
+static LINES: LazyLock<Vec<Line>> = LazyLock::new(|| crate::erased::data::<Table>(TABLE).peak);
 
 /// The dense peak of an operation: of the device where the table has it, else of its units at the clock that was measured.
 pub(super) fn peak(device: &DeviceRecord, id: &OperationId, run: &ThroughputRun) -> Option<Peak> {

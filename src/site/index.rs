@@ -9,7 +9,7 @@ use crate::report::{Block, GlimpseRow, Matrix, Page, SummaryRow, glimpses, shade
 /// Results that the matrix shows: others are on the pages of units.
 const RESULT: [&str; 3] = ["f32", "f64", "s32"];
 
-pub(super) fn page(found: &[Found<'_>], kinds: &[String]) -> Page {
+pub(super) fn page(found: &[Found<'_>], kinds: &[String], has_papers: bool) -> Page {
     let title = "How matrix units add";
     let shown: Vec<&String> = kinds.iter().filter(|kind| found.iter().any(|found| has(found, kind))).collect();
     let columns = shown.iter().map(|kind| ((*kind).clone(), Some(format::file(kind)))).collect();
@@ -29,6 +29,11 @@ pub(super) fn page(found: &[Found<'_>], kinds: &[String]) -> Page {
     let mut blocks = vec![Block::heading(1, title), Block::words(about), shades(), Block::Matrix(matrix)];
     blocks.push(Block::heading(2, "By format"));
     blocks.push(Block::Links(kinds.iter().map(|kind| (kind.clone(), format::file(kind))).collect()));
+    if has_papers {
+        blocks.push(Block::heading(2, "By paper"));
+        let link = ("What papers print, and what is computed".to_owned(), super::PAPERS.to_owned());
+        blocks.push(Block::Links(vec![link]));
+    }
     Page { title: title.into(), blocks }
 }
 

@@ -19,18 +19,26 @@ use subject::Found;
 
 use crate::{
     plot::Strips,
-    report::{Block, Form, Page, Show, Summary, SummaryRow, Unit, drawn_strips},
+    report::{Block, Form, Page, PapersReport, Show, Summary, SummaryRow, Unit, drawn_strips},
 };
 
-/// The files of the site: their names, and what is in them. `classes` says which operations of models compute the same.
+/// The page of what papers print.
+const PAPERS: &str = "papers.html";
+
+/// The files of the site: their names, and what is in them. `classes` says which operations of models compute the same, `papers`
+/// what was computed of what papers print.
 #[must_use]
-pub fn files(subjects: &[Subject], classes: &[Class]) -> BTreeMap<String, String> {
+pub fn files(subjects: &[Subject], classes: &[Class], papers: Option<&PapersReport>) -> BTreeMap<String, String> {
     let found: Vec<Found<'_>> =
         subjects.iter().map(|subject| Found { subject, rows: Summary::cells(&subject.report().operations) }).collect();
     let kinds = kinds(&found);
-    let mut pages: Vec<(String, Page)> = vec![("index.html".into(), index::page(&found, &kinds))];
+    let mut pages: Vec<(String, Page)> = vec![("index.html".into(), index::page(&found, &kinds, papers.is_some()))];
     pages.extend(kinds.iter().map(|kind| (format::file(kind), format::page(&found, kind))));
     pages.extend(found.iter().map(|found| (found.subject.page(), unit::page(found, subjects, classes))));
+    pages.extend(papers.map(|papers| {
+        let Page { title, blocks } = papers.page(true);
+        (PAPERS.into(), Page { title, blocks: std::iter::once(subject::to_index()).chain(blocks).collect() })
+    }));
     let pages = pages.into_iter().map(|(file, page)| (file, Form::Html.text(&Shown(page))));
     pages.chain(picture(&found).map(|svg| ("bits.svg".to_owned(), svg))).collect()
 }
@@ -79,4 +87,29 @@ fn kinds(found: &[Found<'_>]) -> Vec<String> {
         }
     }
     kinds
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::papers;
+
+    #[test]
+    fn the_page_of_papers_is_there_if_they_were_computed_and_the_index_leads_to_it() {
+        let Ok(poster) = papers::check(papers::named("poster").unwrap(), None, &mut |_| Ok::<(), ()>(())) else {
+            panic!("nobody interrupts it")
+        };
+        let report = PapersReport {
+            schema: crate::report::PAPERS_SCHEMA.into(),
+            tool: crate::report::Tool::this(Vec::new()),
+            device: None,
+            papers: vec![poster],
+            duration_ns: 0,
+        };
+        let pages = files(&[], &[], Some(&report));
+        assert!(pages["index.html"].contains("href=\"papers.html\""), "{}", pages["index.html"]);
+        assert!(pages["papers.html"].contains("href=\"index.html\"") && pages["papers.html"].contains("a misprint"));
+        let without = files(&[], &[], None);
+        assert!(!without["index.html"].contains("papers.html") && !without.contains_key("papers.html"));
+    }
 }

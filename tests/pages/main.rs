@@ -102,6 +102,7 @@ fn pages_are_readable_on_a_desk_a_phone_and_paper_in_light_and_dark() {
         ),
         ("growth", html(&growth), true),
         ("the listing of models", html(&["list", "--device", "sim:h100"]), false),
+        ("what a paper prints", html(&["papers", "fasi-2021"]), false),
         ("an explanation", html(&["explain", "order.tree"]), true),
     ]);
 }

@@ -5,6 +5,7 @@ use std::time::Instant;
 use crate::{
     papers::{self, Paper},
     report::{PAPERS_SCHEMA, PapersReport, Tool, Verdict},
+    session::Asked,
 };
 
 use crate::cli::{
@@ -16,40 +17,48 @@ use crate::cli::{
 
 /// Computes what papers print: 0 if every number is equal or explained, else 1.
 pub(crate) fn papers(arguments: &Papers, screen: Screen) -> Outcome {
-    let start = Instant::now();
-    let chosen: Vec<&Paper> = match &arguments.name {
-        Some(name) => vec![papers::named(name).ok_or_else(|| unknown(name))?],
-        None => papers::all().iter().collect(),
-    };
-    let device = arguments
-        .device
-        .as_deref()
-        .map(|selector| crate::cli::open(selector, &[], arguments.timeout).map_err(Failure::no_device));
+    let paper = arguments.name.as_deref().map(|name| papers::named(name).ok_or_else(|| unknown(name))).transpose()?;
+    let device = arguments.device.as_ref().map(|selector| {
+        let opened = crate::cli::open(selector, &[], arguments.timeout);
+        opened.map(|asked| (selector.clone(), asked)).map_err(Failure::no_device)
+    });
     let device = device.transpose()?;
+    let Some(report) = computed(paper, device, screen)? else { return Ok(INTERRUPTED) };
+    output::show(&report, arguments.format.into(), screen)?;
+    let is_open = |verdict| matches!(verdict, Verdict::Differs | Verdict::Failed);
+    Ok(u8::from(report.items().any(|item| is_open(item.verdict))))
+}
+
+/// What a paper prints, or all do, and what is computed: on a device, if one is named, and else on models. Nothing if a person
+/// interrupts it.
+pub(super) fn computed(
+    paper: Option<&'static Paper>,
+    device: Option<(String, Asked)>,
+    screen: Screen,
+) -> Result<Option<PapersReport>, Failure> {
+    let start = Instant::now();
+    let chosen = paper.map_or_else(|| papers::all(), std::slice::from_ref);
     let interrupt = Interrupt::listen();
     let mut progress = Progress::new(screen, chosen.iter().map(|paper| paper.item.len()).sum());
     let mut done = 0;
     let mut records = Vec::new();
     for paper in chosen {
-        let checked = papers::check(paper, device.as_ref(), &mut |item| {
+        let checked = papers::check(paper, device.as_ref().map(|(_, asked)| asked), &mut |item| {
             progress.advance(done, &format!("{} {}", paper.name, item.place));
             done += 1;
             if interrupt.is_set() { Err(()) } else { Ok(()) }
         });
-        let Ok(record) = checked else { return Ok(INTERRUPTED) };
+        let Ok(record) = checked else { return Ok(None) };
         records.push(record);
     }
     drop(progress);
-    let report = PapersReport {
+    Ok(Some(PapersReport {
         schema: PAPERS_SCHEMA.into(),
         tool: Tool::this(given()),
-        device: arguments.device.clone(),
+        device: device.map(|(selector, _)| selector),
         papers: records,
         duration_ns: u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX),
-    };
-    output::show(&report, arguments.format.into(), screen)?;
-    let is_open = |verdict| matches!(verdict, Verdict::Differs | Verdict::Failed);
-    Ok(u8::from(report.items().any(|item| is_open(item.verdict))))
+    }))
 }
 
 fn unknown(name: &str) -> Failure {

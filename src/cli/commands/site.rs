@@ -10,6 +10,7 @@ use mxprobe_models::{Model, load, shipped};
 
 use crate::cli::{
     arguments::{Screen, Site},
+    commands::papers::computed,
     failure::{Failure, INTERRUPTED, Outcome},
     io::{input, interrupt::Interrupt, output, progress::Progress},
 };
@@ -45,7 +46,12 @@ pub(crate) fn site(arguments: &Site, screen: Screen) -> Outcome {
     let progress = Progress::of_one(screen, "looking for units that compute the same".to_owned());
     let classes = classes(&models, SEED);
     drop(progress);
-    let pages = files(&subjects, &classes);
+    let papers = (arguments.models.is_empty() && !arguments.without_models).then(|| computed(None, None, screen));
+    let papers = match papers.transpose()? {
+        Some(None) => return Ok(INTERRUPTED),
+        found => found.flatten(),
+    };
+    let pages = files(&subjects, &classes, papers.as_ref());
     for (name, text) in &pages {
         output::replace(&arguments.folder.join(name), text)?;
     }

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use serde::Serialize;
+use erased_serde::Serialize;
 use serde_json::ser::{Formatter, Serializer};
 
 use crate::plain::is_unsafe;
@@ -12,9 +12,11 @@ use crate::plain::is_unsafe;
 /// # Panics
 /// Never for the types of reports, which have text for keys.
 #[must_use]
-pub fn to_json(value: &impl Serialize) -> String {
+pub fn to_json(value: &dyn Serialize) -> String {
     let mut bytes = Vec::new();
-    value.serialize(&mut Serializer::with_formatter(&mut bytes, Lines::default())).expect("a report is JSON");
+    let mut serializer = Serializer::with_formatter(&mut bytes, Lines::default());
+    let mut serializer = <dyn erased_serde::Serializer>::erase(&mut serializer);
+    value.erased_serialize(&mut serializer).expect("a report is JSON");
     bytes.push(b'\n');
     String::from_utf8(bytes).expect("JSON is UTF-8")
 }
