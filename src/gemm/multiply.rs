@@ -3,7 +3,7 @@
 use mxprobe_api::{Elements, Error, Format, GemmOperands, OperationId};
 
 use super::{
-    Matrix, Rounded, Split, Unit,
+    Accumulation, Block, Matrix, Rounded, Split, Unit,
     blocks::block_words,
     unit::Lengths,
     words::{scaled, words},
@@ -16,24 +16,6 @@ pub enum Products {
     Significant,
     /// Every Ai·Bj.
     All,
-}
-
-/// Where the products along k are added.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Accumulation {
-    /// In the unit, from the first k to the last.
-    Unit,
-    /// In the unit within blocks of so many k, each from +0; the sums of the blocks in f32, to nearest, k ascending
-    /// (FABsum-v1).
-    F32 {
-        /// Products in a block.
-        block: usize,
-    },
-    /// The same with f64 between the blocks, rounded to f32 at the end (FABsum-v2).
-    F64 {
-        /// Products in a block.
-        block: usize,
-    },
 }
 
 /// A way to use the words, after those who proposed it.
@@ -150,7 +132,7 @@ const MOST_WORDS: usize = 64;
 const MOST_LIFT_BITS: usize = 512;
 
 /// Bits by which Ootomo and Yokota lift second words.
-const OOTOMO_LIFT: i32 = 11;
+pub(super) const OOTOMO_LIFT: i32 = 11;
 
 fn check(unit: &Unit, a: &Matrix, b: &Matrix, c: Option<&Matrix>, algorithm: &Algorithm) -> Result<Lengths, Error> {
     if a.columns != b.rows {
@@ -201,8 +183,10 @@ pub(super) fn fits(unit: &Unit, algorithm: &Algorithm) -> Result<(), Error> {
     if let Some(scale) = id.block_scale() {
         scales_fit(algorithm, scale.block)?;
     }
-    if let Accumulation::F32 { block: 0 } | Accumulation::F64 { block: 0 } = algorithm.accumulation {
-        return Err(Error::invalid("a block of 0 products"));
+    match algorithm.accumulation.block() {
+        Some(Block::Products(0)) => return Err(Error::invalid("a block of 0 products")),
+        Some(Block::Count(0)) => return Err(Error::invalid("0 blocks: there must be one at least")),
+        _ => {}
     }
     if algorithm.method == Method::Ootomo && algorithm.accumulation != Accumulation::Unit {
         return Err(Error::invalid(
@@ -220,7 +204,7 @@ fn scales_fit(algorithm: &Algorithm, products: usize) -> Result<(), Error> {
     if algorithm.split.scaling != super::Scaling::None {
         return Err(Error::invalid("block scales take the place of scaled lines: lines are not scaled besides"));
     }
-    if let Accumulation::F32 { block } | Accumulation::F64 { block } = algorithm.accumulation
+    if let Some(Block::Products(block)) = algorithm.accumulation.block()
         && !block.is_multiple_of(products)
     {
         return Err(Error::invalid(format!(
@@ -286,8 +270,11 @@ impl Work<'_> {
     }
 
     /// A1·B1 in blocks of k, added to `start` outside the unit.
-    fn blocked(&self, start: &Elements, block: usize, wide: bool) -> Result<Elements, Error> {
+    fn blocked(&self, start: &Elements, block: Block, wide: bool) -> Result<Elements, Error> {
         let Lengths { m, n, k } = self.lengths;
+        // Products that share a scale stay in one block.
+        let shared = self.unit.id().block_scale().map_or(1, |scale| scale.block);
+        let block = block.products(k).next_multiple_of(shared);
         let (a, b) = (&self.of_a.words[0], &self.of_b.words[0]);
         let zeros = Elements::zeros(self.unit.id().c, m * n);
         let mut narrow: Vec<f32> = values_f32(start);
@@ -337,7 +324,7 @@ impl Work<'_> {
         let zeros = Elements::zeros(self.unit.id().c, start.len());
         let correction = self.product((0, 1), &self.product((1, 0), &zeros)?)?;
         let step = self.unit.id().shape.sizes().2;
-        let mut total = values_f32(&self.blocked(&zeros, step, false)?);
+        let mut total = values_f32(&self.blocked(&zeros, Block::Products(step), false)?);
         add_scaled(&mut total, &values_f32(&correction), -self.lift);
         add_scaled(&mut total, &values_f32(start), 0);
         Ok((bits_f32(&total), 3))

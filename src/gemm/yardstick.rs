@@ -194,7 +194,7 @@ impl Runner<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gemm::Accumulation;
+    use crate::gemm::{Accumulation, Products};
     use mxprobe_api::Format;
     use mxprobe_models::shipped;
     use std::sync::atomic::{AtomicU64, Ordering};
@@ -230,6 +230,7 @@ mod tests {
             name: format!("{words} words"),
             operation: Some(id.clone()),
             words,
+            products: Products::Significant,
             accumulation: Accumulation::Unit,
         };
         let race = Race { n: 40, seed: 1, interval: Interval::Centred, rounds: 3 };

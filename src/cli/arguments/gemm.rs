@@ -30,6 +30,9 @@ pub(crate) struct Gemm {
     /// Draw A and B instead, of these sizes, uniformly, as f32 values
     #[arg(long, value_name = "M,N,K", value_parser = sizes, conflicts_with_all = ["a", "b"])]
     pub(crate) random: Option<[usize; 3]>,
+    /// Draw each element as a sum of P words of the operation's format, so that only the unit errs
+    #[arg(long, value_name = "P")]
+    pub(crate) random_words: Option<usize>,
     /// Where elements are drawn from: LOW is left out, HIGH is not
     #[arg(long, value_name = "LOW,HIGH", value_parser = interval, default_value = "0,1", allow_hyphen_values = true)]
     pub(crate) interval: (f64, f64),
@@ -66,6 +69,9 @@ pub(crate) struct Gemm {
     /// Products in a block
     #[arg(long, value_name = "B", default_value_t = 256)]
     pub(crate) block: usize,
+    /// Blocks instead of products in a block: each has K / COUNT products, rounded up
+    #[arg(long, value_name = "COUNT", conflicts_with = "block")]
+    pub(crate) blocks: Option<usize>,
     /// Measure instead: how errors grow with n, or how fast and exact words are beside a library
     #[arg(long, value_enum, conflicts_with_all = ["a", "b", "c", "random"])]
     pub(crate) experiment: Option<Experiment>,

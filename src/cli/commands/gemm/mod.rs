@@ -1,30 +1,30 @@
 //! `gemm`: products of whole matrices, and what is left of their accuracy.
 
+mod grown;
 mod growth;
 mod page;
+mod variants;
 mod yardstick;
 
 use std::time::Instant;
 
-use crate::gemm::{
-    Accumulation, Algorithm, Matrix, Method, Products, Scaling, Split, Uniform, Unit, Variant, errors, multiply,
-};
-use crate::report::is_layout;
-use mxprobe_api::{Error, Format, OperationId, Rounding};
+use crate::gemm::{Algorithm, Matrix, Method, Scaling, Split, Uniform, Unit, multiply, parts};
+use mxprobe_api::{Error, OperationId, Rounding};
 
 use crate::cli::{
-    arguments::{Accumulate, Experiment, Gemm, GemmMethod, Screen, WordRounding},
+    arguments::{Experiment, Gemm, GemmMethod, Screen, WordRounding},
     choose::{
         limits::Limits,
         reach::{Isolation, reach},
         select,
-        target::{Search, Target},
+        target::Search,
     },
     failure::{Failure, Outcome},
     io::{interrupt::Interrupt, npy, output, progress::Progress},
 };
+pub(super) use grown::Grown;
 use page::Computed;
-pub(super) use page::Grown;
+use variants::{accumulation, drawn, variants};
 use yardstick::yardstick;
 
 /// Multiplies, or measures.
@@ -83,15 +83,16 @@ pub(crate) fn gemm(arguments: &Gemm, screen: Screen) -> Outcome {
     let seconds = started.elapsed().as_secs_f64();
     drop(progress);
     output::replace_bytes(out, &npy::write(&product.d, a.rows, b.columns, arguments.bits))?;
-    let errors = c.is_none().then(|| errors(&a, &b, &product.d));
+    let parts = c.is_none().then(|| parts(&unit, &a, &b, &algorithm, &product.d)).transpose();
+    let parts = parts.map_err(Failure::of_device)?;
     let computed = Computed {
         device: &target.selector,
         operation: &id,
         sizes: [a.rows, b.columns, a.columns],
-        words: arguments.words,
+        words: algorithm.split.words,
         has_c: c.is_some(),
         product: &product,
-        errors,
+        parts,
         seconds,
     };
     output::show(&computed, arguments.format, screen.unwrapped())
@@ -102,8 +103,11 @@ fn inputs(arguments: &Gemm, id: &OperationId) -> Result<(Matrix, Matrix, Option<
     if let Some([m, n, k]) = arguments.random {
         let mut uniform = Uniform::new(arguments.seed);
         let (low, high) = arguments.interval;
-        let a = uniform.matrix(m, k, low, high, true);
-        return Ok((a, uniform.matrix(k, n, low, high, true), c));
+        let (mut a, mut b) = (uniform.matrix(m, k, low, high, true), uniform.matrix(k, n, low, high, true));
+        if let Some(drawn) = drawn(arguments, id)? {
+            (a, b) = (a.in_words(drawn.a, drawn.words), b.in_words(drawn.b, drawn.words));
+        }
+        return Ok((a, b, c));
     }
     let named = |path: &Option<_>, name: &str| -> Result<_, Failure> {
         let path: &Option<std::path::PathBuf> = path;
@@ -137,88 +141,7 @@ fn algorithm(arguments: &Gemm) -> Algorithm {
             scaling: if arguments.scale { Scaling::Lines } else { Scaling::None },
             lift_bits: i32::from(arguments.lift),
         },
-        products: if arguments.all_products { Products::All } else { Products::Significant },
+        products: variants::products(arguments),
         accumulation: accumulation(arguments),
-    }
-}
-
-fn accumulation(arguments: &Gemm) -> Accumulation {
-    match arguments.accumulate {
-        Accumulate::Unit => Accumulation::Unit,
-        Accumulate::FabsumF32 => Accumulation::F32 { block: arguments.block },
-        Accumulate::FabsumF64 => Accumulation::F64 { block: arguments.block },
-    }
-}
-
-/// The ways to multiply that this device has.
-fn variants(arguments: &Gemm, target: &Target) -> Result<Vec<Variant>, Failure> {
-    // Beside the sums in the unit there are blocks, added in f32 unless told otherwise.
-    let blocked = match accumulation(arguments) {
-        Accumulation::Unit => Accumulation::F32 { block: arguments.block },
-        blocked => blocked,
-    };
-    let mut variants = Vec::new();
-    let mut of_format = |format: Format, words: std::ops::RangeInclusive<usize>| {
-        let ids = target.listed.operations.iter().map(|operation| &operation.id);
-        let fits = |id: &&OperationId| {
-            (id.a, id.b, id.c, id.d) == (format, format, Format::F32, Format::F32)
-                && id.qualifiers.iter().all(|word| is_layout(word))
-        };
-        // The shape that chains most products in one operation; of those the smallest tile, and the plainest name.
-        let rank = |id: &&OperationId| {
-            let (tile, words) = (id.shape.m * id.shape.n, id.qualifiers.len());
-            (id.shape.k, std::cmp::Reverse((tile, words)))
-        };
-        let best = ids.filter(fits).max_by_key(rank);
-        let Some(id) = best else { return };
-        for words in words {
-            let variant = |accumulation| {
-                let (name, operation) = (curve_name(words, format, accumulation), Some(id.clone()));
-                Variant { name, operation, words, accumulation }
-            };
-            variants.push(variant(Accumulation::Unit));
-            if words == 2 {
-                variants.push(variant(blocked));
-            }
-        }
-    };
-    if let Some(op) = &arguments.op {
-        let id = select::one_operation(op, &target.listed)?.id.clone();
-        if id.d != Format::F32 {
-            return Err(Failure::usage(format!(
-                "{id} returns {}; the experiment takes operations that return f32",
-                id.d
-            )));
-        }
-        for words in 1..=arguments.words.max(2) {
-            let accumulation = accumulation(arguments);
-            let (name, operation) = (curve_name(words, id.a, accumulation), Some(id.clone()));
-            variants.push(Variant { name, operation, words, accumulation });
-        }
-    } else {
-        of_format(Format::F16, 1..=2);
-        of_format(Format::BF16, 1..=3);
-        of_format(Format::TF32, 1..=1);
-    }
-    if variants.is_empty() {
-        return Err(Failure::usage(format!("{} multiplies neither f16, bf16 nor tf32 into f32", target.selector))
-            .help("`--op` names an operation that returns f32"));
-    }
-    variants.push(Variant { name: "f32".into(), operation: None, words: 1, accumulation: Accumulation::Unit });
-    Ok(variants)
-}
-
-/// The name of a way to multiply: `double-f16, blocks of 256 added in f32`.
-fn curve_name(words: usize, format: Format, accumulation: Accumulation) -> String {
-    let prefix = match words {
-        1 => String::new(),
-        2 => "double-".to_owned(),
-        3 => "triple-".to_owned(),
-        more => format!("{more}-word-"),
-    };
-    match accumulation {
-        Accumulation::Unit => format!("{prefix}{format}"),
-        Accumulation::F32 { block } => format!("{prefix}{format}, blocks of {block} added in f32"),
-        Accumulation::F64 { block } => format!("{prefix}{format}, blocks of {block} added in f64"),
     }
 }
