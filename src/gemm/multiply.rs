@@ -125,6 +125,23 @@ pub(super) fn join(
     Ok(Product { d, inexact_a: inexact(of_a), inexact_b: inexact(of_b), products })
 }
 
+/// The products of matrices that were split before, from +0: A1·B1 in the unit along all of k, and for each block in f32 and in
+/// f64 (Algorithms 4.2 to 4.4). The other products are computed once.
+pub(super) fn join_in_blocks(
+    unit: &Unit,
+    lengths: Lengths,
+    (of_a, of_b): (&Rounded, &Rounded),
+    algorithm: &Algorithm,
+    blocks: &[Block],
+) -> Result<(Elements, Vec<[Elements; 2]>), Error> {
+    let work = Work { unit, lengths, of_a, of_b, words: algorithm.split.words, lift: 0 };
+    let mut pairs = work.pairs(algorithm);
+    let last = pairs.pop().expect("A1·B1");
+    let before = work.added(Elements::zeros(unit.id().c, lengths.m * lengths.n), &pairs, Accumulation::Unit)?;
+    let blocked = blocks.iter().map(|block| work.in_blocks(&before, *block)).collect::<Result<_, _>>()?;
+    Ok((work.product(last, &before)?, blocked))
+}
+
 /// More words than any value of f64 has bits.
 const MOST_WORDS: usize = 64;
 
@@ -269,8 +286,14 @@ impl Work<'_> {
         Ok((sum, pairs.len()))
     }
 
-    /// A1·B1 in blocks of k, added to `start` outside the unit.
+    /// A1·B1 in blocks of k, added to `start` outside the unit, in f32 or (`wide`) in f64.
     fn blocked(&self, start: &Elements, block: Block, wide: bool) -> Result<Elements, Error> {
+        let [narrow, double] = self.in_blocks(start, block)?;
+        Ok(if wide { double } else { narrow })
+    }
+
+    /// A1·B1 in blocks of k, added to `start` outside the unit: in f32, and in f64 rounded to f32 at the end.
+    fn in_blocks(&self, start: &Elements, block: Block) -> Result<[Elements; 2], Error> {
         let Lengths { m, n, k } = self.lengths;
         // Products that share a scale stay in one block.
         let shared = self.unit.id().block_scale().map_or(1, |scale| scale.block);
@@ -292,18 +315,13 @@ impl Work<'_> {
             let operands = GemmOperands { m, n, k: count, a: &of_a, b: &of_b, c: &zeros, scale_a, scale_b };
             let sums = self.unit.multiply(&operands)?;
             for (at, sum) in values_f32(&sums).into_iter().enumerate() {
-                if wide {
-                    double[at] += f64::from(sum);
-                } else {
-                    narrow[at] += sum;
-                }
+                double[at] += f64::from(sum);
+                narrow[at] += sum;
             }
         }
-        if wide {
-            #[expect(clippy::cast_possible_truncation, reason = "rounded to f32 once, at the end")]
-            narrow.iter_mut().zip(&double).for_each(|(narrow, double)| *narrow = *double as f32);
-        }
-        Ok(bits_f32(&narrow))
+        #[expect(clippy::cast_possible_truncation, reason = "rounded to f32 once, at the end")]
+        let double: Vec<f32> = double.into_iter().map(|value| value as f32).collect();
+        Ok([bits_f32(&narrow), bits_f32(&double)])
     }
 
     /// Lifted words: the products of each i + j apart, joined outside the unit.

@@ -27,6 +27,9 @@ use crate::cli::{
     io::{output, progress::Progress},
 };
 
+/// The lengths of sums unless `--exponents` names others, as exponents of 2: those of the paper's figures.
+const EXPONENTS: (u32, u32) = (9, 20);
+
 /// How often a wait asks whether to stop.
 const TICK: Duration = Duration::from_millis(50);
 
@@ -54,7 +57,7 @@ pub(super) fn experiment(
 ) -> Outcome {
     let places: Vec<&Path> = [&arguments.out, &arguments.svg].into_iter().flatten().map(PathBuf::as_path).collect();
     places.iter().try_for_each(|path| output::can_write(path))?;
-    let (first, last) = arguments.exponents;
+    let (first, last) = arguments.exponents.unwrap_or(EXPONENTS);
     let lengths: Vec<usize> = (first..=last).map(|exponent| 1 << exponent).collect();
     let first_operation = variants.iter().find_map(|variant| variant.operation.as_ref());
     let drawn = first_operation.map(|id| drawn(arguments, id)).transpose()?.flatten();

@@ -3,6 +3,8 @@
 mod grown;
 mod growth;
 mod page;
+mod smallest_block;
+mod throughput;
 mod variants;
 mod yardstick;
 
@@ -24,6 +26,7 @@ use crate::cli::{
 };
 pub(super) use grown::Grown;
 use page::Computed;
+use throughput::throughput;
 use variants::{accumulation, drawn, variants};
 use yardstick::yardstick;
 
@@ -38,29 +41,34 @@ pub(crate) fn gemm(arguments: &Gemm, screen: Screen) -> Outcome {
     let isolate = !arguments.reach.no_isolation;
     let search = Search::by(&arguments.reach, arguments.op.as_slice());
     let (targets, _) = select::named(std::slice::from_ref(&arguments.device), &[], &search)?;
-    let [target] = targets.as_slice() else {
-        return Err(Failure::usage(format!("`{}` means {} devices", arguments.device, targets.len()))
-            .help("`gemm` computes on one device: name one of them"));
-    };
     // What an experiment has found is kept; a product that is interrupted ends the process, as nothing of it is left.
     let interrupt = if arguments.experiment.is_some() { Interrupt::listen() } else { Interrupt::default() };
     let limits = Limits::new(arguments.reach.timeout, None, interrupt);
     let isolation = Isolation { wanted: isolate, forward_stderr: false };
+    if arguments.experiment == Some(Experiment::SmallestBlock) {
+        return smallest_block::smallest_block(arguments, screen, &limits, isolation, &targets);
+    }
+    let [target] = targets.as_slice() else {
+        return Err(Failure::usage(format!("`{}` means {} devices", arguments.device, targets.len()))
+            .help("`gemm` computes on one device: name one of them"));
+    };
     let device = reach(target, isolation, &limits).map_err(Failure::no_device)?.device;
     match arguments.experiment {
         Some(Experiment::Growth) => {
             return growth::experiment(arguments, screen, &limits, target, &device, variants(arguments, target)?);
         }
-        Some(Experiment::Yardstick) => {
+        Some(experiment @ (Experiment::Yardstick | Experiment::Throughput)) => {
             yardstick::check(arguments)?;
             arguments.out.iter().try_for_each(|path| output::can_write(path))?;
             let without = || Error::unsupported(format!("no library is known that multiplies on {}", target.selector));
             let library = device.timing().ok_or_else(without).and_then(|timing| timing.library());
             let library = library.as_deref().map_err(Clone::clone);
             let unit = |id: &OperationId| Unit::new(device.clone(), id);
-            return yardstick(arguments, (screen, &limits), library, &variants(arguments, target)?, &unit);
+            let variants = variants(arguments, target)?;
+            let measure = if experiment == Experiment::Yardstick { yardstick } else { throughput };
+            return measure(arguments, (screen, &limits), library, &variants, &unit);
         }
-        None => {}
+        Some(Experiment::SmallestBlock) | None => {}
     }
     let Some(op) = &arguments.op else {
         return Err(
@@ -71,6 +79,9 @@ pub(crate) fn gemm(arguments: &Gemm, screen: Screen) -> Outcome {
     let Some(out) = &arguments.out else {
         return Err(Failure::usage("`--out FILE.npy` is missing (where to write D)"));
     };
+    if arguments.random_words.is_some() && arguments.random.is_none() {
+        return Err(Failure::usage("`--random-words` without `--random M,N,K`, which says what to draw"));
+    }
     let (a, b, c) = inputs(arguments, &id)?;
     // What cannot be written is not computed.
     output::can_write(out)?;

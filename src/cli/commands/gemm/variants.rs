@@ -1,11 +1,9 @@
 //! The ways to multiply that the arguments of `gemm` name.
 
-use crate::{
-    gemm::{Accumulation, Block, Drawn, Products, Variant},
-    report::is_layout,
-};
+use crate::gemm::{Accumulation, Block, Drawn, Products, Variant};
 use mxprobe_api::{Format, OperationId};
 
+use super::smallest_block::longest;
 use crate::cli::{
     arguments::{Accumulate, Gemm},
     choose::{select, target::Target},
@@ -53,18 +51,7 @@ pub(super) fn variants(arguments: &Gemm, target: &Target) -> Result<Vec<Variant>
     };
     let mut variants = Vec::new();
     let mut of_format = |format: Format, words: std::ops::RangeInclusive<usize>| {
-        let ids = target.listed.operations.iter().map(|operation| &operation.id);
-        let fits = |id: &&OperationId| {
-            (id.a, id.b, id.c, id.d) == (format, format, Format::F32, Format::F32)
-                && id.qualifiers.iter().all(|word| is_layout(word))
-        };
-        // The shape that chains most products in one operation; of those the smallest tile, and the plainest name.
-        let rank = |id: &&OperationId| {
-            let (tile, words) = (id.shape.m * id.shape.n, id.qualifiers.len());
-            (id.shape.k, std::cmp::Reverse((tile, words)))
-        };
-        let best = ids.filter(fits).max_by_key(rank);
-        let Some(id) = best else { return };
+        let Some(id) = longest(target, format) else { return };
         for words in words {
             let variant = |accumulation| {
                 let name = curve_name(words, format, products(arguments), accumulation);
