@@ -37,7 +37,7 @@ impl Cause {
     }
 
     /// The model with the part changed.
-    pub(super) fn applied(self, model: &Model) -> Model {
+    pub(crate) fn applied(self, model: &Model) -> Model {
         let mut model = model.clone();
         for adder in &mut model.adders {
             if matches!(self, Self::ResultToNearest | Self::Both)

@@ -57,7 +57,8 @@ impl Fits {
 
 impl Fit {
     /// Through values at n; `None` if fewer than two of them are finite and above 0.
-    fn of(points: &[(u64, f64)]) -> Option<Self> {
+    #[must_use]
+    pub fn of(points: &[(u64, f64)]) -> Option<Self> {
         let used = || points.iter().filter(|(n, value)| *n > 0 && *value > 0.0 && value.is_finite());
         let count = used().count();
         if count < 2 {

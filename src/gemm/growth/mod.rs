@@ -241,7 +241,7 @@ fn point(n: usize, errors: Errors, limits: Option<Limits>, theory: Option<Theory
 /// A·B of f32 values in f32: every product and every sum rounded to nearest, k ascending; sums of blocks from +0, added
 /// as the accumulation says.
 #[expect(clippy::cast_possible_truncation, reason = "the values are f32's, and f64 is rounded to f32 at the end")]
-pub(super) fn single(a: &Matrix, b: &Matrix, accumulation: Accumulation) -> Elements {
+pub(crate) fn single(a: &Matrix, b: &Matrix, accumulation: Accumulation) -> Elements {
     let columns: Vec<Vec<f32>> = (0..b.columns)
         .map(|column| (0..b.rows).map(|row| b.values[row * b.columns + column] as f32).collect())
         .collect();
