@@ -52,7 +52,9 @@ fn every_number_is_equal_or_explained_and_what_is_explained_differs() {
         let record = checked(paper, None);
         assert_eq!(record.items().count(), paper.item.len());
         for item in record.items() {
-            let is_explained = paper.item.iter().any(|known| known.asked == item.asked && known.why.is_some());
+            let is_this =
+                |known: &&Item| (&known.asked, &known.unit, &known.printed) == (&item.asked, &item.unit, &item.printed);
+            let is_explained = paper.item.iter().find(is_this).is_some_and(|known| known.why.is_some());
             assert!(matches!(item.verdict, Verdict::Equal | Verdict::Explained), "{}: {item:?}", paper.name);
             assert!(item.verdict == Verdict::Explained || !is_explained, "a reason of nothing: {item:?}");
             assert!(!item.computed.is_empty(), "{item:?}");

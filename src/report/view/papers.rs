@@ -112,8 +112,9 @@ fn row(place: &str, item: &PaperItem) -> Row {
         Some(reason) => format!("{}: {reason}", word(item.verdict)),
         None => word(item.verdict).to_owned(),
     };
-    let cells = [place, &asked(item), &item.printed, &item.computed, &result].map(Cell::words);
-    Row { tone: tone(item.verdict), mark: Some(mark(item.verdict)), cells: cells.into() }
+    let cells = [place, &asked(item), &item.printed, &item.computed].map(Cell::words);
+    let cells = cells.into_iter().chain([Cell::marked(result)]).collect();
+    Row { tone: tone(item.verdict), mark: Some(mark(item.verdict)), cells }
 }
 
 fn tone(verdict: Verdict) -> Tone {
