@@ -241,7 +241,7 @@ fn what_is_a_list_has_rows_with_a_field_for_each_name() {
         assert!(records[0].iter().all(|name| !name.is_empty() && !name.contains(' ')), "{:?}", records[0]);
         seen += 1;
     }
-    assert_eq!(seen, 7);
+    assert_eq!(seen, 9);
 }
 
 #[test]

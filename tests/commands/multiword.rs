@@ -30,7 +30,7 @@ fn experiment(more: &[&str]) -> Value {
 fn the_error_of_the_unit_is_told_from_that_of_rounding_the_inputs() {
     let error = |of: &Value, part: &str| of[format!("error_{part}componentwise")].as_f64().unwrap();
     let one = product(&[]);
-    assert!(error(&one, "inputs_") > 100.0 * error(&one, "unit_"), "{one}");
+    assert!(error(&one, "inputs_") > 10.0 * error(&one, "unit_"), "{one}");
     assert!(error(&one, "left_out_") == 0.0 && error(&one, "unit_") > 0.0, "{one}");
     let two = product(&["--words", "2"]);
     assert!(error(&two, "left_out_") > 0.0 && error(&two, "unit_") > error(&two, "inputs_"), "{two}");
@@ -158,14 +158,15 @@ fn the_blocks_that_reach_f32_are_said_for_each_device() {
         let is_within = (reached[0].as_u64()..=reached[1].as_u64()).contains(&block["block"].as_u64());
         assert!(is_within || block["f64"].as_f64().unwrap() > single, "{device}");
     }
-    let said = say(&["gemm", "--experiment", "smallest-block", "--device", "sim:amx", "--exponents", "9,9"]).ended(0);
+    let said =
+        say(&["gemm", "--experiment", "smallest-block", "--device", "sim:avx512", "--exponents", "9,9"]).ended(0);
     assert!(said.out.contains("triple-bf16") && said.out.contains("added in f64"), "{}", said.out);
 }
 
 #[test]
 fn throughput_has_words_and_both_blocks_at_every_size_and_says_what_is_timed() {
     let found = experiment(&["throughput", "--device", "sim:amx", "--size", "16,32", "--rounds", "2"]);
-    let sizes = found.as_array().unwrap();
+    let sizes = found["sizes"].as_array().unwrap();
     assert_eq!(sizes.iter().map(|of| of["n"].as_u64().unwrap()).collect::<Vec<_>>(), [16, 32]);
     for of in sizes {
         assert!(of["timed"].as_str().unwrap().contains("its times are of no unit"), "{of}");

@@ -6,8 +6,8 @@ use serde::Deserialize;
 use super::Computed;
 use crate::{
     gemm::{
-        Accumulation, Algorithm, Block, Cause, Fit, Interval, Matrix, Method, Products, Scaling, Split, Theory, Uniform,
-        Unit, errors, multiply, single,
+        Accumulation, Algorithm, Block, Cause, Fit, Interval, Matrix, Method, Products, Scaling, Split, Theory,
+        Uniform, Unit, errors, multiply, single,
     },
     papers::Target,
     session::Asked,
@@ -74,7 +74,7 @@ enum Holds {
 
 impl Errors {
     pub(super) fn compute(&self, target: &Target<'_>) -> Result<Computed, Error> {
-        let curves = self.ways.iter().map(|way| self.curve(way, target)).collect::<Result<Vec<_>, _>>()?;
+        let curves = self.curves(target)?;
         let at = |of: usize| curves.get(of).ok_or_else(|| Error::invalid("a way is missing"));
         match self.holds {
             Holds::Ratio([low, high]) => {
@@ -87,7 +87,8 @@ impl Errors {
                 None => Ok(Computed { text: format!("not up to n = {}", self.longest()), agrees: false }),
             },
             Holds::Exponent([low, high]) => {
-                let points: Vec<(u64, f64)> = at(0)?.iter().map(|(n, error)| (*n as u64, *error)).collect();
+                let lengths = self.exponents.iter().map(|exponent| 1u64 << exponent);
+                let points: Vec<(u64, f64)> = lengths.zip(at(0)?).map(|(n, (_, error))| (n, *error)).collect();
                 let none = || Error::invalid("one n has no exponent");
                 let fit = Fit::of(&points).ok_or_else(none)?;
                 let text = format!("n^{:.2}, fitted from n = {} to {}", fit.exponent, fit.from, fit.to);
@@ -134,21 +135,25 @@ impl Errors {
         Ok(Computed { text: format!("errors over their bound: {}", range(&parts)), agrees })
     }
 
-    /// n and the largest error of a way.
-    fn curve(&self, way: &Way, target: &Target<'_>) -> Result<Vec<(f64, f64)>, Error> {
-        let unit = match &way.operation {
-            None => None,
-            Some(pattern) => Some(way.unit(target, &target.asked()?, pattern)?),
+    /// n and the largest error, of each way.
+    fn curves(&self, target: &Target<'_>) -> Result<Vec<Vec<(f64, f64)>>, Error> {
+        let unit = |way: &Way| match &way.operation {
+            None => Ok(None),
+            Some(pattern) => way.unit(target, &target.asked()?, pattern).map(Some),
         };
-        let error = |exponent: &u32| {
+        let units = self.ways.iter().map(unit).collect::<Result<Vec<_>, Error>>()?;
+        let mut curves = vec![Vec::new(); self.ways.len()];
+        let (low, high) = self.interval.ends();
+        for exponent in &self.exponents {
             let n = 1usize << exponent;
-            let (low, high) = self.interval.ends();
             let mut uniform = Uniform::new(1);
             let mut drawn = |rows, columns| uniform.matrix(rows, columns, low, high, true).in_words(Format::F16, 2);
             let (a, b) = (drawn(self.rows, n), drawn(n, self.rows));
-            Ok((n as f64, way.error(unit.as_ref(), &a, &b)?))
-        };
-        self.exponents.iter().map(error).collect()
+            for ((way, unit), curve) in self.ways.iter().zip(&units).zip(&mut curves) {
+                curve.push((n as f64, way.error(unit.as_ref(), &a, &b)?));
+            }
+        }
+        Ok(curves)
     }
 }
 
@@ -192,7 +197,8 @@ impl Way {
 fn crossing(one: &[(f64, f64)], other: &[(f64, f64)]) -> Option<f64> {
     let above: Vec<(f64, f64)> =
         one.iter().zip(other).map(|((n, one), (_, other))| (n.log2(), (one / other).log2())).collect();
-    let (before, after) = above.windows(2).map(|pair| (pair[0], pair[1])).find(|(one, next)| one.1 > 0.0 && next.1 <= 0.0)?;
+    let (before, after) =
+        above.windows(2).map(|pair| (pair[0], pair[1])).find(|(one, next)| one.1 > 0.0 && next.1 <= 0.0)?;
     Some((before.0 + (after.0 - before.0) * before.1 / (before.1 - after.1)).exp2())
 }
 
@@ -212,7 +218,9 @@ mod tests {
 
     #[test]
     fn curves_cross_between_the_points_where_one_comes_below_the_other() {
-        let curve = |power: f64| -> Vec<(f64, f64)> { (4..=10).map(|e| f64::from(e).exp2()).map(|n| (n, n.powf(power))).collect() };
+        let curve = |power: f64| -> Vec<(f64, f64)> {
+            (4..=10).map(|e| f64::from(e).exp2()).map(|n| (n, n.powf(power))).collect()
+        };
         let flat: Vec<(f64, f64)> = curve(0.0).into_iter().map(|(n, one)| (n, 100.0 * one)).collect();
         let found = crossing(&flat, &curve(1.0)).unwrap();
         assert!((found / 100.0 - 1.0).abs() < 1e-9, "{found}");

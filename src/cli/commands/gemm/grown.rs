@@ -149,7 +149,7 @@ fn bounds(report: &GrowthReport, evidence: bool) -> Vec<Block> {
         let rows: Vec<Row> = curves(interval)
             .map(|(curve, bounds)| {
                 let number = |of: Option<f64>| of.map_or_else(|| "-".to_owned(), |of| format!("{of:.2e}"));
-                let power = |of: Option<Fit>| of.map_or_else(|| "-".to_owned(), |of| format!("{:.2}", of.exponent));
+                let power = |of: Option<Fit>| of.map_or_else(|| "-".to_owned(), |of| exponent(of.exponent));
                 let (published, fits) = (bounds.published, curve.fits);
                 let cells = [
                     curve_name(curve),
@@ -172,8 +172,8 @@ fn bounds(report: &GrowthReport, evidence: bool) -> Vec<Block> {
         let fitted = fitted
             .map_or_else(String::new, |fit| format!(", fitted to {} n from {} to {}", fit.points, fit.from, fit.to));
         let words = format!(
-            "bounds for elements in {}: for any A and B; if errors had mean zero, with probability {}; Fasi et al. 2023, \
-             Table 2.1; x of error ~ n^x{fitted}, and of the bound for any A and B",
+            "bounds for elements in {}: for any A and B; if errors had mean zero, with probability {}; as published for a unit \
+             that rounds each sum to f32; x of error ~ n^x{fitted}, and of the bound for any A and B",
             interval.name(),
             report.growth.probability.unwrap_or(0.99),
         );
@@ -186,6 +186,11 @@ fn bounds(report: &GrowthReport, evidence: bool) -> Vec<Block> {
         }
     }
     blocks
+}
+
+/// Three digits.
+fn exponent(value: f64) -> String {
+    if value.abs() < 0.1 { format!("{value:.2e}") } else { format!("{value:.3}") }
 }
 
 /// A table for each interval, a column for each curve.

@@ -41,7 +41,7 @@ pub(super) fn throughput(
         let library = library.as_ref().map(|library| *library).map_err(Clone::clone);
         found.push(compare(&race, library, &variants, unit, &mut said).map_err(Failure::of_device)?);
         if let Some(path) = &arguments.out {
-            output::replace(path, &to_json(&found))?;
+            output::replace(path, &to_json(&json(&found)))?;
         }
         if limits.interrupt.is_set() {
             break;
@@ -82,28 +82,31 @@ impl Show for Timed<'_> {
         let first = self.0.first();
         blocks.extend(first.map(|first| Block::words(format!("timed: {}", first.timed))));
         blocks.extend(first.and_then(|first| first.no_library.as_ref()).map(Block::words));
-        let rate = |rate: f64| format!("{:.2}", rate / 1e9);
+        // A time, and the rate that it means.
+        let timed = |n: u64, mean_ns: Option<f64>| match mean_ns {
+            Some(ns) => [format!("{:.6} s", ns / 1e9), format!("{:.2}", flop(n) / ns.max(1.0))],
+            None => ["-".to_owned(), "-".to_owned()],
+        };
+        let has_kernels = self.0.iter().flat_map(|of| &of.ways).any(|way| way.kernel_effective_flop_per_s.is_some());
+        let heads = ["n", "products", "GFLOP/s", "kernels", "GFLOP/s", "all", "GFLOP/s", "error", "way"];
+        let is_shown = |at: &usize| has_kernels || !(3..5).contains(at);
+        let column = |(at, head): (usize, &str)| Column { head: head.to_owned(), is_number: at < 8, least: 0 };
+        let columns = heads.into_iter().enumerate().filter(|(at, _)| is_shown(at)).map(column).collect();
         let rows = self.0.iter().flat_map(|of| {
             of.ways.iter().map(move |way| {
-                let whole = 2.0 * (of.n as f64).powi(3) / way.mean_ns.max(1.0) * 1e9;
-                let cells = [
-                    of.n.to_string(),
-                    rate(way.effective_flop_per_s),
-                    way.kernel_effective_flop_per_s.map_or_else(|| "-".to_owned(), rate),
-                    rate(whole),
-                    format!("{:.2e}", way.componentwise),
-                    way.name.clone(),
-                ];
-                Row::plain(cells.map(Cell::words).to_vec())
+                let kernel_mean_ns = way.kernel_effective_flop_per_s.map(|rate| flop(of.n) / rate * 1e9);
+                let times = [Some(way.products_mean_ns), kernel_mean_ns, Some(way.mean_ns)].map(|ns| timed(of.n, ns));
+                let ends = [format!("{:.2e}", way.componentwise), way.name.clone()];
+                let cells = std::iter::once(of.n.to_string()).chain(times.into_iter().flatten()).chain(ends);
+                Row::plain(
+                    cells.enumerate().filter(|(at, _)| is_shown(at)).map(|(_, cell)| Cell::words(cell)).collect(),
+                )
             })
         });
-        let heads = ["n", "products", "kernels", "all", "error", "way"];
-        let column = |(at, head): (usize, &str)| Column { head: head.to_owned(), is_number: at < 5, least: 0 };
-        let columns = heads.into_iter().enumerate().map(column).collect();
         blocks.push(Block::Table(Table { columns, rows: rows.collect(), layout: Layout::Rows }));
         blocks.push(Block::words(
-            "2n³ over the mean time, however many products of words it takes (Fasi et al. 2023, equation 4.1): of the products \
-             of words, of the device's kernels without copies, and of all from f32 matrices to D; errors are of |A|·|B|",
+            "GFLOP/s are 2n³ over the mean time, however many products of words it takes: of the products of words alone, of \
+             the device's kernels without copies, and of all from f32 matrices to D; errors are of |A|·|B|",
         ));
         Page { title: head.to_owned(), blocks }
     }
@@ -128,6 +131,15 @@ impl Show for Timed<'_> {
     }
 
     fn json(&self) -> String {
-        to_json(&self.0)
+        to_json(&json(self.0))
     }
+}
+
+fn json(sizes: &[Yardstick]) -> serde_json::Value {
+    serde_json::json!({ "sizes": sizes })
+}
+
+/// Multiplications and additions of a product of n×n matrices.
+fn flop(n: u64) -> f64 {
+    2.0 * (n as f64).powi(3)
 }
