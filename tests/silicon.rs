@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use mxprobe::gemm::{Accumulation, Algorithm, Method, Products, Scaling, Split, Uniform, Unit, multiply};
+use mxprobe::gemm::{Accumulation, Algorithm, Block, Method, Products, Scaling, Split, Uniform, Unit, multiply};
 use mxprobe_api::{Backend, Device, Elements, Format, Operation, Random, Rounding, TileBatch, execute};
 use mxprobe_models::load;
 use mxprobe_sim::ModelDevice;
@@ -115,8 +115,11 @@ fn the_cpus_units_equal_their_models() {
 #[test]
 #[cfg_attr(not(dot_units), ignore = "this CPU has neither dot products nor tiles")]
 fn whole_products_on_the_cpus_units_equal_those_on_their_models() {
-    let (unit, f32_blocks, f64_blocks) =
-        (Accumulation::Unit, Accumulation::F32 { block: 40 }, Accumulation::F64 { block: 40 });
+    let (unit, f32_blocks, f64_blocks) = (
+        Accumulation::Unit,
+        Accumulation::F32 { block: Block::Products(40) },
+        Accumulation::F64 { block: Block::Products(40) },
+    );
     let mut algorithms: Vec<Algorithm> = Vec::new();
     for words in 1..=3 {
         for accumulation in [unit, f32_blocks, f64_blocks] {

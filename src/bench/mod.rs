@@ -13,5 +13,6 @@ mod peaks;
 pub use conclude::conclude;
 pub use measure::{Settings, measure};
 pub use order::headline_first;
+pub use peaks::boost_peak;
 
 pub(crate) use operands::operands;

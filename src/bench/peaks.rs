@@ -14,6 +14,20 @@ const TABLE: &str = include_str!("peaks.toml");
 #[serde(deny_unknown_fields)]
 struct Table {
     peak: Vec<Line>,
+    chip: Vec<Chip>,
+}
+
+/// A whole GPU.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Chip {
+    /// As [`Line::names`].
+    names: Vec<String>,
+    fingerprint: String,
+    /// Multiprocessors.
+    units: u32,
+    boost_hz: f64,
+    source: String,
 }
 
 /// What stands in the name of a part of a GPU: `NVIDIA H100 80GB HBM3 MIG 1g.10gb`. It has fewer multiprocessors than the
@@ -44,31 +58,45 @@ struct Line {
     source: String,
 }
 
-static LINES: LazyLock<Vec<Line>> = LazyLock::new(|| crate::erased::data::<Table>(TABLE).peak);
+static ALL: LazyLock<Table> = LazyLock::new(|| crate::erased::data(TABLE));
 
-/// The dense peak of an operation: of the device where the table has it, else of its units at the clock that was measured.
+/// The dense peak of an operation at the boost clock, and its source: units × boost clock × what a unit does in a cycle. `chip` is a
+/// word of the GPU's name: `V100-SXM2-16GB`. `None` if the table does not have both.
+#[must_use]
+pub fn boost_peak(chip: &str, id: &OperationId) -> Option<(f64, String)> {
+    let Chip { fingerprint, units, boost_hz, source, .. } =
+        ALL.chip.iter().find(|of| of.names.iter().any(|name| has_words(chip, name)))?;
+    let fits = |line: &&Line| line.flop_per_cycle_and_unit.is_some() && line.is_of(chip, fingerprint, id);
+    let line = ALL.peak.iter().find(fits)?;
+    let rate = f64::from(*units) * boost_hz * line.flop_per_cycle_and_unit?;
+    Some((rate, format!("{source}; {}", line.source)))
+}
+
+/// The dense peak of an operation: of the device if the table has it, else of its units at the boost clock, else at the clock that was
+/// measured.
 pub(super) fn peak(device: &DeviceRecord, id: &OperationId, run: &ThroughputRun) -> Option<Peak> {
-    let of_cycle = LINES.iter().filter(|line| line.is_of(device, id)).find_map(|line| {
+    let of_cycle = ALL.peak.iter().filter(|line| line.is_of(&device.name, &device.fingerprint, id)).find_map(|line| {
         let flop_per_cycle_and_unit = line.flop_per_cycle_and_unit?;
         let ratio = run.flop_per_cycle_and_unit? / flop_per_cycle_and_unit;
         Some(CyclePeak { flop_per_cycle_and_unit, ratio, source: line.source.clone() })
     });
     let is_whole = !device.name.split_whitespace().any(|word| word == PART);
-    let of_device = LINES.iter().filter(|line| is_whole && line.is_of(device, id));
+    let of_device = ALL.peak.iter().filter(|line| is_whole && line.is_of(&device.name, &device.fingerprint, id));
     let of_device = of_device.filter_map(|line| Some((line.flop_per_s?, line.source.clone()))).next();
+    let of_chip = || is_whole.then(|| boost_peak(&device.name, id)).flatten();
     let of_units = || {
         let cycle = of_cycle.as_ref()?;
         let rate = cycle.flop_per_cycle_and_unit * run.frequency_hz? * f64::from(run.units?);
         Some((rate, format!("{}, at the clock measured here", cycle.source)))
     };
-    let (flop_per_s, source) = of_device.or_else(of_units)?;
+    let (flop_per_s, source) = of_device.or_else(of_chip).or_else(of_units)?;
     Some(Peak { flop_per_s, ratio: run.flop_per_s_best / flop_per_s, source, per_cycle: of_cycle })
 }
 
 impl Line {
-    fn is_of(&self, device: &DeviceRecord, id: &OperationId) -> bool {
-        let is_named = |name: &String| has_words(&device.name, name);
-        let has_word = |word: &String| device.fingerprint.split('+').any(|part| part == word);
+    fn is_of(&self, device: &str, fingerprint: &str, id: &OperationId) -> bool {
+        let is_named = |name: &String| has_words(device, name);
+        let has_word = |word: &String| fingerprint.split('+').any(|part| part == word);
         (self.names.is_empty() || self.names.iter().any(is_named))
             && self.fingerprint.as_ref().is_none_or(has_word)
             && (self.families.is_empty() || self.families.contains(&id.family))
@@ -200,5 +228,33 @@ mod tests {
         assert_eq!(of("amx.m16n16k32.f32.bf16.bf16.f32"), Some(1024.0 * 3e9 * 2.0));
         assert_eq!(of("amx.m16n16k64.s32.s8.u8.s32"), Some(2048.0 * 3e9 * 2.0));
         assert_eq!(of("dot.m1n1k2.f32.bf16.bf16.f32"), None);
+    }
+
+    /// Fasi et al. 2023, Table 4.1, in TFLOP/s.
+    #[test]
+    fn the_v100_and_the_a100_have_the_peaks_of_table_4_1() {
+        let (v100, a100) = ("Tesla V100-SXM2-16GB", "NVIDIA A100-SXM4-80GB");
+        for (chip, id, wanted) in [
+            (v100, "fma.m1n1k1.f64.f64.f64.f64", 7.8),
+            (v100, "fma.m1n1k1.f32.f32.f32.f32", 15.7),
+            (v100, "fma.m1n1k1.f16.f16.f16.f16", 31.4),
+            (v100, "mma.m8n8k4.f32.f16.f16.f32", 125.0),
+            (a100, "fma.m1n1k1.f64.f64.f64.f64", 9.7),
+            (a100, "mma.m8n8k4.f64.f64.f64.f64", 19.5),
+            (a100, "fma.m1n1k1.f32.f32.f32.f32", 19.5),
+            (a100, "mma.m16n8k8.f32.tf32.tf32.f32", 156.0),
+            (a100, "fma.m1n1k1.bf16.bf16.bf16.bf16", 39.0),
+            (a100, "mma.m16n8k16.f32.bf16.bf16.f32", 312.0),
+            (a100, "fma.m1n1k1.f16.f16.f16.f16", 78.0),
+            (a100, "mma.m16n8k16.f32.f16.f16.f32", 312.0),
+        ] {
+            let (rate, source) = boost_peak(chip, &id.parse().unwrap()).unwrap();
+            assert!((rate / 1e12 / wanted - 1.0).abs() < 0.006 && source.len() > 20, "{chip} {id}: {rate:e}");
+        }
+        assert_eq!(boost_peak("NVIDIA H20", &"mma.m16n8k16.f32.f16.f16.f32".parse().unwrap()), None);
+        // A part of an A100 has fewer multiprocessors: the peak is that of the clock and units that were measured.
+        let f16 = "mma.m16n8k16.f32.f16.f16.f32";
+        assert_eq!(of("NVIDIA A100-SXM4-80GB MIG 1g.10gb", "sm_80", f16), Some(2048.0 * 3e9 * 2.0));
+        assert_eq!(of(a100, "sm_80", f16), Some(2048.0 * 108.0 * 1.41e9));
     }
 }

@@ -92,7 +92,9 @@ mod tests {
     use mxprobe_sim::ModelDevice;
 
     use super::*;
-    use crate::gemm::{Accumulation, Algorithm, Method, Products, Scaling, Split, Uniform, Unit, errors, multiply};
+    use crate::gemm::{
+        Accumulation, Algorithm, Block, Method, Products, Scaling, Split, Uniform, Unit, errors, multiply,
+    };
 
     const NEAREST: Rounding = Rounding::NearestEven;
     const MX: BlockScale = BlockScale { format: Format::UE8M0, block: 2 };
@@ -189,7 +191,7 @@ mod tests {
             let mut left = f64::INFINITY;
             for words in 1..=2 {
                 let split = Split { words, rounding: NEAREST, scaling: Scaling::None, lift_bits: 0 };
-                for accumulation in [Accumulation::Unit, Accumulation::F32 { block: 2 * block }] {
+                for accumulation in [Accumulation::Unit, Accumulation::F32 { block: Block::Products(2 * block) }] {
                     let products = Products::Significant;
                     let algorithm = Algorithm { method: Method::Multiword, split, products, accumulation };
                     let [one, other] = [&whole, &tiles].map(|unit| multiply(unit, &a, &b, None, &algorithm).unwrap().d);
@@ -202,7 +204,7 @@ mod tests {
                 }
             }
             let split = Split { words: 1, rounding: NEAREST, scaling: Scaling::None, lift_bits: 0 };
-            let accumulation = Accumulation::F32 { block: block + 1 };
+            let accumulation = Accumulation::F32 { block: Block::Products(block + 1) };
             let algorithm = Algorithm { method: Method::Multiword, split, products: Products::All, accumulation };
             let error = multiply(&whole, &a, &b, None, &algorithm).unwrap_err();
             assert!(error.is_invalid() && error.to_string().contains(&format!("of {} products", block + 1)), "{error}");

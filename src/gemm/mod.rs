@@ -4,25 +4,34 @@
 //! *words* of the operation's format ([`words`]), and the products of words are joined as an [`Algorithm`] says. Nothing
 //! is rounded anywhere but where the algorithm says so: every step is in [`Algorithm`]'s documentation.
 
+mod accumulation;
 mod blocks;
 mod bound;
 mod decode;
 mod grid;
 mod growth;
 mod multiply;
+mod parts;
 mod plot;
 mod random;
 mod reference;
+mod smallest_block;
+mod theory;
 mod unit;
 mod values;
 mod words;
 mod yardstick;
 
-pub use growth::{Cause, Curve, Growth, Interval, Point, Step, Variant, grow};
-pub use multiply::{Accumulation, Algorithm, Method, Product, Products, multiply};
+pub use accumulation::{Accumulation, Block};
+pub(crate) use growth::single;
+pub use growth::{Bounds, Cause, Curve, Drawn, Experiment, Fit, Fits, Growth, Interval, Point, Step, Variant, grow};
+pub use multiply::{Algorithm, Method, Product, Products, multiply};
+pub use parts::{Parts, parts};
 pub use plot::chart;
 pub use random::Uniform;
 pub use reference::{Errors, errors};
+pub use smallest_block::{BlockError, BlockErrors, Draw, block_errors};
+pub use theory::{Published, Theory};
 pub use unit::Unit;
 pub use values::value;
 pub use words::{Rounded, Scaling, Split, words};

@@ -3,7 +3,7 @@
 use mxprobe_api::{Elements, Error, Format, GemmOperands, OperationId};
 
 use super::{
-    Matrix, Rounded, Split, Unit,
+    Accumulation, Block, Matrix, Rounded, Split, Unit,
     blocks::block_words,
     unit::Lengths,
     words::{scaled, words},
@@ -16,24 +16,6 @@ pub enum Products {
     Significant,
     /// Every Ai·Bj.
     All,
-}
-
-/// Where the products along k are added.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Accumulation {
-    /// In the unit, from the first k to the last.
-    Unit,
-    /// In the unit within blocks of so many k, each from +0; the sums of the blocks in f32, to nearest, k ascending
-    /// (FABsum-v1).
-    F32 {
-        /// Products in a block.
-        block: usize,
-    },
-    /// The same with f64 between the blocks, rounded to f32 at the end (FABsum-v2).
-    F64 {
-        /// Products in a block.
-        block: usize,
-    },
 }
 
 /// A way to use the words, after those who proposed it.
@@ -143,6 +125,23 @@ pub(super) fn join(
     Ok(Product { d, inexact_a: inexact(of_a), inexact_b: inexact(of_b), products })
 }
 
+/// The products of matrices that were split before, from +0: A1·B1 in the unit along all of k, and for each block in f32 and in
+/// f64 (Algorithms 4.2 to 4.4). The other products are computed once.
+pub(super) fn join_in_blocks(
+    unit: &Unit,
+    lengths: Lengths,
+    (of_a, of_b): (&Rounded, &Rounded),
+    algorithm: &Algorithm,
+    blocks: &[Block],
+) -> Result<(Elements, Vec<[Elements; 2]>), Error> {
+    let work = Work { unit, lengths, of_a, of_b, words: algorithm.split.words, lift: 0 };
+    let mut pairs = work.pairs(algorithm);
+    let last = pairs.pop().expect("A1·B1");
+    let before = work.added(Elements::zeros(unit.id().c, lengths.m * lengths.n), &pairs, Accumulation::Unit)?;
+    let blocked = blocks.iter().map(|block| work.in_blocks(&before, *block)).collect::<Result<_, _>>()?;
+    Ok((work.product(last, &before)?, blocked))
+}
+
 /// More words than any value of f64 has bits.
 const MOST_WORDS: usize = 64;
 
@@ -150,7 +149,7 @@ const MOST_WORDS: usize = 64;
 const MOST_LIFT_BITS: usize = 512;
 
 /// Bits by which Ootomo and Yokota lift second words.
-const OOTOMO_LIFT: i32 = 11;
+pub(super) const OOTOMO_LIFT: i32 = 11;
 
 fn check(unit: &Unit, a: &Matrix, b: &Matrix, c: Option<&Matrix>, algorithm: &Algorithm) -> Result<Lengths, Error> {
     if a.columns != b.rows {
@@ -201,8 +200,10 @@ pub(super) fn fits(unit: &Unit, algorithm: &Algorithm) -> Result<(), Error> {
     if let Some(scale) = id.block_scale() {
         scales_fit(algorithm, scale.block)?;
     }
-    if let Accumulation::F32 { block: 0 } | Accumulation::F64 { block: 0 } = algorithm.accumulation {
-        return Err(Error::invalid("a block of 0 products"));
+    match algorithm.accumulation.block() {
+        Some(Block::Products(0)) => return Err(Error::invalid("a block of 0 products")),
+        Some(Block::Count(0)) => return Err(Error::invalid("0 blocks: there must be one at least")),
+        _ => {}
     }
     if algorithm.method == Method::Ootomo && algorithm.accumulation != Accumulation::Unit {
         return Err(Error::invalid(
@@ -220,7 +221,7 @@ fn scales_fit(algorithm: &Algorithm, products: usize) -> Result<(), Error> {
     if algorithm.split.scaling != super::Scaling::None {
         return Err(Error::invalid("block scales take the place of scaled lines: lines are not scaled besides"));
     }
-    if let Accumulation::F32 { block } | Accumulation::F64 { block } = algorithm.accumulation
+    if let Some(Block::Products(block)) = algorithm.accumulation.block()
         && !block.is_multiple_of(products)
     {
         return Err(Error::invalid(format!(
@@ -285,9 +286,18 @@ impl Work<'_> {
         Ok((sum, pairs.len()))
     }
 
-    /// A1·B1 in blocks of k, added to `start` outside the unit.
-    fn blocked(&self, start: &Elements, block: usize, wide: bool) -> Result<Elements, Error> {
+    /// A1·B1 in blocks of k, added to `start` outside the unit, in f32 or (`wide`) in f64.
+    fn blocked(&self, start: &Elements, block: Block, wide: bool) -> Result<Elements, Error> {
+        let [narrow, double] = self.in_blocks(start, block)?;
+        Ok(if wide { double } else { narrow })
+    }
+
+    /// A1·B1 in blocks of k, added to `start` outside the unit: in f32, and in f64 rounded to f32 at the end.
+    fn in_blocks(&self, start: &Elements, block: Block) -> Result<[Elements; 2], Error> {
         let Lengths { m, n, k } = self.lengths;
+        // Products that share a scale stay in one block.
+        let shared = self.unit.id().block_scale().map_or(1, |scale| scale.block);
+        let block = block.products(k).next_multiple_of(shared);
         let (a, b) = (&self.of_a.words[0], &self.of_b.words[0]);
         let zeros = Elements::zeros(self.unit.id().c, m * n);
         let mut narrow: Vec<f32> = values_f32(start);
@@ -305,18 +315,13 @@ impl Work<'_> {
             let operands = GemmOperands { m, n, k: count, a: &of_a, b: &of_b, c: &zeros, scale_a, scale_b };
             let sums = self.unit.multiply(&operands)?;
             for (at, sum) in values_f32(&sums).into_iter().enumerate() {
-                if wide {
-                    double[at] += f64::from(sum);
-                } else {
-                    narrow[at] += sum;
-                }
+                double[at] += f64::from(sum);
+                narrow[at] += sum;
             }
         }
-        if wide {
-            #[expect(clippy::cast_possible_truncation, reason = "rounded to f32 once, at the end")]
-            narrow.iter_mut().zip(&double).for_each(|(narrow, double)| *narrow = *double as f32);
-        }
-        Ok(bits_f32(&narrow))
+        #[expect(clippy::cast_possible_truncation, reason = "rounded to f32 once, at the end")]
+        let double: Vec<f32> = double.into_iter().map(|value| value as f32).collect();
+        Ok([bits_f32(&narrow), bits_f32(&double)])
     }
 
     /// Lifted words: the products of each i + j apart, joined outside the unit.
@@ -337,7 +342,7 @@ impl Work<'_> {
         let zeros = Elements::zeros(self.unit.id().c, start.len());
         let correction = self.product((0, 1), &self.product((1, 0), &zeros)?)?;
         let step = self.unit.id().shape.sizes().2;
-        let mut total = values_f32(&self.blocked(&zeros, step, false)?);
+        let mut total = values_f32(&self.blocked(&zeros, Block::Products(step), false)?);
         add_scaled(&mut total, &values_f32(&correction), -self.lift);
         add_scaled(&mut total, &values_f32(start), 0);
         Ok((bits_f32(&total), 3))

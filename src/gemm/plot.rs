@@ -2,25 +2,53 @@
 
 use mxprobe_api::OperationId;
 
-use super::{Curve, Growth, Interval};
+use super::{Curve, Growth, Interval, Point};
 use crate::plot::{self, Chart, Panel, Scale};
 
-/// The componentwise errors of an experiment, a panel for each interval; dashed curves are units that do not exist.
+/// The componentwise errors of an experiment, a panel for each interval; dashed curves are units that do not exist. Below them
+/// what errors are at the most, likewise: of these elements, and dashed as published (Table 2.1).
 #[must_use]
 pub fn chart(growth: &Growth, title: &str) -> Chart {
     let (x, y) = scales(growth);
-    let panels = [Interval::Positive, Interval::Centred].map(|interval| Panel {
+    let of = |interval: Interval| growth.curves.iter().filter(move |curve| curve.interval == interval);
+    let errors = INTERVALS.map(|interval| Panel {
         title: format!("elements in {}", interval.name()),
-        curves: growth.curves.iter().filter(|curve| curve.interval == interval).map(curve).collect(),
+        curves: of(interval).map(curve).collect(),
     });
+    let bounds = INTERVALS.map(|interval| Panel {
+        title: format!("bounds, elements in {}", interval.name()),
+        curves: of(interval).filter(|curve| curve.what_if.is_none()).flat_map(bounds).collect(),
+    });
+    let bounds = bounds.into_iter().filter(|panel| !panel.curves.is_empty());
     Chart {
         title: title.to_owned(),
         x_name: "n, products in a sum".to_owned(),
         y_name: "error, max |Ĉ − C| / (|A|·|B|)".to_owned(),
         x,
         y,
-        panels: panels.into(),
+        panels: errors.into_iter().chain(bounds).collect(),
     }
+}
+
+const INTERVALS: [Interval; 2] = [Interval::Positive, Interval::Centred];
+
+/// The bounds of a curve: from the unit's model, and as published.
+fn bounds(curve: &Curve) -> Vec<plot::Curve> {
+    let points = |value: fn(&Point) -> Option<f64>| -> Vec<(f64, f64)> {
+        curve.points.iter().filter_map(|point| Some((point.n as f64, value(point)?))).collect()
+    };
+    let of = |name: String, dashed: bool, points: Vec<(f64, f64)>| {
+        (!points.is_empty()).then(|| plot::Curve { name, kind: kind(curve), dashed, points })
+    };
+    let unit = of(curve.name.clone(), false, points(|point| point.bound));
+    let published = points(|point| Some(point.bounds?.published.dominant));
+    unit.into_iter().chain(of(format!("{}, published", curve.name), true, published)).collect()
+}
+
+/// The input format: curves of one have one colour.
+fn kind(curve: &Curve) -> String {
+    let id = curve.operation.as_ref().and_then(|id| id.parse::<OperationId>().ok());
+    id.map(|id| id.a.to_string()).unwrap_or_default()
 }
 
 /// Scales that hold every point.
@@ -29,7 +57,11 @@ fn scales(growth: &Growth) -> (Scale, Scale) {
     let points = || growth.curves.iter().flat_map(|curve| &curve.points);
     let lengths = points().map(|point| (point.n.max(1) as f64).log2());
     let (from, to) = (lengths.clone().fold(f64::INFINITY, f64::min), lengths.fold(0.0, f64::max));
-    let errors = || points().map(|point| point.componentwise).filter(|error| *error > 0.0 && error.is_finite());
+    let of_point = |point: &Point| {
+        let published = point.bounds.map(|bounds| bounds.published.dominant);
+        [Some(point.componentwise), point.bound, published].into_iter().flatten()
+    };
+    let errors = || points().flat_map(of_point).filter(|error| *error > 0.0 && error.is_finite());
     let lowest = errors().fold(1f64, f64::min).log10().floor() as i32;
     let highest = errors().fold(1e-12, f64::max).log10().ceil() as i32;
     (
@@ -44,7 +76,6 @@ fn curve(curve: &Curve) -> plot::Curve {
         Some(cause) => format!("{}, if {}", curve.name, cause.words()),
         None => curve.name.clone(),
     };
-    let format = curve.operation.as_ref().and_then(|id| id.parse::<OperationId>().ok()).map(|id| id.a.to_string());
     let points = curve.points.iter().map(|point| (point.n as f64, point.componentwise)).collect();
-    plot::Curve { name, kind: format.unwrap_or_default(), dashed: curve.what_if.is_some(), points }
+    plot::Curve { name, kind: kind(curve), dashed: curve.what_if.is_some(), points }
 }

@@ -74,9 +74,25 @@ impl Reference {
 
     /// How far a computed product is from this one.
     pub(super) fn errors(&self, computed: &Elements) -> Errors {
+        self.errors_against(computed, self)
+    }
+
+    /// How far a computed product is from another one, relative to this one's sizes.
+    pub(super) fn errors_against(&self, computed: &Elements, other: &Self) -> Errors {
+        let values = computed.iter().map(|bits| computed.format().to_f64(bits));
+        self.relative(values.zip(&other.product).map(|(value, other)| value - other))
+    }
+
+    /// How far two products are from each other, relative to this one's sizes.
+    pub(super) fn errors_of(&self, one: &Self, other: &Self) -> Errors {
+        self.relative(one.product.iter().zip(&other.product).map(|(one, other)| one - other))
+    }
+
+    /// The sizes of differences, relative to |A|·|B| and to A·B.
+    fn relative(&self, differences: impl Iterator<Item = f64>) -> Errors {
         let (mut componentwise, mut difference, mut norm) = (0f64, 0f64, 0f64);
-        for (at, bits) in computed.iter().enumerate() {
-            let error = (computed.format().to_f64(bits) - self.product[at]).abs();
+        for (at, error) in differences.enumerate() {
+            let error = error.abs();
             let relative = if self.magnitudes[at] > 0.0 { error / self.magnitudes[at] } else { error };
             // A NaN is no small error.
             componentwise = if relative.is_nan() { f64::INFINITY } else { componentwise.max(relative) };

@@ -2,11 +2,17 @@
 
 use std::{ops::ControlFlow, time::Instant};
 
-use mxprobe_api::{Elements, Error, Library, OperationId, multiply_with};
+use mxprobe_api::{DeviceInfo, DeviceKind, Elements, Error, Library, OperationId, multiply_with};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Interval, Matrix, Uniform, Unit, Variant, growth::algorithm, multiply, reference::Reference};
+use super::{
+    Interval, Matrix, Uniform, Unit, Variant,
+    growth::algorithm,
+    multiply::{fits, join, words_of},
+    reference::Reference,
+    unit::Lengths,
+};
 
 /// How fast and how exact one way to multiply is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -22,6 +28,16 @@ pub struct Way {
     pub median_ns: u64,
     /// 2·n³ over the shortest time, however many products of words it takes.
     pub flop_per_s: f64,
+    /// The mean of the times.
+    #[serde(default)]
+    pub mean_ns: f64,
+    /// The mean time of the products of words alone, without splitting A and B: what Fasi et al. 2023 time in section 4.2.1.
+    /// Of a library all of its time.
+    #[serde(default)]
+    pub products_mean_ns: f64,
+    /// 2·n³ over the mean time of the products: the effective rate of their equation (4.1).
+    #[serde(default)]
+    pub effective_flop_per_s: f64,
     /// The shortest time of the kernels alone, by the device's clock, if the device can tell: no copy and no packing is in
     /// it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -32,6 +48,9 @@ pub struct Way {
     /// 2·n³ over the shortest time of the kernels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel_flop_per_s: Option<f64>,
+    /// 2·n³ over the mean time of the kernels: equation (4.1) without copies.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel_effective_flop_per_s: Option<f64>,
     /// max |D − A·B| / (|A|·|B|).
     pub componentwise: f64,
     /// ‖D − A·B‖ / ‖A·B‖, Frobenius.
@@ -49,6 +68,9 @@ pub struct Yardstick {
     pub interval: Interval,
     /// How often each way was timed.
     pub rounds: u64,
+    /// What was timed, in words: a unit, or the processor that runs a model of it.
+    #[serde(default)]
+    pub timed: String,
     /// Why there is no library, where there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_library: Option<String>,
@@ -95,6 +117,7 @@ pub fn compare(
             runners.push(Runner {
                 name: library.name(),
                 times_ns: Vec::new(),
+                products_ns: Vec::new(),
                 kernels_ns: Vec::new(),
                 d: None,
                 with: With::Library(library, operands),
@@ -103,16 +126,21 @@ pub fn compare(
         }
         Err(error) => Some(error.to_string()),
     };
+    let mut timed = None;
     for variant in variants {
         if let Some(id) = &variant.operation {
-            let with = With::Unit(unit(id)?, variant);
-            runners.push(Runner { name: &variant.name, times_ns: Vec::new(), kernels_ns: Vec::new(), d: None, with });
+            let unit = unit(id)?;
+            fits(&unit, &algorithm(variant))?;
+            timed.get_or_insert_with(|| what_is_timed(unit.device().info()));
+            let with = With::Unit(unit, variant);
+            let (times_ns, products_ns, kernels_ns) = (Vec::new(), Vec::new(), Vec::new());
+            runners.push(Runner { name: &variant.name, times_ns, products_ns, kernels_ns, d: None, with });
         }
     }
-    let mut timed = 0;
+    let mut run = 0;
     for round in 0..=rounds {
         runners.iter_mut().try_for_each(|runner| runner.run(n, &a, &b))?;
-        timed = round;
+        run = round;
         if said(round).is_break() {
             break;
         }
@@ -120,7 +148,27 @@ pub fn compare(
     runners.retain(|runner| !runner.times_ns.is_empty());
     let reference = Reference::new(&a, &b);
     let ways = runners.into_iter().map(|runner| runner.way(n, &reference)).collect();
-    Ok(Yardstick { n: n as u64, seed, interval, rounds: timed as u64, no_library, ways })
+    Ok(Yardstick {
+        n: n as u64,
+        seed,
+        interval,
+        rounds: run as u64,
+        timed: timed.unwrap_or_default(),
+        no_library,
+        ways,
+    })
+}
+
+/// What the times are of.
+fn what_is_timed(info: &DeviceInfo) -> String {
+    match info.kind {
+        DeviceKind::Model => "a model, computed by this machine's processor: its times are of no unit",
+        DeviceKind::Software => "a driver that computes in software on this machine's processor, from matrices to D",
+        DeviceKind::Hardware => {
+            "the device, from matrices in this machine's memory to D; kernels by the device's clock, if it has one"
+        }
+    }
+    .to_owned()
 }
 
 enum With<'a> {
@@ -132,6 +180,8 @@ struct Runner<'a> {
     name: &'a str,
     with: With<'a>,
     times_ns: Vec<u64>,
+    /// Of the same rounds, without splitting.
+    products_ns: Vec<u64>,
     /// Of the same rounds; empty if the device cannot tell.
     kernels_ns: Vec<u64>,
     d: Option<Elements>,
@@ -141,14 +191,27 @@ impl Runner<'_> {
     fn run(&mut self, n: usize, a: &Matrix, b: &Matrix) -> Result<(), Error> {
         let before = self.kernel_ns();
         let started = Instant::now();
-        let d = match &self.with {
-            With::Library(library, (a, b)) => multiply_with(*library, (n, n, n), a, b)?,
-            With::Unit(unit, variant) => multiply(unit, a, b, None, &algorithm(variant))?.d,
+        let ns = |since: Instant| u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let (d, products_ns) = match &self.with {
+            With::Library(library, (a, b)) => {
+                let d = multiply_with(*library, (n, n, n), a, b)?;
+                (d, ns(started))
+            }
+            With::Unit(unit, variant) => {
+                let algorithm = algorithm(variant);
+                let words = |matrix, of_a| words_of(matrix, unit.id(), &algorithm.split, of_a);
+                let (of_a, of_b) = (words(a, true), words(b, false));
+                let (start, lengths) = (Elements::zeros(unit.id().c, n * n), Lengths { m: n, n, k: n });
+                let split = Instant::now();
+                let d = join(unit, lengths, (&of_a, &of_b), start, &algorithm)?.d;
+                (d, ns(split))
+            }
         };
-        let taken_ns = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let taken_ns = ns(started);
         // The first round warms up.
         if self.d.replace(d).is_some() {
             self.times_ns.push(taken_ns);
+            self.products_ns.push(products_ns);
             // A product that went tile by tile had no kernel of its own.
             let kernels_ns = self.kernel_ns().zip(before).map(|(after, before)| after.saturating_sub(before));
             self.kernels_ns.extend(kernels_ns.filter(|kernels_ns| *kernels_ns > 0));
@@ -168,9 +231,17 @@ impl Runner<'_> {
             times_ns.sort_unstable();
             Some((*times_ns.first()?, times_ns[times_ns.len() / 2]))
         };
+        let mean = |times_ns: &[u64]| {
+            let count = times_ns.len() as f64;
+            (count > 0.0).then(|| times_ns.iter().map(|ns| *ns as f64).sum::<f64>() / count)
+        };
+        let [mean_ns, products_mean_ns, kernel_mean_ns] =
+            [&self.times_ns, &self.products_ns, &self.kernels_ns].map(|times_ns| mean(times_ns));
         let (best_ns, median_ns) = best_and_median(&mut self.times_ns).expect("at least two rounds ran");
         let kernel = best_and_median(&mut self.kernels_ns);
-        let rate = |ns: u64| 2.0 * (n as f64).powi(3) / ns.max(1) as f64 * 1e9;
+        let flop = 2.0 * (n as f64).powi(3);
+        let (rate, rate_of_mean) = (|ns: u64| flop / ns.max(1) as f64 * 1e9, |ns: f64| flop / ns.max(1.0) * 1e9);
+        let products_mean_ns = products_mean_ns.unwrap_or_default();
         let errors = reference.errors(&self.d.expect("at least two rounds ran"));
         let operation = match &self.with {
             With::Library(..) => None,
@@ -182,9 +253,13 @@ impl Runner<'_> {
             best_ns,
             median_ns,
             flop_per_s: rate(best_ns),
+            mean_ns: mean_ns.unwrap_or_default(),
+            products_mean_ns,
+            effective_flop_per_s: rate_of_mean(products_mean_ns),
             kernel_best_ns: kernel.map(|(best_ns, _)| best_ns),
             kernel_median_ns: kernel.map(|(_, median_ns)| median_ns),
             kernel_flop_per_s: kernel.map(|(best_ns, _)| rate(best_ns)),
+            kernel_effective_flop_per_s: kernel_mean_ns.map(rate_of_mean),
             componentwise: errors.componentwise,
             normwise: errors.normwise,
         }
@@ -194,7 +269,7 @@ impl Runner<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gemm::Accumulation;
+    use crate::gemm::{Accumulation, Products};
     use mxprobe_api::Format;
     use mxprobe_models::shipped;
     use std::sync::atomic::{AtomicU64, Ordering};
@@ -230,6 +305,7 @@ mod tests {
             name: format!("{words} words"),
             operation: Some(id.clone()),
             words,
+            products: Products::Significant,
             accumulation: Accumulation::Unit,
         };
         let race = Race { n: 40, seed: 1, interval: Interval::Centred, rounds: 3 };
@@ -242,6 +318,13 @@ mod tests {
         let kernels: Vec<_> = found.ways.iter().map(|way| (way.kernel_best_ns, way.kernel_median_ns)).collect();
         assert_eq!(kernels, [(Some(1_000), Some(1_000)), (None, None), (None, None)], "a model has no clock");
         assert_eq!(found.ways[0].kernel_flop_per_s, Some(2.0 * 40f64.powi(3) / 1e-6));
+        assert_eq!(found.ways[0].kernel_effective_flop_per_s, found.ways[0].kernel_flop_per_s);
+        for way in &found.ways {
+            let rate = 2.0 * 40f64.powi(3) / way.products_mean_ns * 1e9;
+            assert!((way.effective_flop_per_s / rate - 1.0).abs() < 1e-12, "{way:?}");
+            assert!(way.products_mean_ns <= way.mean_ns && way.best_ns as f64 <= way.mean_ns, "{way:?}");
+        }
+        assert!(found.timed.contains("a model"), "{}", found.timed);
         let [exact, one, three] = [0, 1, 2].map(|at: usize| found.ways[at].componentwise);
         assert!(exact < 1e-7 && one > 1e-4 && three < 1e-6, "{exact} {one} {three}");
         for most in 0..3 {

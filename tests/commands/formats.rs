@@ -14,7 +14,7 @@ use super::{model_file, say, say_to};
 const OPERATION: &str = "mma.m16n8k16.f32.f16.f16.f32";
 
 /// Commands that end soon, and their exit codes; `FILE` stands for a file in a folder of the test's own.
-const COMMANDS: [(&[&str], i32); 14] = [
+const COMMANDS: [(&[&str], i32); 16] = [
     (&["identify", "--device", "sim:avx512", "--op", "dot.m1n1k2.s32.s16.s16.s32", "--out", "FILE.toml"], 0),
     (&["verify", "--device", "sim:a100", "--op", OPERATION, "--model", "a100", "--count", "1"], 0),
     (&["verify", "--device", "sim:h100", "--op", OPERATION, "--model", "a100", "--count", "1"], 1),
@@ -23,6 +23,8 @@ const COMMANDS: [(&[&str], i32); 14] = [
     (&["gemm", "--device", "sim:a100", "--op", OPERATION, "--random", "8,8,64", "--out", "FILE.npy"], 0),
     (&["gemm", "--device", "sim:a100", "--experiment", "growth", "--exponents", "4,5"], 0),
     (&["gemm", "--device", "sim:amx", "--experiment", "yardstick", "--size", "16", "--rounds", "1"], 0),
+    (&["gemm", "--device", "sim:amx", "--experiment", "throughput", "--size", "8,16", "--rounds", "1"], 0),
+    (&["gemm", "--device", "sim:v100", "--experiment", "smallest-block", "--exponents", "6,6"], 0),
     (&["list", "--device", "sim:amx", "--device", "sim:avx512", "-v"], 0),
     (&["explain"], 0),
     (&["explain", "alignment.below"], 0),
@@ -239,7 +241,7 @@ fn what_is_a_list_has_rows_with_a_field_for_each_name() {
         assert!(records[0].iter().all(|name| !name.is_empty() && !name.contains(' ')), "{:?}", records[0]);
         seen += 1;
     }
-    assert_eq!(seen, 7);
+    assert_eq!(seen, 9);
 }
 
 #[test]

@@ -24,6 +24,7 @@ mod journal;
 mod listing;
 mod measurements;
 mod mistakes;
+mod multiword;
 mod names;
 #[cfg(unix)]
 mod progress;

@@ -69,7 +69,7 @@ fn every_command_that_works_for_long_says_so_at_a_terminal() {
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let (model, d) = (path("m.toml"), path("d.npy"));
     let op = "dot.m1n1k4.s32.u8.s8.s32";
-    let commands: [&[&str]; 8] = [
+    let commands: [&[&str]; 9] = [
         &["run", "--device", "sim:avx512", "--probe", "order"],
         &["identify", "--device", "sim:avx512", "--op", op, "--out", &model],
         &["verify", "--device", "sim:avx512", "--model", "avx512", "--count", "1000"],
@@ -77,6 +77,7 @@ fn every_command_that_works_for_long_says_so_at_a_terminal() {
         &["distinguish", "v100", "a100", "--op", "mma.m8n8k4.f32.f16.f16.f32"],
         &["gemm", "--device", "sim:v100", "--experiment", "growth", "--exponents", "4,5"],
         &["gemm", "--device", "sim:amx", "--experiment", "yardstick", "--size", "16", "--rounds", "1"],
+        &["gemm", "--device", "sim:v100", "--experiment", "smallest-block", "--exponents", "6,6"],
         &["gemm", "--device", "sim:amx", "--op", "TDPBF16PS", "--random", "32,32,32", "--out", &d],
     ];
     for arguments in commands {

@@ -30,6 +30,9 @@ pub(crate) struct Gemm {
     /// Draw A and B instead, of these sizes, uniformly, as f32 values
     #[arg(long, value_name = "M,N,K", value_parser = sizes, conflicts_with_all = ["a", "b"])]
     pub(crate) random: Option<[usize; 3]>,
+    /// Draw each element as a sum of P words of the operation's format, so that only the unit errs
+    #[arg(long, value_name = "P", conflicts_with_all = ["a", "b"])]
+    pub(crate) random_words: Option<usize>,
     /// Where elements are drawn from: LOW is left out, HIGH is not
     #[arg(long, value_name = "LOW,HIGH", value_parser = interval, default_value = "0,1", allow_hyphen_values = true)]
     pub(crate) interval: (f64, f64),
@@ -66,16 +69,19 @@ pub(crate) struct Gemm {
     /// Products in a block
     #[arg(long, value_name = "B", default_value_t = 256)]
     pub(crate) block: usize,
-    /// Measure instead: how errors grow with n, or how fast and exact words are beside a library
+    /// Blocks instead of products in a block: each has K / COUNT products, rounded up
+    #[arg(long, value_name = "COUNT", conflicts_with = "block")]
+    pub(crate) blocks: Option<usize>,
+    /// Measure instead: how errors grow with n, how fast words are, or which blocks make them exact enough
     #[arg(long, value_enum, conflicts_with_all = ["a", "b", "c", "random"])]
     pub(crate) experiment: Option<Experiment>,
-    /// The lengths of an experiment, as exponents of 2
-    #[arg(long, value_name = "FIRST,LAST", value_parser = exponents, default_value = "9,20")]
-    pub(crate) exponents: (u32, u32),
-    /// Rows and columns of the matrices of `yardstick`
-    #[arg(long, value_name = "N", default_value_t = 2048)]
-    pub(crate) size: usize,
-    /// How often `yardstick` times each way
+    /// The lengths of an experiment, as exponents of 2; `smallest-block` takes the last [default: 9,20; of `smallest-block` 14]
+    #[arg(long, value_name = "FIRST,LAST", value_parser = exponents)]
+    pub(crate) exponents: Option<(u32, u32)>,
+    /// Rows and columns of the matrices of `yardstick`; of `throughput` one or more, with commas
+    #[arg(long, value_name = "N", default_value = "2048", value_delimiter = ',')]
+    pub(crate) size: Vec<usize>,
+    /// How often `yardstick` and `throughput` time each way
     #[arg(long, value_name = "COUNT", default_value_t = 7)]
     pub(crate) rounds: usize,
     /// Also draw an experiment
@@ -126,4 +132,8 @@ pub(crate) enum Experiment {
     Growth,
     /// Words on the unit beside a library's product of f32 matrices: time and error
     Yardstick,
+    /// Words and blocks over sizes (`--size`): effective rates of products, of kernels without copies, and of all
+    Throughput,
+    /// The blocks that bring words to the accuracy of f32, on one device or, as `--device sim`, on all models
+    SmallestBlock,
 }

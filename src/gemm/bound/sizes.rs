@@ -27,6 +27,11 @@ impl Sizes {
     pub(super) fn products(&self) -> f64 {
         self.products
     }
+
+    /// The same with every weight so many times as large.
+    fn times(self, factor: f64) -> Self {
+        Self { products: factor * self.products, x: factor * self.x, y: factor * self.y, count: factor * self.count }
+    }
 }
 
 /// The sizes of one dot.
@@ -38,6 +43,14 @@ pub(super) struct Weighted {
     pub(super) later: Sizes,
     /// Times the blocks from its own on.
     pub(super) blocks: Sizes,
+}
+
+impl Weighted {
+    /// The largest weights of any A and B with the same sums of magnitudes: every product comes first, before `steps` − 1
+    /// operations of its block and in the first of `blocks` blocks.
+    pub(super) fn at_worst(self, steps: usize, blocks: usize) -> Self {
+        Self { later: self.all.times((steps - 1) as f64), blocks: self.all.times(blocks as f64), ..self }
+    }
 }
 
 /// Matrices, and their sizes as far as they were asked for.
@@ -68,6 +81,11 @@ impl<'a> Magnitudes<'a> {
     /// The largest magnitudes of A and of B.
     pub(super) fn largest(&self) -> [f64; 2] {
         self.largest
+    }
+
+    /// Elements of A·B.
+    pub(super) fn dots(&self) -> usize {
+        self.a.rows * self.columns.len()
     }
 
     /// Products in a dot.

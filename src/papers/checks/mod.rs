@@ -1,9 +1,13 @@
 //! The ways in which a printed number is computed, a file each.
 
 mod accumulator;
+mod bounds;
 mod dots;
+mod errors;
 mod finding;
 mod format;
+mod peak;
+mod splitting;
 
 use mxprobe_api::Error;
 use serde::Deserialize;
@@ -22,6 +26,18 @@ pub enum Check {
     Accumulator(accumulator::Accumulator),
     /// A property of a number format.
     Format(format::Property),
+    /// An error bound of words.
+    Bound(bounds::BoundOf),
+    /// Where two bounds cross.
+    BoundCrossing(bounds::Crossing),
+    /// Errors of products of drawn matrices.
+    Errors(errors::Errors),
+    /// What words leave of drawn elements, and how large they are.
+    Words(splitting::Splitting),
+    /// Products of words that an algorithm takes.
+    ProductsOfWords(splitting::Count),
+    /// Peaks of GPUs.
+    Peak(peak::PeakOf),
 }
 
 /// What was computed.
@@ -44,6 +60,12 @@ impl Check {
             Self::Finding(finding) => finding.compute(target),
             Self::Accumulator(accumulator) => accumulator.compute(target),
             Self::Format(property) => property.compute(),
+            Self::Bound(bound) => bound.compute(),
+            Self::BoundCrossing(crossing) => crossing.compute(),
+            Self::Errors(errors) => errors.compute(target),
+            Self::Words(words) => words.compute(),
+            Self::ProductsOfWords(count) => count.compute(target),
+            Self::Peak(peak) => peak.compute(target),
         }
     }
 }

@@ -7,7 +7,7 @@ use super::{DeviceRecord, Host, Time, Tool};
 use crate::gemm::Growth;
 
 /// The schema version of an experiment on the growth of errors.
-pub const GROWTH_SCHEMA: &str = "mxprobe-growth/1.0";
+pub const GROWTH_SCHEMA: &str = "mxprobe-growth/1.1";
 
 /// How the errors of one device grow with the length of sums.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

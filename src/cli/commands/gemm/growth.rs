@@ -11,18 +11,24 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::gemm::{Accumulation, Growth, Unit, Variant, chart, grow};
+use crate::gemm::{Accumulation, Experiment, Growth, Unit, Variant, chart, grow};
 use crate::report::{GROWTH_SCHEMA, GrowthReport, Host, Time, Tool, to_json};
 use mxprobe_api::{Device, Error, OperationId};
 use mxprobe_models::Model;
 
-use super::page::{self, Grown};
+use super::{
+    grown::{self, Grown},
+    variants::drawn,
+};
 use crate::cli::{
     arguments::{Format, Gemm, Screen, given},
     choose::{limits::Limits, target::Target},
     failure::{Failure, INTERRUPTED, Outcome},
     io::{output, progress::Progress},
 };
+
+/// The lengths of sums unless `--exponents` names others, as exponents of 2: those of the paper's figures.
+const EXPONENTS: (u32, u32) = (9, 20);
 
 /// How often a wait asks whether to stop.
 const TICK: Duration = Duration::from_millis(50);
@@ -33,11 +39,9 @@ enum Said {
     End(Result<Growth, Error>),
 }
 
-/// What is computed.
-struct Experiment {
-    lengths: Vec<usize>,
-    variants: Vec<Variant>,
-    seed: u32,
+/// What is computed, and on what.
+struct Work {
+    experiment: Experiment,
     device: Arc<dyn Device>,
     blame: Option<(Model, Variant)>,
 }
@@ -53,8 +57,10 @@ pub(super) fn experiment(
 ) -> Outcome {
     let places: Vec<&Path> = [&arguments.out, &arguments.svg].into_iter().flatten().map(PathBuf::as_path).collect();
     places.iter().try_for_each(|path| output::can_write(path))?;
-    let (first, last) = arguments.exponents;
+    let (first, last) = arguments.exponents.unwrap_or(EXPONENTS);
     let lengths: Vec<usize> = (first..=last).map(|exponent| 1 << exponent).collect();
+    let first_operation = variants.iter().find_map(|variant| variant.operation.as_ref());
+    let drawn = first_operation.map(|id| drawn(arguments, id)).transpose()?.flatten();
     let blamed = variants.iter().find(|variant| variant.words == 2 && variant.accumulation == Accumulation::Unit);
     let blamed = blamed.or(variants.first()).cloned();
     let blame = target.model()?.zip(blamed);
@@ -64,16 +70,16 @@ pub(super) fn experiment(
         time: Time::starting(),
         host: Host::this(),
         device: target.listed.device.clone(),
-        growth: Growth { m: 0, seed: arguments.seed, products: 0, curves: Vec::new(), cause: None },
+        growth: Growth::new(0, arguments.seed, drawn),
     };
     let start = Instant::now();
     let save = |report: &mut GrowthReport| -> Result<(), Failure> {
         report.time.elapsed_since(start, 0);
         arguments.out.as_ref().map_or(Ok(()), |path| output::replace(path, &to_json(report)))
     };
-    let experiment = Experiment { lengths, variants, seed: arguments.seed, device: device.clone(), blame };
+    let experiment = Experiment { lengths, variants, seed: arguments.seed, drawn };
     let mut progress: Option<Progress> = None;
-    let said = computed(experiment);
+    let said = computed(Work { experiment, device: device.clone(), blame });
     loop {
         let heard = said.recv_timeout(TICK);
         if limits.interrupt.is_set() {
@@ -102,7 +108,7 @@ pub(super) fn experiment(
     drop(progress);
     save(&mut report)?;
     if let Some(path) = &arguments.svg {
-        output::replace(path, &chart(&report.growth, &page::title(&report.device.name)).svg())?;
+        output::replace(path, &chart(&report.growth, &grown::title(&report.device.name)).svg())?;
     }
     let interrupted = report.time.interrupted;
     // A table is for people, who are told where the rest is.
@@ -113,13 +119,13 @@ pub(super) fn experiment(
 }
 
 /// Computes on a thread of its own, so that whoever waits can stop waiting at any time.
-fn computed(experiment: Experiment) -> mpsc::Receiver<Said> {
+fn computed(work: Work) -> mpsc::Receiver<Said> {
     let (sender, said) = mpsc::channel();
     thread::spawn(move || {
-        let Experiment { lengths, variants, seed, device, blame } = experiment;
+        let Work { experiment, device, blame } = work;
         let unit = |id: &OperationId| Unit::new(device.clone(), id);
         let blame = blame.as_ref().map(|(model, variant)| (model, variant));
-        let found = grow(&lengths, &variants, seed, &unit, blame, &mut |step| {
+        let found = grow(&experiment, &unit, blame, &mut |step| {
             let words = format!("n = {}, elements in {}", step.n, step.interval.name());
             let (growth, done, total) = (step.growth.clone(), step.done, step.total);
             match sender.send(Said::Point { growth, words, done, total }) {

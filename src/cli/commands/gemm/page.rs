@@ -1,10 +1,8 @@
-//! What `gemm` shows: a product, and how errors grow.
-
-use std::{path::Path, time::Duration};
+//! What `gemm` shows of a product.
 
 use crate::{
-    gemm::{Curve, Errors, Interval, Product, chart},
-    report::{Block, Cell, Column, GrowthReport, Layout, Page, Row, Rows, Show, Table, Tone, to_json},
+    gemm::{Errors, Parts, Product},
+    report::{Block, Page, Show, to_json},
 };
 use mxprobe_api::OperationId;
 use serde_json::json;
@@ -21,7 +19,7 @@ pub(super) struct Computed<'a> {
     pub(super) words: usize,
     pub(super) has_c: bool,
     pub(super) product: &'a Product,
-    pub(super) errors: Option<Errors>,
+    pub(super) parts: Option<Parts>,
     pub(super) seconds: f64,
 }
 
@@ -48,12 +46,21 @@ impl Show for Computed<'_> {
                 lines.push(format!("{inexact} of {of} elements of {name} are not exact in their words"));
             }
         }
-        lines.extend(self.errors.map(|errors| {
-            let (componentwise, normwise) = (errors.componentwise, errors.normwise);
-            format!(
-                "error: {componentwise:.3e} componentwise (of |A|·|B|), {normwise:.3e} normwise (Frobenius, of A·B)"
-            )
-        }));
+        if let Some(Parts { total, inputs, left_out, unit }) = self.parts {
+            let line = |name: &str, of: Errors, units: [&str; 2]| {
+                let [componentwise, normwise] = units;
+                format!(
+                    "{name}: {:.3e} componentwise{componentwise}, {:.3e} normwise{normwise}",
+                    of.componentwise, of.normwise
+                )
+            };
+            lines.push(line("error", total, [" (of |A|·|B|)", " (Frobenius, of A·B)"]));
+            lines.push(line("  of the unit", unit, ["", ""]));
+            lines.push(line("  of rounding A and B to words", inputs, ["", ""]));
+            if left_out.componentwise > 0.0 {
+                lines.push(line("  of products of words left out", left_out, ["", ""]));
+            }
+        }
         lines.push(match self.rate() {
             Some(rate) => format!("{seconds:.3} s, {:.3} G multiply-adds/s", rate / 1e9),
             None => format!("{:.0} µs: too short for a rate", seconds * 1e6),
@@ -64,6 +71,8 @@ impl Show for Computed<'_> {
 
     fn json(&self) -> String {
         let (product, [m, n, k]) = (self.product, self.sizes);
+        let componentwise = |of: fn(&Parts) -> Errors| self.parts.as_ref().map(|parts| of(parts).componentwise);
+        let normwise = |of: fn(&Parts) -> Errors| self.parts.as_ref().map(|parts| of(parts).normwise);
         to_json(&json!({
             "device": self.device,
             "operation": self.operation,
@@ -73,168 +82,16 @@ impl Show for Computed<'_> {
             "d_format": product.d.format().to_string(),
             "inexact_a": product.inexact_a,
             "inexact_b": product.inexact_b,
-            "error_componentwise": self.errors.map(|errors| errors.componentwise),
-            "error_normwise": self.errors.map(|errors| errors.normwise),
+            "error_componentwise": componentwise(|parts| parts.total),
+            "error_normwise": normwise(|parts| parts.total),
+            "error_unit_componentwise": componentwise(|parts| parts.unit),
+            "error_unit_normwise": normwise(|parts| parts.unit),
+            "error_inputs_componentwise": componentwise(|parts| parts.inputs),
+            "error_inputs_normwise": normwise(|parts| parts.inputs),
+            "error_left_out_componentwise": componentwise(|parts| parts.left_out),
+            "error_left_out_normwise": normwise(|parts| parts.left_out),
             "duration_ns": (self.seconds * 1e9).round(),
             "multiply_adds_per_s": self.rate(),
         }))
     }
-}
-
-/// How the errors of devices grow.
-pub(in crate::cli::commands) struct Grown<'a> {
-    pub(in crate::cli::commands) reports: &'a [GrowthReport],
-    /// The file that has it, if it is to be named.
-    pub(in crate::cli::commands) saved: Option<&'a Path>,
-}
-
-/// The title of the experiment.
-pub(super) fn title(device: &str) -> String {
-    format!("{device}: error against n")
-}
-
-const INTERVALS: [Interval; 2] = [Interval::Positive, Interval::Centred];
-
-/// What a curve is of.
-fn curve_name(curve: &Curve) -> String {
-    let what_if = curve.what_if.map_or(String::new(), |cause| format!(", if {}", cause.words()));
-    format!("{}{what_if}", curve.name)
-}
-
-impl Show for Grown<'_> {
-    /// On a terminal the errors at the greatest n; with `evidence`, and on paper, a table for each interval, a column for each
-    /// curve.
-    fn page(&self, evidence: bool) -> Page {
-        let mut blocks = Vec::new();
-        for report in self.reports {
-            let title = title(&report.device.name);
-            let paper = vec![Block::heading(1, &title), Block::Chart(chart(&report.growth, &title))];
-            blocks.push(Block::Paper(paper));
-            blocks.extend(longest(report));
-            if evidence {
-                blocks.extend(tables(report));
-            } else {
-                blocks.push(Block::Paper(tables(report)));
-            }
-            let growth = &report.growth;
-            blocks.extend(
-                growth
-                    .cause
-                    .iter()
-                    .map(|cause| Block::Words(Tone::Strong, format!("what makes the error grow on (0, 1]: {cause}"))),
-            );
-            let seconds = Duration::from_nanos(report.time.duration_ns).as_secs_f64();
-            let missing =
-                if report.time.interrupted { "; interrupted, the other points were not computed" } else { "" };
-            blocks
-                .push(Block::words(format!("{} multiply-adds on the unit, {seconds:.1} s{missing}", growth.products)));
-        }
-        if let Some(path) = self.saved {
-            let lines =
-                [("saved", path.display().to_string()), ("next", format!("mxprobe compare {} OTHER", path.display()))];
-            let lines = lines.into_iter().map(|(name, words)| (name.to_owned(), words)).collect();
-            blocks.push(Block::Screen(vec![Block::Facts(lines)]));
-        }
-        let title = match self.reports {
-            [one] => title(&one.device.name),
-            several => format!("error against n of {} devices", several.len()),
-        };
-        Page { title, blocks }
-    }
-
-    fn rows(&self) -> Rows {
-        let columns = "curve operation what_if interval n componentwise normwise bound device fingerprint";
-        let mut rows = Vec::new();
-        for report in self.reports {
-            for curve in &report.growth.curves {
-                rows.extend(curve.points.iter().map(|point| {
-                    vec![
-                        curve.name.clone(),
-                        curve.operation.clone().unwrap_or_default(),
-                        curve.what_if.map_or_else(String::new, |cause| cause.words().to_owned()),
-                        curve.interval.name().to_owned(),
-                        point.n.to_string(),
-                        point.componentwise.to_string(),
-                        point.normwise.to_string(),
-                        point.bound.map_or_else(String::new, |bound| bound.to_string()),
-                        report.device.name.clone(),
-                        report.device.fingerprint.clone(),
-                    ]
-                }));
-            }
-        }
-        Rows::new(columns, rows)
-    }
-
-    fn json(&self) -> String {
-        match self.reports {
-            [one] => to_json(one),
-            several => to_json(&several),
-        }
-    }
-}
-
-/// A row for each curve: its error at its greatest n, and the bound, on both intervals.
-fn longest(report: &GrowthReport) -> Vec<Block> {
-    let curves = &report.growth.curves;
-    let named: Vec<&Curve> =
-        curves.iter().filter(|curve| curve.interval == INTERVALS[0] && curve.what_if.is_none()).collect();
-    let mut lengths: Vec<u64> = named.iter().filter_map(|curve| curve.points.last()).map(|point| point.n).collect();
-    lengths.dedup();
-    let rows = named.iter().map(|curve| {
-        let number = |number: Option<f64>| number.map_or_else(|| "-".to_owned(), |number| format!("{number:.2e}"));
-        let numbers = INTERVALS.iter().flat_map(|interval| {
-            let same = |other: &&Curve| other.interval == *interval && curve_name(other) == curve_name(curve);
-            let point = curves.iter().find(same).and_then(|curve| curve.points.last());
-            [number(point.map(|point| point.componentwise)), number(point.and_then(|point| point.bound))]
-        });
-        Row::plain(std::iter::once(curve_name(curve)).chain(numbers).map(Cell::words).collect())
-    });
-    let heads = ["", "(0, 1]", "at most", "(-0.5, 0.5]", "at most"];
-    let column = |(at, head): (usize, &str)| Column { head: head.to_owned(), is_number: at > 0, least: 0 };
-    let columns = heads.into_iter().enumerate().map(column).collect();
-    let at = match lengths.as_slice() {
-        [n] => format!(" at n = {n}"),
-        _ => String::new(),
-    };
-    vec![
-        Block::words(format!("{}: largest error{at}, of |A|·|B|; every n: -v", report.device.name)),
-        Block::Table(Table { columns, rows: rows.collect(), layout: Layout::Rows }),
-    ]
-}
-
-/// A table for each interval, a column for each curve.
-fn tables(report: &GrowthReport) -> Vec<Block> {
-    let mut blocks = Vec::new();
-    for interval in INTERVALS {
-        let curves: Vec<&Curve> = report.growth.curves.iter().filter(|curve| curve.interval == interval).collect();
-        let head = format!("elements in {}: largest error, componentwise, of |A|·|B|", interval.name());
-        blocks.extend(Block::titled(2, head));
-        let names = curves.iter().enumerate().map(|(at, curve)| {
-            let operation = curve.operation.as_deref().unwrap_or("every product and sum rounded to f32");
-            let name = format!("{} ({operation})", curve_name(curve));
-            Row::plain(vec![Cell::words(letter(at)), Cell::words(name)])
-        });
-        let names = Block::laid_out(Layout::Bare, ["column", "curve"], names);
-        blocks.extend([Block::Inset(vec![names, errors(&curves)]), Block::Gap]);
-    }
-    blocks
-}
-
-/// A row for each length, a column for each curve; a dash where a curve ends before.
-fn errors(curves: &[&Curve]) -> Block {
-    let lengths = curves.first().map_or(&[][..], |curve| &curve.points).iter().enumerate();
-    let rows = lengths.map(|(row, point)| {
-        let error = |curve: &&Curve| curve.points.get(row).map(|point| format!("{:.2e}", point.componentwise));
-        let errors = curves.iter().map(|curve| Cell::words(error(curve).unwrap_or_else(|| "-".to_owned())));
-        Row::plain(std::iter::once(Cell::words(point.n.to_string())).chain(errors).collect())
-    });
-    let heads = std::iter::once("n".to_owned()).chain((0..curves.len()).map(letter));
-    let columns = heads.map(|head| Column { head, is_number: true, least: 8 }).collect();
-    Block::Table(Table { columns, rows: rows.collect(), layout: Layout::Rows })
-}
-
-/// A, B, C, …
-fn letter(at: usize) -> String {
-    char::from(b'A' + u8::try_from(at % 26).expect("a letter")).to_string()
 }

@@ -9,7 +9,7 @@ use crate::{
 use mxprobe_api::{Error, Library, OperationId};
 
 use crate::cli::{
-    arguments::{Gemm, Screen},
+    arguments::{Experiment, Gemm, Screen},
     choose::limits::Limits,
     failure::{Failure, INTERRUPTED, Outcome},
     io::{output, progress::Progress},
@@ -23,7 +23,8 @@ pub(crate) fn yardstick(
     variants: &[Variant],
     unit: &dyn Fn(&OperationId) -> Result<Unit, Error>,
 ) -> Outcome {
-    let race = Race { n: arguments.size, seed: arguments.seed, interval: Interval::Centred, rounds: arguments.rounds };
+    let n = arguments.size[0];
+    let race = Race { n, seed: arguments.seed, interval: Interval::Centred, rounds: arguments.rounds };
     let variants: Vec<Variant> =
         variants.iter().filter(|variant| variant.accumulation == Accumulation::Unit).cloned().collect();
     let mut progress = Progress::new(screen, race.rounds + 1);
@@ -130,10 +131,20 @@ impl Show for Raced<'_> {
 
 /// That an experiment has something to compare.
 pub(crate) fn check(arguments: &Gemm) -> Result<(), Failure> {
-    for (name, value) in [("--size", arguments.size), ("--rounds", arguments.rounds)] {
-        if value == 0 {
+    for (name, values) in [("--size", &arguments.size[..]), ("--rounds", &[arguments.rounds])] {
+        if values.contains(&0) {
             return Err(Failure::usage(format!("`{name} 0`: there must be one at least")));
         }
+    }
+    if arguments.experiment == Some(Experiment::Yardstick) && arguments.size.len() != 1 {
+        let sizes: Vec<String> = arguments.size.iter().map(ToString::to_string).collect();
+        return Err(Failure::usage(format!("`--size {}`: the yardstick takes one size", sizes.join(",")))
+            .help("`--experiment throughput` takes several"));
+    }
+    if arguments.random_words.is_some() {
+        return Err(Failure::usage(
+            "`--random-words` is of `--random` and of the experiments `growth` and `smallest-block`",
+        ));
     }
     Ok(())
 }

@@ -1,50 +1,25 @@
 //! How the error of a product grows with the length of its sums, and which part of the unit makes it grow.
 
+mod cause;
+mod fit;
+mod record;
+
 use std::{collections::BTreeMap, ops::ControlFlow};
 
 use mxprobe_api::{Elements, Error, Format, OperationId, Rounding};
-use mxprobe_models::{Evaluator, Model, Output, shipped};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use mxprobe_models::{Evaluator, Model, shipped};
 
 use super::{
-    Accumulation, Algorithm, Matrix, Method, Products, Rounded, Scaling, Split, Uniform, Unit,
-    bound::{Bound, Magnitudes},
+    Accumulation, Algorithm, Matrix, Method, Products, Rounded, Scaling, Split, Theory, Uniform, Unit,
+    bound::{Bound, Limits, Magnitudes},
     multiply::{fits, join, words_of},
     reference::{Errors, Reference},
     unit::Lengths,
 };
-
-/// Where elements are drawn from, uniformly.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum Interval {
-    /// (0, 1]: sums grow, and every truncation goes the same way.
-    #[serde(rename = "(0, 1]")]
-    Positive,
-    /// (−0.5, 0.5]: mean zero.
-    #[serde(rename = "(-0.5, 0.5]")]
-    Centred,
-}
-
-impl Interval {
-    /// Its ends, the lower one open.
-    #[must_use]
-    pub fn ends(self) -> (f64, f64) {
-        match self {
-            Self::Positive => (0.0, 1.0),
-            Self::Centred => (-0.5, 0.5),
-        }
-    }
-
-    /// As people write it.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Positive => "(0, 1]",
-            Self::Centred => "(-0.5, 0.5]",
-        }
-    }
-}
+pub use cause::Cause;
+use cause::name_the_cause;
+pub use fit::{Fit, Fits};
+pub use record::{Bounds, Curve, Drawn, Growth, Interval, Point};
 
 /// A way to multiply that is drawn as a curve.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,112 +30,32 @@ pub struct Variant {
     pub operation: Option<OperationId>,
     /// How many words.
     pub words: usize,
+    /// Which products of words.
+    pub products: Products,
     /// Where A1·B1 is added.
     pub accumulation: Accumulation,
 }
 
-/// One part of a unit, changed in its model to see what it is to blame for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Cause {
-    /// Results are rounded to nearest instead.
-    ResultToNearest,
-    /// One bit more is kept at alignment.
-    OneBitMore,
-    /// Nothing is lost at alignment.
-    NothingLostAtAlignment,
-    /// Nothing is lost at alignment, and results are rounded to nearest.
-    Both,
-}
-
-impl Cause {
-    /// All of them.
-    pub const ALL: [Self; 4] = [Self::ResultToNearest, Self::OneBitMore, Self::NothingLostAtAlignment, Self::Both];
-
-    /// In words: the unit, but …
+impl Variant {
+    /// The loop in f32.
     #[must_use]
-    pub fn words(self) -> &'static str {
-        match self {
-            Self::ResultToNearest => "results rounded to nearest",
-            Self::OneBitMore => "one bit more kept at alignment",
-            Self::NothingLostAtAlignment => "nothing lost at alignment",
-            Self::Both => "nothing lost at alignment, results rounded to nearest",
-        }
-    }
-
-    /// The model with the part changed.
-    fn applied(self, model: &Model) -> Model {
-        let mut model = model.clone();
-        for adder in &mut model.adders {
-            if matches!(self, Self::ResultToNearest | Self::Both)
-                && let Output::Float { rounding, .. } = &mut adder.output
-            {
-                *rounding = Rounding::NearestEven;
-            }
-            match self {
-                Self::OneBitMore => adder.grid.iter_mut().for_each(|rule| rule.fraction_bits += 1),
-                Self::NothingLostAtAlignment | Self::Both => {
-                    adder.grid.clear();
-                    adder.value_cut_bits = 0;
-                    adder.ignored_values = None;
-                }
-                Self::ResultToNearest => {}
-            }
-        }
-        model
+    pub fn single(accumulation: Accumulation) -> Self {
+        let name = accumulation.block().map_or_else(|| "f32".to_owned(), |block| format!("f32, {block}"));
+        Self { name, operation: None, words: 1, products: Products::Significant, accumulation }
     }
 }
 
-/// The error at one length.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Point {
-    /// Products in a sum.
-    pub n: u64,
-    /// max |Ĉ − C| / (|A|·|B|).
-    pub componentwise: f64,
-    /// ‖Ĉ − C‖ / ‖C‖, Frobenius.
-    pub normwise: f64,
-    /// What `componentwise` is at the most, proved from the unit's model and the sizes of A and B (docs/gemm.md): the error of
-    /// the words, of every alignment and of every rounding at its worst. Missing if no model of the unit is shipped, or a sum may
-    /// overflow.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub bound: Option<f64>,
-}
-
-/// The errors of one way to multiply.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Curve {
-    /// The way: `double-f16`.
-    pub name: String,
-    /// The operation, where it is not the loop in f32.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub operation: Option<String>,
-    /// What is changed in the unit's model, if anything: then this is no unit that exists.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub what_if: Option<Cause>,
-    /// The model that bounds are proved from, of a device that is not a model itself: the shipped one of its fingerprint.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub bound_model: Option<String>,
-    /// Where elements are drawn from.
-    pub interval: Interval,
-    /// The errors, n ascending.
-    pub points: Vec<Point>,
-}
-
-/// What an experiment found.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Growth {
-    /// Rows of A, and columns of B.
-    pub m: u64,
+/// What is drawn and computed.
+#[derive(Clone, Debug)]
+pub struct Experiment {
+    /// Products in a sum, ascending.
+    pub lengths: Vec<usize>,
+    /// The ways to multiply.
+    pub variants: Vec<Variant>,
     /// The seed of the elements.
     pub seed: u32,
-    /// Products of words that the unit computed, in units of one multiply-add.
-    pub products: u64,
-    /// The curves.
-    pub curves: Vec<Curve>,
-    /// Which parts of the unit make the error grow on (0, 1], in words, where that was asked.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cause: Option<String>,
+    /// The words that each element is a sum of, if any.
+    pub drawn: Option<Drawn>,
 }
 
 /// What `grow` has finished.
@@ -193,14 +88,13 @@ const M: usize = 16;
 /// # Errors
 /// What the unit reports.
 pub fn grow(
-    lengths: &[usize],
-    variants: &[Variant],
-    seed: u32,
+    experiment: &Experiment,
     unit: &dyn Fn(&OperationId) -> Result<Unit, Error>,
     blame: Option<(&Model, &Variant)>,
     said: &mut dyn FnMut(Step<'_>) -> ControlFlow<()>,
 ) -> Result<Growth, Error> {
-    let mut growth = Growth { m: M as u64, seed, products: 0, curves: Vec::new(), cause: None };
+    let Experiment { lengths, variants, seed, drawn } = experiment;
+    let mut growth = Growth::new(M as u64, *seed, *drawn);
     let what_ifs = if blame.is_some() { Cause::ALL.len() } else { 0 };
     let short = lengths.iter().filter(|n| **n <= LONGEST_WHAT_IF).count();
     let (mut done, total) = (0, 2 * (lengths.len() * variants.len() + short * what_ifs));
@@ -235,9 +129,12 @@ pub fn grow(
         growth.curves.extend(curves);
         for &n in lengths {
             let (low, high) = interval.ends();
-            let mut uniform = Uniform::new(seed);
-            let a = uniform.matrix(M, n, low, high, true);
-            let b = uniform.matrix(n, M, low, high, true);
+            let mut uniform = Uniform::new(*seed);
+            let mut a = uniform.matrix(M, n, low, high, true);
+            let mut b = uniform.matrix(n, M, low, high, true);
+            if let Some(drawn) = drawn {
+                (a, b) = (a.in_words(drawn.a, drawn.words), b.in_words(drawn.b, drawn.words));
+            }
             let reference = Reference::new(&a, &b);
             let split = in_words(&a, &b, variants);
             let mut magnitudes = Magnitudes::new(&a, &b);
@@ -255,10 +152,12 @@ pub fn grow(
                         growth.products += (M * M * n * product.products) as u64;
                         reference.errors(&product.d)
                     }
-                    None => reference.errors(&single(&a, &b)),
+                    None => reference.errors(&single(&a, &b, variant.accumulation)),
                 };
-                let bound = bounds[at].as_ref().and_then(|bound| bound.componentwise(&mut magnitudes));
-                growth.curves[first + at].points.push(point(n, errors, bound));
+                let limits = bounds[at].as_ref().and_then(|bound| bound.limits(&mut magnitudes));
+                let curve = &mut growth.curves[first + at];
+                curve.points.push(point(n, errors, limits, theory(variant)));
+                curve.fits = Fits::of(&curve.points);
                 done += 1;
                 if said(Step { growth: &growth, interval, n, done, total }).is_break() {
                     return Ok(growth);
@@ -274,7 +173,8 @@ pub fn grow(
 
 fn curve(variant: &Variant, what_if: Option<Cause>, interval: Interval) -> Curve {
     let operation = variant.operation.as_ref().map(ToString::to_string);
-    Curve { name: variant.name.clone(), operation, what_if, bound_model: None, interval, points: Vec::new() }
+    let name = variant.name.clone();
+    Curve { name, operation, what_if, bound_model: None, interval, points: Vec::new(), fits: Fits::default() }
 }
 
 /// A and B in words of every kind that the variants use, as many as any of them uses.
@@ -304,7 +204,7 @@ pub(super) fn algorithm(variant: &Variant) -> Algorithm {
     Algorithm {
         method: Method::Multiword,
         split: plain(variant.words),
-        products: Products::Significant,
+        products: variant.products,
         accumulation: variant.accumulation,
     }
 }
@@ -312,73 +212,57 @@ pub(super) fn algorithm(variant: &Variant) -> Algorithm {
 /// The bound of a way to multiply, and whose arithmetic it is proved from: the model behind the unit, the shipped one of a device of
 /// the same fingerprint, or IEEE 754 for the loop in f32.
 fn bound(unit: Option<&Unit>, behind: Option<&Model>, variant: &Variant) -> Option<(Bound, Option<String>)> {
-    let Some(unit) = unit else { return Some((Bound::single(), None)) };
+    let Some(unit) = unit else { return Some((Bound::single(variant.accumulation), None)) };
     let shipped = || shipped().iter().find(|model| model.fingerprint == unit.device().info().fingerprint);
     let model = behind.or_else(shipped)?;
     let evaluator = Evaluator::new(model, unit.id()).ok()?;
-    let bound = Bound::of(&evaluator, variant.words, variant.accumulation)?;
+    let bound = Bound::of(&evaluator, variant.words, variant.products, variant.accumulation)?;
     Some((bound, behind.is_none().then(|| model.name.clone())))
 }
 
-fn point(n: usize, errors: Errors, bound: Option<f64>) -> Point {
-    Point { n: n as u64, componentwise: errors.componentwise, normwise: errors.normwise, bound }
+/// The published bounds of a way to multiply; those of A and B with scales, or of integers, are others.
+fn theory(variant: &Variant) -> Option<Theory> {
+    let Some(id) = &variant.operation else { return Some(Theory::single(variant.accumulation)) };
+    let of = |format| Theory::of(format, variant.words, variant.accumulation);
+    let (a, b) = (of(id.a)?, of(id.b)?);
+    id.block_scale().is_none().then_some(if a.low >= b.low { a } else { b })
 }
 
-/// A·B of f32 values in f32: every product and every sum rounded to nearest, k ascending.
-#[expect(clippy::cast_possible_truncation, reason = "the values are f32's")]
-pub(super) fn single(a: &Matrix, b: &Matrix) -> Elements {
+fn point(n: usize, errors: Errors, limits: Option<Limits>, theory: Option<Theory>) -> Point {
+    let bounds = theory.map(|theory| Bounds {
+        any: limits.map(|limits| limits.of_any),
+        probable: limits.map(|limits| limits.probable),
+        published: theory.published(n),
+    });
+    let Errors { componentwise, normwise } = errors;
+    Point { n: n as u64, componentwise, normwise, bound: limits.map(|limits| limits.of_these), bounds }
+}
+
+/// A·B of f32 values in f32: every product and every sum rounded to nearest, k ascending; sums of blocks from +0, added
+/// as the accumulation says.
+#[expect(clippy::cast_possible_truncation, reason = "the values are f32's, and f64 is rounded to f32 at the end")]
+pub(crate) fn single(a: &Matrix, b: &Matrix, accumulation: Accumulation) -> Elements {
     let columns: Vec<Vec<f32>> = (0..b.columns)
         .map(|column| (0..b.rows).map(|row| b.values[row * b.columns + column] as f32).collect())
         .collect();
+    let block = accumulation.block().map_or(a.columns.max(1), |block| block.products(a.columns));
+    let is_wide = matches!(accumulation, Accumulation::F64 { .. });
     let mut d = Elements::from_bits(Format::F32, []);
     for row in a.values.chunks(a.columns.max(1)) {
         let row: Vec<f32> = row.iter().map(|value| *value as f32).collect();
         for column in &columns {
-            let sum = row.iter().zip(column).fold(0f32, |sum, (a, b)| sum + a * b);
+            let blocks = row.chunks(block).zip(column.chunks(block));
+            let sums = blocks.map(|(row, column)| row.iter().zip(column).fold(0f32, |sum, (a, b)| sum + a * b));
+            let sum = if is_wide {
+                sums.fold(0f64, |total, sum| total + f64::from(sum)) as f32
+            } else {
+                sums.fold(0f32, |total, sum| total + sum)
+            };
             d.push(u64::from(sum.to_bits()));
         }
     }
     d
 }
-
-/// Which changes end the growth, at the longest n that the changed units were computed for: those that leave no more than
-/// [`ENDED`] times the error that is left where both parts are mended. There is growth to explain where mending both leaves
-/// a quarter or less.
-fn name_the_cause(curves: &[Curve], name: &str) -> String {
-    let curve = |what_if: Option<Cause>| {
-        let of_variant = |curve: &&Curve| curve.name == name && curve.interval == Interval::Positive;
-        curves.iter().filter(of_variant).find(|curve| curve.what_if == what_if)
-    };
-    let Some(n) = curve(Some(Cause::Both)).and_then(|curve| curve.points.last()).map(|point| point.n) else {
-        return "no length was computed".into();
-    };
-    let error = |what_if: Option<Cause>| {
-        let point = curve(what_if).and_then(|curve| curve.points.iter().find(|point| point.n == n));
-        point.map_or(f64::NAN, |point| point.componentwise)
-    };
-    let (is, both) = (error(None), error(Some(Cause::Both)));
-    let (nearest, aligned) = (error(Some(Cause::ResultToNearest)), error(Some(Cause::NothingLostAtAlignment)));
-    let ends = |error: f64| error <= both * ENDED;
-    let words = match (both * 4.0 <= is, ends(nearest), ends(aligned)) {
-        (false, _, _) => {
-            "neither the truncation at alignment nor the rounding of results: with both mended the error is much the same"
-        }
-        (true, true, false) => "the rounding of results: rounded to nearest, the error does not grow so",
-        (true, false, true) => "the truncation at alignment: where nothing is lost there, the error does not grow so",
-        (true, true, true) => "the rounding of results and the truncation at alignment, each enough to end it",
-        (true, false, false) => {
-            "the truncation at alignment and the rounding of results together: mending one of them alone leaves the \
-             growth, mending both ends it"
-        }
-    };
-    format!(
-        "{words} (at n = {n}: {is:.1e} as it is, {nearest:.1e} with results rounded to nearest, {aligned:.1e} with nothing \
-         lost at alignment, {both:.1e} with both)"
-    )
-}
-
-/// Errors that differ by less are of one growth: two means of rounding errors that are drawn at random.
-const ENDED: f64 = 3.0;
 
 #[cfg(test)]
 mod tests {
@@ -409,12 +293,15 @@ mod tests {
         }
     }
 
+    fn experiment(lengths: &[usize], variant: &Variant) -> Experiment {
+        Experiment { lengths: lengths.into(), variants: vec![variant.clone()], seed: 1, drawn: None }
+    }
+
     /// The model and the bound of each curve at n = 64.
     fn bounds(device: Arc<dyn Device>, model: Option<&Model>, variant: &Variant) -> Vec<(Option<String>, Option<f64>)> {
         let unit = |id: &OperationId| Unit::new(device.clone(), id);
         let blame = model.map(|model| (model, variant));
-        let growth =
-            grow(&[64], std::slice::from_ref(variant), 1, &unit, blame, &mut |_| ControlFlow::Continue(())).unwrap();
+        let growth = grow(&experiment(&[64], variant), &unit, blame, &mut |_| ControlFlow::Continue(())).unwrap();
         let as_it_is = growth.curves.into_iter().filter(|curve| curve.what_if.is_none());
         as_it_is.map(|curve| (curve.bound_model, curve.points[0].bound)).collect()
     }
@@ -423,7 +310,13 @@ mod tests {
     fn an_experiment_that_is_stopped_keeps_the_points_it_has() {
         let model = load("v100").unwrap();
         let id: OperationId = "mma.m8n8k4.f32.f16.f16.f32".parse().unwrap();
-        let variant = Variant { name: "f16".into(), operation: Some(id), words: 1, accumulation: Accumulation::Unit };
+        let variant = Variant {
+            name: "f16".into(),
+            operation: Some(id),
+            words: 1,
+            products: Products::Significant,
+            accumulation: Accumulation::Unit,
+        };
         let unit = |id: &OperationId| Unit::of_model(&model, id);
         let all = |most: usize| {
             let mut steps = Vec::new();
@@ -431,8 +324,7 @@ mod tests {
                 steps.push((step.done, step.total));
                 if step.done == most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
             };
-            let growth =
-                grow(&[16, 32], std::slice::from_ref(&variant), 1, &unit, Some((&model, &variant)), &mut said).unwrap();
+            let growth = grow(&experiment(&[16, 32], &variant), &unit, Some((&model, &variant)), &mut said).unwrap();
             (growth, steps)
         };
         let (whole, steps) = all(usize::MAX);
@@ -452,7 +344,13 @@ mod tests {
     fn a_device_has_the_bound_of_the_shipped_model_of_its_fingerprint_and_the_curve_says_so() {
         let model = load("a100").unwrap();
         let id: OperationId = "mma.m16n8k16.f32.f16.f16.f32".parse().unwrap();
-        let variant = Variant { name: "f16".into(), operation: Some(id), words: 1, accumulation: Accumulation::Unit };
+        let variant = Variant {
+            name: "f16".into(),
+            operation: Some(id),
+            words: 1,
+            products: Products::Significant,
+            accumulation: Accumulation::Unit,
+        };
         let computes = ModelDevice::new(model.clone());
         let info = DeviceInfo { fingerprint: "sm_80".into(), ..computes.info().clone() };
         let of_model = bounds(Arc::new(computes.clone()), Some(&model), &variant);

@@ -1,0 +1,111 @@
+//! The ways to multiply that the arguments of `gemm` name.
+
+use crate::gemm::{Accumulation, Block, Drawn, Products, Variant};
+use mxprobe_api::{Format, OperationId};
+
+use super::smallest_block::longest;
+use crate::cli::{
+    arguments::{Accumulate, Gemm},
+    choose::{select, target::Target},
+    failure::Failure,
+};
+
+pub(super) fn accumulation(arguments: &Gemm) -> Accumulation {
+    match arguments.accumulate {
+        Accumulate::Unit => Accumulation::Unit,
+        Accumulate::FabsumF32 => Accumulation::F32 { block: block(arguments) },
+        Accumulate::FabsumF64 => Accumulation::F64 { block: block(arguments) },
+    }
+}
+
+fn block(arguments: &Gemm) -> Block {
+    arguments.blocks.map_or(Block::Products(arguments.block), Block::Count)
+}
+
+pub(super) fn products(arguments: &Gemm) -> Products {
+    if arguments.all_products { Products::All } else { Products::Significant }
+}
+
+/// The words of an operation that elements are drawn as, if they are.
+pub(super) fn drawn(arguments: &Gemm, id: &OperationId) -> Result<Option<Drawn>, Failure> {
+    let Some(words) = arguments.random_words else { return Ok(None) };
+    if !(1..=MOST_WORDS).contains(&words) {
+        return Err(Failure::usage(format!("`--random-words {words}`: 1 to {MOST_WORDS} words")));
+    }
+    if id.a.as_float().is_none() || id.b.as_float().is_none() || id.block_scale().is_some() {
+        return Err(Failure::usage(format!("`--random-words {words}`: {id} does not take words of a floating format"))
+            .help("operations on integers and with block scales draw elements with `--random` alone"));
+    }
+    Ok(Some(Drawn { words, a: id.a, b: id.b }))
+}
+
+/// More words than any value of f32 has bits.
+const MOST_WORDS: usize = 24;
+
+/// The ways to multiply that this device has.
+pub(super) fn variants(arguments: &Gemm, target: &Target) -> Result<Vec<Variant>, Failure> {
+    // Beside the sums in the unit there are blocks, added in f32 unless told otherwise.
+    let blocked = match accumulation(arguments) {
+        Accumulation::Unit => Accumulation::F32 { block: block(arguments) },
+        blocked => blocked,
+    };
+    let mut variants = Vec::new();
+    let mut of_format = |format: Format, words: std::ops::RangeInclusive<usize>| {
+        let Some(id) = longest(target, format) else { return };
+        for words in words {
+            let variant = |accumulation| {
+                let name = curve_name(words, format, products(arguments), accumulation);
+                Variant { name, operation: Some(id.clone()), words, products: products(arguments), accumulation }
+            };
+            variants.push(variant(Accumulation::Unit));
+            if words == 2 {
+                variants.push(variant(blocked));
+            }
+        }
+    };
+    if let Some(op) = &arguments.op {
+        let id = select::one_operation(op, &target.listed)?.id.clone();
+        if id.d != Format::F32 {
+            return Err(Failure::usage(format!(
+                "{id} returns {}; the experiment takes operations that return f32",
+                id.d
+            )));
+        }
+        for words in 1..=arguments.words.max(2) {
+            let (products, accumulation) = (products(arguments), accumulation(arguments));
+            let (name, operation) = (curve_name(words, id.a, products, accumulation), Some(id.clone()));
+            variants.push(Variant { name, operation, words, products, accumulation });
+        }
+    } else {
+        of_format(Format::F16, 1..=2);
+        of_format(Format::BF16, 1..=3);
+        of_format(Format::TF32, 1..=1);
+    }
+    if variants.is_empty() {
+        return Err(Failure::usage(format!("{} multiplies neither f16, bf16 nor tf32 into f32", target.selector))
+            .help("`--op` names an operation that returns f32"));
+    }
+    variants.push(Variant::single(Accumulation::Unit));
+    // Blocks given by their count are those of every arithmetic, as in the paper's section 4.3.
+    if arguments.blocks.is_some() {
+        variants.push(Variant::single(blocked));
+    }
+    Ok(variants)
+}
+
+/// The name of a way to multiply: `double-f16, blocks of 256 added in f32`.
+pub(super) fn curve_name(words: usize, format: Format, products: Products, accumulation: Accumulation) -> String {
+    let prefix = match words {
+        1 => String::new(),
+        2 => "double-".to_owned(),
+        3 => "triple-".to_owned(),
+        more => format!("{more}-word-"),
+    };
+    let all = if products == Products::All && words > 1 { ", all products" } else { "" };
+    let added = match accumulation {
+        Accumulation::Unit => String::new(),
+        Accumulation::F32 { block } => format!(", {block} added in f32"),
+        Accumulation::F64 { block } => format!(", {block} added in f64"),
+    };
+    format!("{prefix}{format}{all}{added}")
+}

@@ -1,0 +1,223 @@
+//! The error of a product by its parts: of the words, of the products of words that are left out, and of the unit.
+
+use mxprobe_api::{BlockScale, Elements, Error, Format, Rounding};
+
+use super::{
+    Algorithm, Errors, Matrix, Method, Products, Rounded, Scaling, Split, Unit, decode,
+    multiply::{OOTOMO_LIFT, words_of},
+    reference::Reference,
+    words::{scaled, words},
+};
+
+/// The parts of D − A·B, each relative to |A|·|B| componentwise and to A·B normwise. They add up, so that none is larger than the
+/// sum of the others.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Parts {
+    /// D − A·B.
+    pub total: Errors,
+    /// Â·B̂ − A·B, where Â and B̂ are the sums of the words of A and B: the rounding of inputs.
+    pub inputs: Errors,
+    /// What the products of words that are not computed would add to D.
+    pub left_out: Errors,
+    /// D − the exact sum of the products of words that are computed: what the unit, and additions outside it, lose.
+    pub unit: Errors,
+}
+
+/// The error of D = A·B by its parts, of what [`multiply`](super::multiply()) computed without a C.
+///
+/// Products of f32 values and their words are exact in f64; sums are compensated (Dot2).
+///
+/// # Errors
+/// [`Error::is_invalid`] if the lengths do not fit.
+pub fn parts(unit: &Unit, a: &Matrix, b: &Matrix, algorithm: &Algorithm, d: &Elements) -> Result<Parts, Error> {
+    if a.columns != b.rows || d.len() != a.rows * b.columns {
+        return Err(Error::invalid(format!(
+            "A is {}×{}, B is {}×{}, and D has {} elements",
+            a.rows,
+            a.columns,
+            b.rows,
+            b.columns,
+            d.len()
+        )));
+    }
+    let id = unit.id();
+    let lift_bits = if algorithm.method == Method::Ootomo { OOTOMO_LIFT } else { algorithm.split.lift_bits };
+    let split = Split { lift_bits, ..algorithm.split };
+    let (of_a, of_b) = (words_of(a, id, &split, true), words_of(b, id, &split, false));
+    let exact = Reference::new(a, b);
+    let inexact =
+        of_a.inexact.last().is_some_and(|count| *count > 0) || of_b.inexact.last().is_some_and(|count| *count > 0);
+    let leaves_out = split.words > 1
+        && algorithm.method != Method::Markidis
+        && (algorithm.method == Method::Ootomo || algorithm.products == Products::Significant);
+    let of = |matrix: &Matrix, of: &Rounded, by_rows| {
+        values_of_words(of, (matrix.rows, matrix.columns), by_rows, (lift_bits, id.block_scale()))
+    };
+    let (in_a, in_b) = (of(a, &of_a, true), of(b, &of_b, false));
+    let rounded = if inexact { Reference::new(&sum(&in_a), &sum(&in_b)) } else { exact.clone() };
+    let given = if leaves_out { significant(&in_a, &in_b) } else { rounded.clone() };
+    Ok(Parts {
+        total: exact.errors(d),
+        inputs: exact.errors_of(&rounded, &exact),
+        left_out: exact.errors_of(&given, &rounded),
+        unit: exact.errors_against(d, &given),
+    })
+}
+
+/// Σ Aᵢ·Bⱼ over i + j ≤ p + 1, as one product: A₁ | … | Aₚ by the sums of the first p, …, 1 words of B.
+fn significant(a: &[Matrix], b: &[Matrix]) -> Reference {
+    let (p, Matrix { rows, columns: k, .. }) = (a.len(), &a[0]);
+    let mut left = Matrix::zeros(*rows, p * k);
+    for (word, matrix) in a.iter().enumerate() {
+        for row in 0..*rows {
+            left.values[row * p * k + word * k..][..*k].copy_from_slice(&matrix.values[row * k..][..*k]);
+        }
+    }
+    let values = (0..p).flat_map(|word| sum(&b[..p - word]).values).collect();
+    Reference::new(&left, &Matrix { rows: p * k, columns: b[0].columns, values })
+}
+
+/// The sum of words: exact, as each is what rounding a value of f64 to fewer bits takes off.
+fn sum(words: &[Matrix]) -> Matrix {
+    let mut total = words[0].clone();
+    for word in &words[1..] {
+        total.values.iter_mut().zip(&word.values).for_each(|(total, value)| *total += value);
+    }
+    total
+}
+
+/// The values of each word, as they count: with scales, without what they are lifted by, times the powers of two of lines.
+fn values_of_words(
+    of: &Rounded,
+    (rows, columns): (usize, usize),
+    by_rows: bool,
+    (lift, scale): (i32, Option<BlockScale>),
+) -> Vec<Matrix> {
+    let exponent = |at: usize| of.line_exponents[if by_rows { at / columns.max(1) } else { at % columns.max(1) }];
+    let value_of = |(word, elements): (usize, &Elements)| {
+        let mut values = Vec::new();
+        decode::decode(elements.format(), elements.bytes(), &mut values);
+        let lifted = lift * i32::try_from(word).expect("a few words");
+        for (at, value) in values.iter_mut().enumerate() {
+            *value = scaled(*value, exponent(at) - lifted);
+            if let Some(scale) = scale {
+                let (row, column) = (at / columns, at % columns);
+                let place = if by_rows {
+                    row * columns.div_ceil(scale.block) + column / scale.block
+                } else {
+                    row / scale.block * columns + column
+                };
+                *value *= scale.format.to_f64(of.scales[word].get(place));
+            }
+        }
+        Matrix { rows, columns, values }
+    };
+    of.words.iter().enumerate().map(value_of).collect()
+}
+
+impl Matrix {
+    /// The nearest matrix whose elements are sums of so many words of a format, each rounded to nearest from what those before it
+    /// left: words of that format hold it exactly.
+    #[must_use]
+    pub fn in_words(&self, format: Format, count: usize) -> Self {
+        let split = Split { words: count, rounding: Rounding::NearestEven, scaling: Scaling::None, lift_bits: 0 };
+        let found = words(self, format, &split, true);
+        sum(&values_of_words(&found, (self.rows, self.columns), true, (0, None)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mxprobe_models::load;
+
+    use super::*;
+    use crate::gemm::{Accumulation, Uniform, multiply};
+
+    const PLAIN: Split = Split { words: 1, rounding: Rounding::NearestEven, scaling: Scaling::None, lift_bits: 0 };
+    const MULTIWORD: Algorithm = Algorithm {
+        method: Method::Multiword,
+        split: PLAIN,
+        products: Products::Significant,
+        accumulation: Accumulation::Unit,
+    };
+
+    fn unit(model: &str, id: &str) -> Unit {
+        Unit::of_model(&load(model).unwrap(), &id.parse().unwrap()).unwrap()
+    }
+
+    fn drawn(k: usize) -> (Matrix, Matrix) {
+        let mut uniform = Uniform::new(4);
+        (uniform.matrix(5, k, -0.5, 0.5, true), uniform.matrix(k, 7, -0.5, 0.5, true))
+    }
+
+    #[test]
+    fn the_error_of_a_unit_that_adds_exactly_is_that_of_rounding_inputs() {
+        // A product of two values of f16 and a sum of two such: exact in f32.
+        let unit = unit("mi100", "mfma.m32n32k8.f32.f16.f16.f32");
+        let (a, b) = (Matrix::new(1, 1, vec![1.0 / 3.0]).unwrap(), Matrix::new(1, 1, vec![3.0]).unwrap());
+        let d = multiply(&unit, &a, &b, None, &MULTIWORD).unwrap().d;
+        let found = parts(&unit, &a, &b, &MULTIWORD, &d).unwrap();
+        assert_eq!((found.unit.componentwise, found.left_out.componentwise), (0.0, 0.0));
+        assert_eq!(found.inputs, found.total);
+        assert!(found.total.componentwise > 1e-5);
+    }
+
+    #[test]
+    fn parts_of_an_error_add_up_to_it_for_every_way_to_use_words() {
+        let unit = unit("v100", "mma.m8n8k4.f32.f16.f16.f32");
+        let (a, b) = drawn(200);
+        for algorithm in [
+            MULTIWORD,
+            Algorithm { split: Split { words: 2, ..PLAIN }, ..MULTIWORD },
+            Algorithm { split: Split { words: 2, ..PLAIN }, products: Products::All, ..MULTIWORD },
+            Algorithm { split: Split { words: 3, lift_bits: 11, ..PLAIN }, ..MULTIWORD },
+            Algorithm { split: Split { words: 2, scaling: Scaling::Lines, ..PLAIN }, ..MULTIWORD },
+            Algorithm { split: Split { words: 2, ..PLAIN }, method: Method::Markidis, ..MULTIWORD },
+            Algorithm { split: Split { words: 2, ..PLAIN }, method: Method::Ootomo, ..MULTIWORD },
+        ] {
+            let d = multiply(&unit, &a, &b, None, &algorithm).unwrap().d;
+            let Parts { total, inputs, left_out, unit: of_unit } = parts(&unit, &a, &b, &algorithm, &d).unwrap();
+            let sum = [inputs, left_out, of_unit].map(|part| part.componentwise);
+            assert!(total.componentwise <= sum.iter().sum::<f64>() * 1.001, "{algorithm:?}: {total:?} {sum:?}");
+            let is_partial = split_leaves_out(&algorithm);
+            assert_eq!(left_out.componentwise > 0.0, is_partial, "{algorithm:?}: {left_out:?}");
+            if algorithm.split.words == 1 {
+                assert!(inputs.componentwise > 100.0 * of_unit.componentwise, "{inputs:?} {of_unit:?}");
+            }
+        }
+    }
+
+    fn split_leaves_out(algorithm: &Algorithm) -> bool {
+        algorithm.split.words > 1 && algorithm.method != Method::Markidis && algorithm.products == Products::Significant
+    }
+
+    #[test]
+    fn elements_drawn_as_sums_of_words_leave_an_error_of_the_unit_alone() {
+        let (model, id) = ("a100", "mma.m16n8k16.f32.f16.f16.f32");
+        let unit = unit(model, id);
+        let (a, b) = drawn(128);
+        for words in 1..=2 {
+            let (a, b) = (a.in_words(Format::F16, words), b.in_words(Format::F16, words));
+            let algorithm = Algorithm { split: Split { words, ..PLAIN }, products: Products::All, ..MULTIWORD };
+            let product = multiply(&unit, &a, &b, None, &algorithm).unwrap();
+            assert_eq!((product.inexact_a, product.inexact_b), (0, 0), "{words} words");
+            let found = parts(&unit, &a, &b, &algorithm, &product.d).unwrap();
+            assert_eq!((found.inputs.componentwise, found.unit), (0.0, found.total), "{words} words");
+        }
+        // Elements are what they were, rounded to 22 bits or to the least subnormal of f16.
+        let two = a.in_words(Format::F16, 2);
+        for (two, one) in two.values.iter().zip(&a.values) {
+            assert!((two - one).abs() <= (one.abs() * f64::from(-22).exp2()).max(f64::from(-25).exp2()), "{two} {one}");
+        }
+    }
+
+    #[test]
+    fn words_with_scales_count_with_their_scales() {
+        let unit = unit("rtx5090", "mma.m16n8k32.f32.e4m3.e4m3.f32.block32.ue8m0");
+        let (a, b) = drawn(70);
+        let algorithm = Algorithm { split: Split { words: 2, ..PLAIN }, ..MULTIWORD };
+        let d = multiply(&unit, &a, &b, None, &algorithm).unwrap().d;
+        let found = parts(&unit, &a, &b, &algorithm, &d).unwrap();
+        assert!(found.inputs.componentwise > 1e-4 && found.unit.componentwise < 1e-5, "{found:?}");
+    }
+}
