@@ -17,11 +17,12 @@ pub use record::{
     DriverRecord, EXECUTION, EvidenceRecord, FEWEST_SAMPLES, FindingRecord, GROWTH_COMPARISON_SCHEMA, GROWTH_SCHEMA,
     GrowthComparison, GrowthReport, Host, IDENTIFICATION_SCHEMA, IdentificationOutcome, IdentificationReport,
     IdentifiedOperation, Inputs, Kind, LIST_SCHEMA, ListedDevice, Listing, Match, MatchedBy, MatrixRow, Notable,
-    OperationRecord, OperationReport, Peak, Plan, ProofRecord, Rate, Ratio, RefusalRecord, RefutedFormula, Report,
-    Request, Resumption, RivalRecord, SCHEMA, SPREAD_LIMIT_PERCENT, Side, State, Summary, SummaryRow, Throughput,
-    ThroughputRun, Time, TimedBy, Tool, Unit, Units, VERIFICATION_SCHEMA, VerificationReport, VerifiedOperation,
-    bench_comparison_schema, bench_schema, build_version, check, comparison_schema, distinction_schema,
-    growth_comparison_schema, growth_schema, identification_schema, list_schema, now, schema, verification_schema,
+    OperationRecord, OperationReport, PAPERS_SCHEMA, PaperItem, PaperRecord, PaperSection, PapersReport, Peak, Plan,
+    ProofRecord, Rate, Ratio, RefusalRecord, RefutedFormula, Report, Request, Resumption, RivalRecord, SCHEMA,
+    SPREAD_LIMIT_PERCENT, Side, State, Summary, SummaryRow, Throughput, ThroughputRun, Time, TimedBy, Tool, Unit,
+    Units, VERIFICATION_SCHEMA, Verdict, VerificationReport, VerifiedOperation, bench_comparison_schema, bench_schema,
+    build_version, check, comparison_schema, distinction_schema, growth_comparison_schema, growth_schema,
+    identification_schema, list_schema, now, papers_schema, schema, verification_schema,
 };
 pub use summary::is_layout;
 pub use view::{

@@ -4,7 +4,7 @@ use crate::glossary::explanation_schema;
 use crate::plain;
 use crate::report::{
     bench_comparison_schema, bench_schema, check, comparison_schema, distinction_schema, growth_comparison_schema,
-    growth_schema, identification_schema, list_schema, schema as report_schema, verification_schema,
+    growth_schema, identification_schema, list_schema, papers_schema, schema as report_schema, verification_schema,
 };
 
 use crate::cli::{
@@ -27,6 +27,7 @@ pub(crate) fn schema(arguments: &Schema) -> Outcome {
         SchemaOf::GrowthComparison => growth_comparison_schema(),
         SchemaOf::Distinction => distinction_schema(),
         SchemaOf::Explanation => explanation_schema(),
+        SchemaOf::Papers => papers_schema(),
     })
 }
 

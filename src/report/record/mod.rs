@@ -8,6 +8,7 @@ mod growth;
 mod identification;
 mod left;
 mod measured;
+mod papers;
 mod plan;
 mod provenance;
 mod report;
@@ -34,6 +35,7 @@ pub use measured::{
     AloneRate, BENCH_COMPARISON_SCHEMA, BenchComparison, ComparedCurve, ComparedRate, GROWTH_COMPARISON_SCHEMA,
     GrowthComparison, Rate, Ratio, bench_comparison_schema, growth_comparison_schema,
 };
+pub use papers::{PAPERS_SCHEMA, PaperItem, PaperRecord, PaperSection, PapersReport, Verdict, papers_schema};
 pub use plan::{Plan, Resumption};
 pub(super) use provenance::UUID_DIGEST;
 pub use provenance::{Conditions, Host, Time, Tool, build_version, now};
