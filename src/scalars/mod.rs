@@ -11,6 +11,7 @@ mod found;
 mod functions;
 mod mode;
 mod nan;
+mod order;
 mod subject;
 mod subnormals;
 mod sum;
@@ -18,12 +19,15 @@ mod ulp;
 
 use std::time::Instant;
 
-use mxprobe_api::{Device, Error, Operation, OperationId, Scalar, ScalarFunction, ScalarId, scalars_of};
+use mxprobe_api::{
+    Device, Error, Format, Operation, OperationId, Rounding, Scalar, ScalarFunction, ScalarId, Subnormals, scalars_of,
+};
 
 pub(crate) use ask::{Ask, Probe};
 pub(crate) use cases::exactly;
 pub(crate) use subnormals::TININESS;
 pub use ulp::POINTS;
+pub(crate) use ulp::cosine;
 
 use crate::findings::{Finding, Outcome, Probed, settle};
 use subject::Subject;
@@ -53,6 +57,7 @@ pub(crate) const PROBES: &[&Probe] = &[
     &nan::INVALID,
     &nan::OPERAND,
     &dots::ERROR,
+    &order::PROBE,
     ulp::PROBES[0],
     ulp::PROBES[1],
     ulp::PROBES[2],
@@ -130,6 +135,12 @@ pub fn probe(device: &dyn Device, scalar: &Scalar, wanted: Option<&dyn Fn(&str) 
         dots: subject.asked(),
         duration_ns: u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX),
     }
+}
+
+/// What IEEE 754 says that a function gives, rounded to nearest even with subnormals kept; `None` if it leaves that open.
+pub(crate) fn ieee(function: ScalarFunction, format: Format, operands: &[u64]) -> Option<u64> {
+    let mode = exact::Mode { rounding: Rounding::NearestEven, daz: false, results: Subnormals::Keep };
+    exact::result(function, format, operands, mode, exact::Steps::AsNamed).ok()
 }
 
 /// Asks every question. What a failed one had found stays; its other probes fail with the same reason, and those of later

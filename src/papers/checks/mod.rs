@@ -1,9 +1,11 @@
 //! The ways in which a printed number is computed, a file each.
 
 mod accumulator;
+mod digits;
 mod dots;
 mod finding;
 mod format;
+mod scalar;
 
 use mxprobe_api::Error;
 use serde::Deserialize;
@@ -22,6 +24,16 @@ pub enum Check {
     Accumulator(accumulator::Accumulator),
     /// A property of a number format.
     Format(format::Property),
+    /// Steps of scalar arithmetic.
+    Scalar(scalar::Scalar),
+    /// The exact sum of products.
+    ExactSum(digits::ExactSum),
+    /// A number in a format.
+    Number(digits::Number),
+    /// Steps of decimal arithmetic.
+    Decimal(digits::Decimal),
+    /// The cosine of an f64.
+    Cosine(digits::Cosine),
 }
 
 /// What was computed.
@@ -44,6 +56,11 @@ impl Check {
             Self::Finding(finding) => finding.compute(target),
             Self::Accumulator(accumulator) => accumulator.compute(target),
             Self::Format(property) => property.compute(),
+            Self::Scalar(steps) => steps.compute(target),
+            Self::ExactSum(sum) => sum.compute(),
+            Self::Number(number) => number.compute(),
+            Self::Decimal(steps) => steps.compute(),
+            Self::Cosine(cosine) => cosine.compute(),
         }
     }
 }

@@ -122,6 +122,15 @@ pub(super) fn exact(function: ScalarFunction, format: Format, bits: u64) -> Opti
     })
 }
 
+/// The cosine of an f64, rounded to nearest; `None` of what is not a number with a cosine. With `bits_of_pi`, π is cut to so
+/// many bits before the argument is reduced, as the x87 instruction FCOS has it (*specified*: 66 bits, Intel SDM volume 1,
+/// 8.3.8).
+pub(crate) fn cosine(bits: u64, bits_of_pi: Option<usize>) -> Option<u64> {
+    let Decoded::Finite { negative, significand, exponent } = Format::F64.decode(bits) else { return None };
+    let lowest = exponent - Format::F64.fraction_bits().cast_signed();
+    Argument { negative, odd: significand, lowest }.sine(1, bits_of_pi).rounded(Format::F64)
+}
+
 const ONE: Exact = Exact::Finite { negative: false, magnitude: 2, exponent: -1 };
 
 fn at_infinity(function: ScalarFunction, negative: bool) -> Option<Exact> {
@@ -222,8 +231,8 @@ impl Argument {
                 let quotient = (self.log(PLACES) << PLACES) / ln2(PLACES);
                 finite(&quotient, PLACES_I32, true)
             }
-            Elementary::Sin => self.sine(0),
-            Elementary::Cos => self.sine(1),
+            Elementary::Sin => self.sine(0, None),
+            Elementary::Cos => self.sine(1, None),
             Elementary::Tanh => self.tanh(),
         }
     }
@@ -277,10 +286,15 @@ impl Argument {
         2 * artanh(&ratio, places) + ln2(places) * power
     }
 
-    /// The sine of the argument and so many quarter turns.
-    fn sine(&self, quarters: i32) -> Exact {
+    /// The sine of the argument and so many quarter turns, of a π that is cut to some bits.
+    fn sine(&self, quarters: i32, bits_of_pi: Option<usize>) -> Exact {
         let places = self.places() + whole(self.leading() + 1);
-        let half_pi = pi(places) >> 1;
+        let mut half_pi = pi(places) >> 1;
+        if let Some(bits) = bits_of_pi {
+            // π/2 has one bit in front of the point.
+            let cut = (places + 1).saturating_sub(bits);
+            half_pi = (half_pi >> cut) << cut;
+        }
         let x = self.fixed(places);
         let turns = nearest(&x, &half_pi);
         let rest = x - &turns * half_pi;
@@ -323,24 +337,24 @@ fn exponential(x: &IBig, places: usize) -> (IBig, i32) {
     let mut term = IBig::ONE << fine;
     let mut sum = term.clone();
     for count in 1u32.. {
-        term = (term * &small >> fine) / count;
+        term = ((term * &small) >> fine) / count;
         if term == IBig::ZERO || term == IBig::NEG_ONE {
             break;
         }
         sum += &term;
     }
     for _ in 0..HALVED {
-        sum = &sum * &sum >> fine;
+        sum = (&sum * &sum) >> fine;
     }
     (sum >> (2 * HALVED), i32::try_from(&power).unwrap_or(0))
 }
 
 /// `x + x³/3 + x⁵/5 + …`, for |x| below 1/4.
 fn artanh(x: &IBig, places: usize) -> IBig {
-    let square: IBig = x * x >> places;
+    let square: IBig = (x * x) >> places;
     let (mut power, mut sum) = (x.clone(), x.clone());
     for odd in (3u32..).step_by(2) {
-        power = power * &square >> places;
+        power = (power * &square) >> places;
         if power == IBig::ZERO || power == IBig::NEG_ONE {
             return sum;
         }
@@ -361,10 +375,10 @@ fn cosine_series(x: &IBig, places: usize) -> IBig {
 
 /// The sum of terms, each that before it times `-x² / ((n + 1)(n + 2))`, from `n` on.
 fn alternating(first: IBig, x: &IBig, places: usize, mut n: u32) -> IBig {
-    let square: IBig = x * x >> places;
+    let square: IBig = (x * x) >> places;
     let (mut term, mut sum) = (first.clone(), first);
     loop {
-        term = -((term * &square >> places) / ((n + 1) * (n + 2)));
+        term = -(((term * &square) >> places) / ((n + 1) * (n + 2)));
         if term == IBig::ZERO || term == IBig::ONE || term == IBig::NEG_ONE {
             return sum;
         }

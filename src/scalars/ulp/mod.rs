@@ -12,6 +12,7 @@ use mxprobe_api::{Elementary, Elements, Error, Format, ScalarFunction};
 
 use super::{Ask, Probe, subject::Subject};
 use crate::findings::{AppliesTo, Finding, Shown, Value};
+pub(crate) use exact::cosine;
 use nearest::{Judged, judged};
 use ranges::{Range, ranges, shares};
 
@@ -43,7 +44,10 @@ const fn ulp(name: &'static str, question: &'static str) -> Probe {
             ),
             ("at, returned", "the argument of the largest error, and the result, as bits"),
             ("correctly_rounded of points", "results that are the value of the format nearest to the exact one"),
-            ("mean", "the mean error; at least 0.25 where every result is correctly rounded, but for exact ones"),
+            (
+                "mean",
+                "the mean error: about 0.25 if every result is correctly rounded, less where results are nearly exact",
+            ),
             (
                 "wrong_specials",
                 "results that are infinite or NaN where the correctly rounded one is not, or the reverse",
@@ -138,10 +142,10 @@ fn in_chunks(
 ) -> Vec<(Errors, Errors)> {
     let judge = |chunk: usize| {
         let (mut errors, mut tiny) = (Errors::default(), Errors::default());
-        for at in chunk * CHUNK..x.len().min((chunk + 1) * CHUNK) {
-            let one = judged(x[at], d.get(at));
+        for (at, x) in x.iter().enumerate().skip(chunk * CHUNK).take(CHUNK) {
+            let one = judged(*x, d.get(at));
             let errors = if is_apart && one.is_tiny { &mut tiny } else { &mut errors };
-            errors.count(x[at], d.get(at), one);
+            errors.count(*x, d.get(at), one);
         }
         (errors, tiny)
     };
