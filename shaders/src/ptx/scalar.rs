@@ -156,6 +156,9 @@ fn arithmetic(mode: Mode, kernels: &mut Vec<ScalarKernel>) {
         push(Reciprocal, &[format!("rcp{needed}{ftz}.{format} %y, %x0;")]);
     }
     if mode.direction.is_some() {
+        // With a direction neither is contracted (*specified*: PTX ISA 9.0, 9.7.3.3 and 9.7.3.5).
+        let multiply = format!("mul{asked}{ftz}.{format} %t0, %x0, %x1;");
+        push(MultiplyAdd, &[multiply, format!("add{asked}{ftz}.{format} %y, %t0, %x2;")]);
         return;
     }
     let multiply = |into: &str, at: usize| format!("mul{ftz}.{format} {into}, %x{at}, %x{};", at + 4);
@@ -291,6 +294,7 @@ mod tests {
         };
         let convert = |to| ScalarFunction::Convert { to };
         assert_eq!(instruction("scalar.f32", ScalarFunction::MultiplyAdd), Some("mul.f32, add.f32"));
+        assert_eq!(instruction("scalar.f32.rne", ScalarFunction::MultiplyAdd), Some("mul.rn.f32, add.rn.f32"));
         assert_eq!(instruction("scalar.f32.rz.ftz", ScalarFunction::Divide), Some("div.rz.ftz.f32"));
         assert_eq!(instruction("scalar.f32.full", ScalarFunction::Divide), Some("div.full.f32"));
         assert_eq!(instruction("scalar.f32.full", ScalarFunction::Add), None);
