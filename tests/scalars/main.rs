@@ -286,8 +286,8 @@ fn a_sum_depends_on_the_number_of_threads_and_its_orders_are_those_that_are_name
     let value = finding.value.as_ref().unwrap();
     let error = |threads: &str| value[threads].as_str().unwrap().parse::<f64>().unwrap();
     assert!(value["differ"].as_u64().unwrap() > 32, "{value}");
-    // The tree's errors are those of eight additions, the serial sum's those of 255.
-    assert!(error("256") < error("4") && error("4") < error("1"), "{value}");
+    // The tree's errors are those of seven additions, those of four threads of 33.
+    assert!(error("128") < error("4"), "{value}");
     for evidence in &finding.evidence {
         let bits = |text: &str| f32::from_bits(u32::from_str_radix(&text[2..], 16).unwrap());
         assert_eq!((bits(&evidence.a[0]) + bits(&evidence.a[1])).to_bits(), bits(&evidence.d).to_bits());

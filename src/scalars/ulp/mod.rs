@@ -232,11 +232,11 @@ impl Errors {
         let mut parts = vec![
             ("points", count(self.points)),
             ("correctly_rounded", count(self.correct)),
-            ("mean", Value::Decimal(self.mean())),
+            ("mean", Value::from(digits(self.mean()))),
             ("wrong_specials", count(self.wrong_specials)),
         ];
         if let Some(call) = self.largest {
-            parts.push(("largest", Value::Decimal(call.ulp)));
+            parts.push(("largest", Value::from(digits(call.ulp))));
             parts.push(("largest_absolute", Value::from(power_of_two(self.absolute))));
             parts.push(("at", Value::Bits(format, call.x)));
             parts.push(("returned", Value::Bits(to, call.d)));
@@ -279,9 +279,9 @@ fn finding(subject: &Subject<'_>, name: &str, function: ScalarFunction, found: V
         found.iter().filter_map(|(words, errors)| Some(format!("{words}: {}", digits(errors.largest?.ulp)))).collect();
     let wrong = if wrong == 0 { String::new() } else { format!("; {wrong} infinite or NaN results are wrong") };
     let statement = format!(
-        "at most {} ulp, {:.3} on average, {:.2} % correctly rounded, of {} arguments{behind}; at most by range: {}{wrong}",
+        "at most {} ulp, {} on average, {:.2} % correctly rounded, of {} arguments{behind}; at most by range: {}{wrong}",
         digits(largest),
-        all.mean(),
+        digits(all.mean()),
         all.percent(),
         all.points,
         by_range.join("; "),
