@@ -17,7 +17,7 @@ pub(crate) struct Literal {
 }
 
 /// Reads bits (`0x3f80`, full width) or a value: a decimal (`1.5`, `-2e-3`), a power of two (`2^-24`), their product
-/// (`1.5*2^-3`), `inf`, `nan`. A value that the format lacks is rounded to nearest even, once.
+/// (`1.5*2^-3`), a quotient (`2/3`), `inf`, `nan`. A value that the format lacks is rounded to nearest even, once.
 ///
 /// # Errors
 /// If the text is neither, or the format has nothing near it: an integer format takes integers in its range, a format
@@ -64,15 +64,28 @@ pub(crate) fn read(format: Format, text: &str) -> Result<Literal, String> {
     Ok(Literal { bits: found.bits, rounded: found.inexact })
 }
 
+/// The value that a text writes, as `±magnitude · 2^exponent`, the lowest bit set if anything is cut off below it; `None` for
+/// bits and what is no finite number.
+pub(crate) fn exact(text: &str) -> Option<(bool, u128, i32)> {
+    let lower = text.trim().to_ascii_lowercase();
+    let (negative, body) = match lower.strip_prefix('-') {
+        Some(body) => (true, body),
+        None => (false, lower.strip_prefix('+').unwrap_or(&lower)),
+    };
+    let (magnitude, exponent) = Value::parse(body)?.to_bits();
+    Some((negative, magnitude, exponent))
+}
+
 /// The sign bit of a NaN, if it has one.
 fn sign(format: Format, negative: bool) -> u64 {
     let has_sign = negative && format.negative_zero().is_some();
     if has_sign { format.negative_zero().unwrap_or(0) } else { 0 }
 }
 
-/// `digits · 10^ten · 2^two`.
+/// `digits / divisor · 10^ten · 2^two`.
 struct Value {
     digits: UBig,
+    divisor: UBig,
     ten: i32,
     two: i32,
 }
@@ -84,6 +97,14 @@ impl Value {
             None if text.starts_with("2^") => ("1", Some(text)),
             None => (text, None),
         };
+        let (decimal, divisor) = match decimal.split_once('/') {
+            Some((decimal, divisor)) => (decimal.trim(), divisor.trim()),
+            None => (decimal, "1"),
+        };
+        if divisor.is_empty() || divisor.len() > MOST || !divisor.bytes().all(|byte| byte.is_ascii_digit()) {
+            return None;
+        }
+        let divisor = UBig::from_str_radix(divisor, 10).ok().filter(|divisor| *divisor != UBig::ZERO)?;
         let two = power.map_or(Some(0), |power| exponent(power.strip_prefix("2^")?))?;
         let (significand, ten) = match decimal.split_once('e') {
             Some((significand, ten)) => (significand, exponent(ten)?),
@@ -95,20 +116,24 @@ impl Value {
             return None;
         }
         let digits = UBig::from_str_radix(&all, 10).ok()?;
-        Some(Self { digits, ten: ten - i32::try_from(fraction.len()).ok()?, two })
+        Some(Self { digits, divisor, ten: ten - i32::try_from(fraction.len()).ok()?, two })
     }
 
     /// The value as an integer times a power of two; the lowest bit is set if anything is cut off below it.
     fn to_bits(&self) -> (u128, i32) {
         let power = UBig::from(10u8).pow(self.ten.unsigned_abs() as usize);
         let (mut number, mut exponent, mut lost) = (self.digits.clone(), self.two, false);
+        let mut divisor = self.divisor.clone();
         if self.ten >= 0 {
             number *= power;
         } else {
+            divisor *= power;
+        }
+        if divisor != UBig::ONE {
             // As many bits in front of the quotient as are kept.
-            let shift = (KEPT_BITS + 1 + power.bit_len()).saturating_sub(number.bit_len());
+            let shift = (KEPT_BITS + 1 + divisor.bit_len()).saturating_sub(number.bit_len());
             number <<= shift;
-            let (quotient, rest) = (&number / &power, &number % &power);
+            let (quotient, rest) = (&number / &divisor, &number % &divisor);
             (number, lost) = (quotient, rest != UBig::ZERO);
             exponent -= i32::try_from(shift).unwrap_or(i32::MAX);
         }
@@ -154,6 +179,8 @@ mod tests {
             ("f16", "nan", 0x7e00),
             ("f16", "-nan", 0xfe00),
             ("f16", "0x3c01", 0x3c01),
+            ("f32", "2/3", 0x3f2a_aaab),
+            ("f32", "-1/4", 0xbe80_0000),
             ("f16", "6.5e4", 0x7bef),
             ("e4m3", "448", 0x7e),
             ("e4m3", "nan", 0x7f),

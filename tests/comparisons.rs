@@ -309,6 +309,7 @@ fn a_driver_lacks_an_operation_only_where_it_was_asked_for_all_that_it_has() {
         operations: base.operations[..operations].iter().map(|one| one.operation.id.clone()).collect(),
         patterns: patterns.iter().map(|&pattern| pattern.to_owned()).collect(),
         probes: Vec::new(),
+        points: None,
     };
     fewer.plan = Some(plan(1, &[]));
     assert!(lacked(&fewer), "the plan has all that there was");

@@ -268,6 +268,57 @@ fn the_glossary_is_what_the_command_says_of_terms() {
     assert_is("docs/glossary.md", &glossary);
 }
 
+/// A number of a report, as a power of two where its digits say nothing.
+fn short(number: &Value) -> String {
+    let text = number.as_str().expect("a number as text");
+    match text.parse::<f64>() {
+        Ok(number) if number >= 1e6 => format!("2^{:.2}", number.log2()),
+        _ => text.to_owned(),
+    }
+}
+
+/// The errors in ulp of the reports in `results/ulp`: a table for each device.
+fn errors_in_ulp() -> String {
+    let mut text = String::new();
+    for path in files("results/ulp", "json") {
+        let report: Value = serde_json::from_str(&read(&path)).expect("JSON");
+        let device = report["device"]["name"].as_str().expect("a name");
+        let _ = writeln!(text, "{device} ([report](../results/ulp/{})):\n", name(&path));
+        let heads =
+            "mode | function | computed by | at most, ulp | of argument | mean | correctly rounded | at most by range";
+        let _ = writeln!(text, "| {heads} |\n|{}", "---|".repeat(heads.split(" | ").count()));
+        for operation in report["operations"].as_array().expect("operations") {
+            for finding in operation["findings"].as_array().expect("findings") {
+                let Some(function) = finding["probe"].as_str().expect("a name").strip_prefix("ulp.") else { continue };
+                let value = &finding["value"];
+                let count = |name: &str| value[name].as_f64().expect(name);
+                let statement = finding["statement"].as_str().expect("a statement");
+                let by = statement.split_once(" [").and_then(|(_, rest)| rest.split_once(']')).map_or("", |(by, _)| by);
+                let (_, ranges) = statement.split_once("at most by range: ").expect("ranges");
+                let _ = writeln!(
+                    text,
+                    "| `{}` | {function} | `{by}` | {} | `{}` | {} | {:.2} % | {} |",
+                    operation["aliases"][0].as_str().expect("an alias"),
+                    short(&value["largest"]),
+                    value["at"].as_str().expect("bits"),
+                    short(&value["mean"]),
+                    100.0 * count("correctly_rounded") / count("points"),
+                    ranges.replace('|', "\\|"),
+                );
+            }
+        }
+        text.push('\n');
+    }
+    text
+}
+
+#[test]
+fn the_tables_of_errors_in_ulp_are_what_the_reports_say() {
+    let tables = errors_in_ulp();
+    assert!(tables.matches("| sin |").count() >= 2, "{tables}");
+    assert_between_marks("docs/scalars.md", "ulp", &tables);
+}
+
 #[test]
 fn the_document_of_papers_is_what_the_command_says() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_mxprobe"));

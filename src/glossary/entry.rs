@@ -36,6 +36,8 @@ pub enum Kind {
     Operation,
     /// A term of the field.
     Term,
+    /// A number in a format.
+    Number,
 }
 
 impl Kind {
@@ -49,6 +51,7 @@ impl Kind {
             Self::Field => "field of the report",
             Self::Operation => "operation",
             Self::Term => "term",
+            Self::Number => "number",
         }
     }
 }

@@ -170,6 +170,7 @@ fn title(kind: Kind) -> &'static str {
     match kind {
         Kind::Probe => "Probes",
         Kind::Format => "Formats",
+        Kind::Number => "Numbers",
         Kind::Family => "Families of operations",
         Kind::Field => "Fields of the report",
         Kind::Operation => "Operations",

@@ -4,6 +4,7 @@ mod entry;
 mod explanation;
 mod formats;
 mod list;
+mod number;
 
 pub use entry::{Entry, Kind};
 pub use explanation::{
@@ -11,3 +12,4 @@ pub use explanation::{
 };
 pub use formats::called as formats_called;
 pub use list::{entries, explain, other_names};
+pub use number::number;

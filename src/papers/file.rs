@@ -5,8 +5,12 @@ use serde::Deserialize;
 use super::Check;
 
 /// The files, in the order in which papers are listed.
-pub(super) const TEXTS: [&str; 3] =
-    [include_str!("data/fasi-2021.toml"), include_str!("data/poster.toml"), include_str!("data/fasi-2023.toml")];
+pub(super) const TEXTS: [&str; 4] = [
+    include_str!("data/nvidia.toml"),
+    include_str!("data/fasi-2021.toml"),
+    include_str!("data/poster.toml"),
+    include_str!("data/fasi-2023.toml"),
+];
 
 /// A paper.
 #[derive(Clone, Debug, Deserialize)]

@@ -249,8 +249,10 @@ mod tests {
     fn every_function_of_scalar_arithmetic_has_a_probe() {
         use mxprobe_api::{Format, ScalarFunction};
 
-        for function in ScalarFunction::of_shaders(Format::F32, &Format::ALL) {
-            let name = format!("function.{function}");
+        let functions = ScalarFunction::of_shaders(Format::F32, &Format::ALL).chain(ScalarFunction::FURTHER);
+        for function in functions {
+            let is_elementary = matches!(function, ScalarFunction::Elementary(_));
+            let name = format!("{}.{function}", if is_elementary { "ulp" } else { "function" });
             let group = |probe: &findings::Probe| name == probe.name || name.starts_with(&format!("{}.", probe.name));
             assert!(all().any(group), "{name}");
         }

@@ -20,4 +20,6 @@ pub(crate) enum Ask {
     Question(Question),
     /// Answered by the question before it in the list.
     Along,
+    /// Only where a run names it, since it takes millions of calls.
+    Named,
 }

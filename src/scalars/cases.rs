@@ -66,6 +66,14 @@ pub(super) fn calls(function: ScalarFunction, format: Format, seed: u64) -> Vec<
     let mut found: Vec<Vec<u64>> = Vec::new();
     match arity {
         1 => found.extend(specials.iter().map(|x| vec![*x])),
+        2 if function == ScalarFunction::Scale => {
+            let (least, most) = format.as_float().map_or((0, 0), FloatEncoding::exponents);
+            let bits = format.fraction_bits().cast_signed();
+            let exponents = [0, 1, bits, bits + 1, -least, most, most + 1, 2 * most + bits, 4 * most];
+            let exponents: Vec<u64> =
+                exponents.iter().flat_map(|by| [integer(format, *by), integer(format, -*by)]).collect();
+            found.extend(specials.iter().flat_map(|x| exponents.iter().map(|by| vec![*x, *by])));
+        }
         2 => found.extend(specials.iter().flat_map(|x| specials.iter().map(|y| vec![*x, *y]))),
         _ => found.extend((0..800).map(|_| (0..arity).map(|_| specials[random.below(specials.len())]).collect())),
     }
@@ -73,6 +81,11 @@ pub(super) fn calls(function: ScalarFunction, format: Format, seed: u64) -> Vec<
         found.push(drawn(function, format, &mut random, turn));
     }
     found
+}
+
+/// An integer of few bits.
+fn integer(format: Format, value: i32) -> u64 {
+    if value == 0 { 0 } else { number(format, value < 0, value.unsigned_abs().into(), 0) }
 }
 
 /// One call whose result is ordinary, at a tie, tiny, huge, or whatever comes.
@@ -90,6 +103,10 @@ fn drawn(function: ScalarFunction, format: Format, random: &mut Random, turn: us
         };
         number(format, random.flip(), u128::from(1 << bits | fraction), exponent - bits)
     };
+    if function == ScalarFunction::Scale {
+        let (exponent, wanted) = (random.between(least, most), random.between(least - bits - 3, most + 2));
+        return vec![value(random, exponent), integer(format, wanted - exponent)];
+    }
     if turn.is_multiple_of(5) {
         return (0..arity).map(|_| random.bits() & format.mask()).collect();
     }
@@ -113,6 +130,24 @@ fn drawn(function: ScalarFunction, format: Format, random: &mut Random, turn: us
             let exponent = random.between(least, most);
             let positive = value(random, exponent) & !(1 << (format.bits() - 1));
             vec![positive]
+        }
+        ScalarFunction::Reciprocal => {
+            let exponent = [least, -least, random.between(least, most)][random.below(3)];
+            vec![value(random, exponent)]
+        }
+        ScalarFunction::Remainder | ScalarFunction::TruncatedRemainder => {
+            // Quotients of few bits and of many, and those half way between two integers.
+            let second = random.between(least, most);
+            let b = value(random, second);
+            let first = (second + random.between(-2, 2 * bits)).clamp(least, most);
+            let half = number(format, random.flip(), (2 * random.below(8) + 1) as u128, -1);
+            let (half, unit) = (format.to_f64(half), format.to_f64(b));
+            let a = if random.flip() { value(random, first) } else { format.from_f64(half * unit) };
+            vec![a, b]
+        }
+        ScalarFunction::Compare => {
+            let x = random.bits() & format.mask();
+            vec![x, [x, x ^ 1, x ^ 1 << (format.bits() - 1), random.bits() & format.mask()][random.below(4)]]
         }
         ScalarFunction::Fma | ScalarFunction::MultiplyAdd => {
             let first = random.between(least / 2, most / 2);

@@ -102,6 +102,7 @@ fn once(format: Format, function: ScalarFunction, x: &[u64], mode: Mode) -> Resu
         ScalarFunction::Multiply => return multiply(format, x[0], x[1], mode),
         ScalarFunction::SquareRoot => return square_root(format, x[0], mode.rounding),
         ScalarFunction::Convert { to } => return convert(format, x[0], to, mode.rounding, mode.results),
+        ScalarFunction::Compare => return compare(format, x[0], x[1]),
         _ => {}
     }
     let bits = match format.name() {
@@ -114,7 +115,10 @@ fn once(format: Format, function: ScalarFunction, x: &[u64], mode: Mode) -> Resu
         return Ok(bits);
     }
     // A sum that is tiny is exact. Of others this tells no more than that the rounded result is the smallest normal value.
-    let rounded = matches!(function, ScalarFunction::Divide | ScalarFunction::Fma);
+    let rounded = matches!(
+        function,
+        ScalarFunction::Divide | ScalarFunction::Fma | ScalarFunction::Reciprocal | ScalarFunction::Scale
+    );
     if rounded && bits & !sign_of(format) == 1 << format.fraction_bits() {
         return Err(Other::Open);
     }
@@ -129,9 +133,32 @@ fn of<F: Float>(function: ScalarFunction, x: &[u64], rounding: Rounding) -> Resu
         ScalarFunction::Subtract => value(0).sub_r(value(1), round).value,
         ScalarFunction::Divide => value(0).div_r(value(1), round).value,
         ScalarFunction::Fma => value(0).mul_add_r(value(1), value(2), round).value,
+        ScalarFunction::Reciprocal => {
+            let one = F::from_u128(1).value;
+            one.div_r(value(0), round).value
+        }
+        ScalarFunction::Remainder => value(0).ieee_rem(value(1)).value,
+        ScalarFunction::TruncatedRemainder => value(0).c_fmod(value(1)).value,
+        ScalarFunction::Scale => value(0).scalbn_r(whole(value(1)).ok_or(Other::Open)?, round),
+        ScalarFunction::Negate => -value(0),
+        ScalarFunction::Abs => value(0).abs(),
+        ScalarFunction::CopySign => value(0).copy_sign(value(1)),
         _ => return Err(Other::Open),
     };
     if result.is_nan() { Err(Other::Nan) } else { u64::try_from(result.to_bits()).map_err(|_| Other::Open) }
+}
+
+/// An integer that an exponent can be.
+fn whole<F: Float>(value: F) -> Option<i32> {
+    let mut exact = false;
+    let found = value.to_i128_r(32, Round::TowardZero, &mut exact).value;
+    i32::try_from(found).ok().filter(|_| exact)
+}
+
+/// −1 less, 0 equal, 1 greater, 2 unordered.
+fn compare(format: Format, x: u64, y: u64) -> Result<u64, Other> {
+    let order = format.to_f64(x).partial_cmp(&format.to_f64(y)).map_or(2, |order| order as i32);
+    Ok(u64::from(order.cast_unsigned()))
 }
 
 /// The product of the significands is exact, so that it is known whether it is tiny before and after it is rounded.

@@ -70,6 +70,23 @@ pub(super) const CONVERT: Probe =
 pub(super) const DOT4: Probe =
     stepped("function.dot4", "Are the steps of a dot product of four terms those that its source says?");
 
+pub(super) const RECIPROCAL: Probe =
+    rounded("function.reciprocal", "In which direction is a reciprocal rounded, and is it correctly rounded?");
+pub(super) const REMAINDER: Probe = rounded(
+    "function.remainder",
+    "Is a remainder exact: IEEE 754's of the nearest quotient, and that of the truncated quotient, as fmod?",
+);
+pub(super) const SCALE: Probe =
+    rounded("function.scale", "In which direction is a product with a power of two rounded, where it is subnormal?");
+pub(super) const NEGATE: Probe = rounded("function.negate", "Does the negation change the sign and nothing else?");
+pub(super) const ABS: Probe = rounded("function.abs", "Does the absolute value change the sign and nothing else?");
+pub(super) const COPY_SIGN: Probe =
+    rounded("function.copy_sign", "Does copying a sign change the sign and nothing else?");
+pub(super) const COMPARE: Probe = rounded(
+    "function.compare",
+    "Are numbers compared as IEEE 754 says: -0 equals +0, subnormals differ from zero, NaN is unordered?",
+);
+
 /// What may become of subnormal results.
 const FLUSHES: [Subnormals; 4] = [
     Subnormals::Keep,

@@ -11,17 +11,23 @@ mod found;
 mod functions;
 mod mode;
 mod nan;
+mod order;
 mod subject;
 mod subnormals;
 mod sum;
+mod ulp;
 
 use std::time::Instant;
 
-use mxprobe_api::{Device, Error, Operation, OperationId, Scalar, ScalarId, scalars_of};
+use mxprobe_api::{
+    Device, Error, Format, Operation, OperationId, Rounding, Scalar, ScalarFunction, ScalarId, Subnormals, scalars_of,
+};
 
 pub(crate) use ask::{Ask, Probe};
 pub(crate) use cases::exactly;
 pub(crate) use subnormals::TININESS;
+pub use ulp::POINTS;
+pub(crate) use ulp::cosine;
 
 use crate::findings::{Finding, Outcome, Probed, settle};
 use subject::Subject;
@@ -37,6 +43,13 @@ pub(crate) const PROBES: &[&Probe] = &[
     &functions::MULTIPLY_ADD,
     &functions::CONVERT,
     &functions::DOT4,
+    &functions::RECIPROCAL,
+    &functions::REMAINDER,
+    &functions::SCALE,
+    &functions::NEGATE,
+    &functions::ABS,
+    &functions::COPY_SIGN,
+    &functions::COMPARE,
     &mode::PROBE,
     &subnormals::INPUTS,
     &subnormals::RESULTS,
@@ -44,6 +57,17 @@ pub(crate) const PROBES: &[&Probe] = &[
     &nan::INVALID,
     &nan::OPERAND,
     &dots::ERROR,
+    &order::PROBE,
+    ulp::PROBES[0],
+    ulp::PROBES[1],
+    ulp::PROBES[2],
+    ulp::PROBES[3],
+    ulp::PROBES[4],
+    ulp::PROBES[5],
+    ulp::PROBES[6],
+    ulp::PROBES[7],
+    ulp::PROBES[8],
+    ulp::PROBES[9],
 ];
 
 /// The family under which scalar arithmetic stands in reports.
@@ -74,14 +98,33 @@ pub fn named<'d>(device: &'d dyn Device, id: &OperationId) -> Option<&'d Scalar>
     scalars_of(device).iter().find(|scalar| operation_id(&scalar.id) == *id)
 }
 
-/// Asks the questions; `wanted` tells by its name which findings to keep (all, if `None`). Never fails: a device error
-/// becomes a finding whose outcome is `failed`.
+/// Asks the questions; `wanted` tells by its name which findings to keep (all that are asked unnamed, if `None`). `points` is
+/// the number of arguments of each function whose error in ulp is wanted. Never fails: a device error becomes a finding whose
+/// outcome is `failed`.
 #[must_use]
-pub fn probe(device: &dyn Device, scalar: &Scalar, wanted: Option<&dyn Fn(&str) -> bool>) -> Probed {
+pub fn probe(device: &dyn Device, scalar: &Scalar, wanted: Option<&dyn Fn(&str) -> bool>, points: u64) -> Probed {
     let started = Instant::now();
     let subject = Subject::new(device, scalar);
     let mut findings = Vec::new();
-    ask(&subject, &mut findings);
+    // Functions are named one by one: `function.convert.f16`.
+    let names = subject.scalar.functions.keys().map(|function| functions::probe(*function));
+    let unnamed = PROBES.iter().filter(|probe| !matches!(probe.ask, Ask::Named)).map(|probe| probe.name.to_owned());
+    let mut stop = None;
+    if wanted.is_none_or(|wanted| names.chain(unnamed).any(|name| wanted(&name))) {
+        stop = ask(&subject, &mut findings);
+    }
+    if let Some(wanted) = wanted {
+        for (name, function) in ulp::functions(&subject).iter().filter(|(name, _)| wanted(name)) {
+            if let Some(reason) = stop {
+                findings.push(Finding::skipped(name, reason));
+                continue;
+            }
+            match ulp::ask(&subject, name, *function, points) {
+                Ok(finding) => findings.push(finding),
+                Err(error) => stop = settle(&mut findings, &[name], &error),
+            }
+        }
+    }
     if let Some(wanted) = wanted {
         findings.retain(|finding| wanted(&finding.probe) || finding.outcome == Outcome::Failed);
     }
@@ -94,9 +137,15 @@ pub fn probe(device: &dyn Device, scalar: &Scalar, wanted: Option<&dyn Fn(&str) 
     }
 }
 
+/// What IEEE 754 says that a function gives, rounded to nearest even with subnormals kept; `None` if it leaves that open.
+pub(crate) fn ieee(function: ScalarFunction, format: Format, operands: &[u64]) -> Option<u64> {
+    let mode = exact::Mode { rounding: Rounding::NearestEven, daz: false, results: Subnormals::Keep };
+    exact::result(function, format, operands, mode, exact::Steps::AsNamed).ok()
+}
+
 /// Asks every question. What a failed one had found stays; its other probes fail with the same reason, and those of later
-/// questions are skipped if the device is gone.
-fn ask(subject: &Subject<'_>, findings: &mut Vec<Finding>) {
+/// questions are skipped if the device is gone, for the reason that is returned.
+fn ask(subject: &Subject<'_>, findings: &mut Vec<Finding>) -> Option<&'static str> {
     let mut stop = None;
     let mut asked = |probes: &[&str], ask: &mut dyn FnMut(&mut Vec<Finding>) -> Result<(), Error>| {
         if let Some(reason) = stop {
@@ -106,7 +155,8 @@ fn ask(subject: &Subject<'_>, findings: &mut Vec<Finding>) {
         }
     };
     let mut found = Vec::new();
-    for function in subject.scalar.functions.keys() {
+    let has_exact_bits = |function: &&ScalarFunction| !matches!(function, ScalarFunction::Elementary(_));
+    for function in subject.scalar.functions.keys().filter(has_exact_bits) {
         let probe = functions::probe(*function);
         asked(&[&probe], &mut |findings| functions::ask(subject, *function, findings).map(|of| found.push(of)));
     }
@@ -115,4 +165,5 @@ fn ask(subject: &Subject<'_>, findings: &mut Vec<Finding>) {
         let names: Vec<&str> = probes.iter().map(|probe| probe.name).collect();
         asked(&names, &mut |findings| ask(subject, &found, findings));
     }
+    stop
 }

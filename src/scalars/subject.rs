@@ -39,6 +39,13 @@ impl<'a> Subject<'a> {
         Ok((0..results.len()).map(|at| results.get(at)).collect())
     }
 
+    /// The results of calls of a function of one operand, in their order.
+    pub(super) fn ask_elements(&self, function: ScalarFunction, operands: &Elements) -> Result<Elements, Error> {
+        let results = call(self.device, self.scalar, function, operands)?;
+        self.asked.set(self.asked.get() + results.len() as u64);
+        Ok(results)
+    }
+
     /// The result of one call.
     pub(super) fn ask_one(&self, function: ScalarFunction, operands: &[u64]) -> Result<u64, Error> {
         Ok(self.ask(function, &[operands.to_vec()])?[0])

@@ -30,10 +30,22 @@ pub fn probe(
     wanted: &[String],
     expected: Option<&Expected>,
 ) -> Option<OperationReport> {
+    probe_at(device, id, wanted, expected, scalars::POINTS)
+}
+
+/// As [`probe`], with so many arguments of each function whose error in ulp is wanted.
+#[must_use]
+pub fn probe_at(
+    device: &dyn Device,
+    id: &OperationId,
+    wanted: &[String],
+    expected: Option<&Expected>,
+    points: u64,
+) -> Option<OperationReport> {
     let is_wanted = |name: &str| patterns::is_wanted(wanted, name);
     let is_wanted: Option<&dyn Fn(&str) -> bool> = if wanted.is_empty() { None } else { Some(&is_wanted) };
     if let Some(scalar) = scalars::named(device, id) {
-        return Some(scalars::probe(device, scalar, is_wanted).into());
+        return Some(scalars::probe(device, scalar, is_wanted, points).into());
     }
     let operation = device.operations().get(id)?;
     let mut report = OperationReport::from(probes::probe(device, operation, is_wanted));

@@ -15,7 +15,7 @@ mod stoppable;
 pub mod synonyms;
 mod whole;
 
-pub use ask::{Expected, identify_one, probe, unidentified, unverified, verify_one};
+pub use ask::{Expected, identify_one, probe, probe_at, unidentified, unverified, verify_one};
 pub use distinction::Distinction;
 pub use each::{Asked, Listener, Stop, each, unanswered};
 pub use glob::matches;

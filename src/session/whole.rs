@@ -154,6 +154,7 @@ pub fn run(mut session: Session<'_>, probes: &[String], expected: Option<Expecte
         operations: operations.iter().map(|operation| operation.id.clone()).collect(),
         patterns: session.operations.clone(),
         probes: probes.to_vec(),
+        points: None,
     };
     let start = Instant::now();
     let mut report = begin(&listed, plan, session.arguments.clone());

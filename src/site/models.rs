@@ -81,7 +81,7 @@ fn subject<'a>(
     found: impl Fn(&OperationId) -> Option<&'a OperationReport>,
 ) -> Subject {
     let device = Asked::of_model(model).device;
-    let plan = Plan { operations: Vec::new(), patterns: Vec::new(), probes: Vec::new() };
+    let plan = Plan { operations: Vec::new(), patterns: Vec::new(), probes: Vec::new(), points: None };
     let mut report = begin(&listed(&Described::of(device.as_ref())), plan, Vec::new());
     let alike: BTreeMap<&OperationId, &OperationReport> = kinds
         .values()

@@ -2,6 +2,7 @@
 //! changed.
 #![allow(missing_docs)]
 
+mod ulp;
 mod unit;
 
 use std::{
@@ -21,7 +22,7 @@ use unit::{Change, Unit};
 
 /// What is found of the first mode of a device.
 fn probed(device: &dyn Device) -> OperationReport {
-    scalars::probe(device, &device.scalars().unwrap().members()[0], None).into()
+    scalars::probe(device, &device.scalars().unwrap().members()[0], None, scalars::POINTS).into()
 }
 
 /// The answer to every question, as text.
@@ -235,7 +236,12 @@ fn this_cpu_sees_tininess_after_rounding_in_each_direction_that_shows_it() {
         if scalar.id.format != mxprobe_api::Format::F32 || !scalar.id.has("ftz") || scalar.id.has("daz") {
             continue;
         }
-        let report = scalars::probe(devices[0].as_ref(), scalar, Some(&|probe| probe.starts_with("subnormals")));
+        let report = scalars::probe(
+            devices[0].as_ref(),
+            scalar,
+            Some(&|probe| probe.starts_with("subnormals")),
+            scalars::POINTS,
+        );
         let found = report.finding("subnormals.tininess").unwrap();
         let wanted = if scalar.id.has("rz") { Outcome::Unsupported } else { Outcome::Measured };
         assert_eq!(found.outcome, wanted, "{}", scalar.id);
@@ -271,6 +277,22 @@ fn the_dot_of_the_largest_error_stands_beside_its_exact_sum() {
         }
     }
     assert!(off > 0);
+}
+
+#[test]
+fn a_sum_depends_on_the_number_of_threads_and_its_orders_are_those_that_are_named() {
+    let report = probed(&Unit::new(Change::Nothing, &[]));
+    let finding = report.finding("sum.order").unwrap();
+    let value = finding.value.as_ref().unwrap();
+    let error = |threads: &str| value[threads].as_str().unwrap().parse::<f64>().unwrap();
+    assert!(value["differ"].as_u64().unwrap() > 32, "{value}");
+    // The tree's errors are those of seven additions, those of four threads of 33.
+    assert!(error("128") < error("4"), "{value}");
+    for evidence in &finding.evidence {
+        let bits = |text: &str| f32::from_bits(u32::from_str_radix(&text[2..], 16).unwrap());
+        assert_eq!((bits(&evidence.a[0]) + bits(&evidence.a[1])).to_bits(), bits(&evidence.d).to_bits());
+        assert!(!evidence.rivals.is_empty() && evidence.rivals.iter().all(|rival| rival.d != evidence.d));
+    }
 }
 
 #[test]

@@ -40,7 +40,8 @@ pub(crate) struct Unit {
 impl Unit {
     pub(crate) fn new(change: Change, mode: &[&str]) -> Self {
         let functions = ScalarFunction::of_shaders(Format::F32, &[Format::F64, Format::S32]);
-        let functions: BTreeMap<_, _> = functions.map(|function| (function, None)).collect();
+        let is_required = |function: &ScalarFunction| !matches!(function, ScalarFunction::Elementary(_));
+        let functions: BTreeMap<_, _> = functions.filter(is_required).map(|function| (function, None)).collect();
         let id = mode.iter().fold(ScalarId::new(Format::F32), |id, word| id.with(word));
         let info = DeviceInfo {
             backend: "test".into(),
@@ -173,6 +174,10 @@ impl Unit {
                 let half = |at: usize| self.multiply_add(x[at + 1], x[5 + at], products(at));
                 self.add(half(0), half(2))
             }
+            ScalarFunction::Reciprocal => self.binary(1.0, x[0], |x, y| x / y, |x, y| x / y),
+            ScalarFunction::Negate => self.written(-x[0]),
+            ScalarFunction::Abs => self.written(x[0].abs()),
+            _ => unreachable!("{function} is not one of the functions that this unit lists"),
         };
         u64::from(value.to_bits())
     }

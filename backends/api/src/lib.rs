@@ -35,6 +35,6 @@ pub use loaded::loaded_library;
 pub use matrices::{GemmOperands, Matrices, multiply, multiply_by_tiles};
 pub use operation::{BlockScale, Operation, OperationId, OperationSet, Shape};
 pub use random::Random;
-pub use scalar::{DotOrder, Scalar, ScalarFunction, ScalarId, Scalars, call, scalars_of};
+pub use scalar::{DotOrder, Elementary, Scalar, ScalarFunction, ScalarId, Scalars, call, scalars_of};
 pub use self_test::{SelfTest, self_test};
 pub use timing::{Clock, Load, Span, Timed, Timing, time};

@@ -105,6 +105,48 @@ impl DotOrder {
     pub const ALL: [Self; 3] = [Self::Serial, Self::Fma, Self::Pairwise];
 }
 
+/// A function that IEEE 754 recommends and does not require to be correctly rounded (IEEE 754-2019, 9.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Elementary {
+    /// `1 / √a`.
+    ReciprocalSquareRoot,
+    /// `e^a`.
+    Exp,
+    /// `2^a`.
+    Exp2,
+    /// The natural logarithm of `a`.
+    Log,
+    /// The logarithm of `a` to the base 2.
+    Log2,
+    /// The sine of `a` radians.
+    Sin,
+    /// The cosine of `a` radians.
+    Cos,
+    /// The hyperbolic tangent of `a`.
+    Tanh,
+}
+
+impl Elementary {
+    /// Every function.
+    pub const ALL: [Self; 8] =
+        [Self::ReciprocalSquareRoot, Self::Exp, Self::Exp2, Self::Log, Self::Log2, Self::Sin, Self::Cos, Self::Tanh];
+
+    /// Its name, as in reports.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ReciprocalSquareRoot => "reciprocal_square_root",
+            Self::Exp => "exp",
+            Self::Exp2 => "exp2",
+            Self::Log => "log",
+            Self::Log2 => "log2",
+            Self::Sin => "sin",
+            Self::Cos => "cos",
+            Self::Tanh => "tanh",
+        }
+    }
+}
+
 /// One function of scalar arithmetic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
@@ -133,6 +175,24 @@ pub enum ScalarFunction {
         /// The order of its sum.
         order: DotOrder,
     },
+    /// `1 / a`.
+    Reciprocal,
+    /// `a − n·b`, where n is the integer nearest to a / b, ties to even (IEEE 754-2019, 5.3.1).
+    Remainder,
+    /// `a − n·b`, where n is a / b without its fraction, as C's `fmod`.
+    TruncatedRemainder,
+    /// `a · 2^b` for an integer `b`.
+    Scale,
+    /// `−a`.
+    Negate,
+    /// `|a|`.
+    Abs,
+    /// `a` with the sign of `b`.
+    CopySign,
+    /// How `a` compares with `b`, as an s32: −1 less, 0 equal, 1 greater, 2 unordered.
+    Compare,
+    /// A function without a required rounding.
+    Elementary(Elementary),
 }
 
 impl ScalarFunction {
@@ -140,26 +200,55 @@ impl ScalarFunction {
     pub const ARITHMETIC: [Self; 7] =
         [Self::Add, Self::Subtract, Self::Multiply, Self::Divide, Self::SquareRoot, Self::Fma, Self::MultiplyAdd];
 
-    /// What a shading language has of a format: arithmetic, conversions to the other ones of `formats`, and the dot products.
+    /// What else IEEE 754 requires of a format: the reciprocal is a division.
+    pub const FURTHER: [Self; 8] = [
+        Self::Reciprocal,
+        Self::Remainder,
+        Self::TruncatedRemainder,
+        Self::Scale,
+        Self::Negate,
+        Self::Abs,
+        Self::CopySign,
+        Self::Compare,
+    ];
+
+    /// What a shading language has of a format: arithmetic, conversions to the other ones of `formats`, the dot products, the
+    /// reciprocal, the signs, and the elementary functions; of f64 the reciprocal square root alone of these.
     ///
     /// ```
     /// use mxprobe_api::{Format, ScalarFunction};
     /// let functions: Vec<_> = ScalarFunction::of_shaders(Format::F32, &[Format::F16, Format::F32]).collect();
-    /// assert_eq!(functions.len(), 7 + 1 + 3);
+    /// assert_eq!(functions.len(), 7 + 1 + 3 + 3 + 8);
     /// assert!(functions.contains(&ScalarFunction::Convert { to: Format::F16 }));
     /// ```
     pub fn of_shaders(format: Format, formats: &[Format]) -> impl Iterator<Item = Self> {
         let conversions = formats.iter().filter(move |to| **to != format).map(|to| Self::Convert { to: *to });
         let dots = DotOrder::ALL.map(|order| Self::Dot4 { order });
-        Self::ARITHMETIC.into_iter().chain(conversions).chain(dots)
+        let signs = [Self::Reciprocal, Self::Negate, Self::Abs];
+        let of_format = move |each: &Elementary| format.bits() <= 32 || *each == Elementary::ReciprocalSquareRoot;
+        let elementary = Elementary::ALL.into_iter().filter(of_format).map(Self::Elementary);
+        Self::ARITHMETIC.into_iter().chain(conversions).chain(dots).chain(signs).chain(elementary)
     }
 
     /// How many operands one call takes.
     #[must_use]
     pub fn arity(self) -> usize {
         match self {
-            Self::SquareRoot | Self::Convert { .. } => 1,
-            Self::Add | Self::Subtract | Self::Multiply | Self::Divide => 2,
+            Self::SquareRoot
+            | Self::Convert { .. }
+            | Self::Reciprocal
+            | Self::Negate
+            | Self::Abs
+            | Self::Elementary(_) => 1,
+            Self::Add
+            | Self::Subtract
+            | Self::Multiply
+            | Self::Divide
+            | Self::Remainder
+            | Self::TruncatedRemainder
+            | Self::Scale
+            | Self::CopySign
+            | Self::Compare => 2,
             Self::Fma | Self::MultiplyAdd => 3,
             Self::Dot4 { .. } => 8,
         }
@@ -170,6 +259,7 @@ impl ScalarFunction {
     pub fn result(self, format: Format) -> Format {
         match self {
             Self::Convert { to } => to,
+            Self::Compare => Format::S32,
             _ => format,
         }
     }
@@ -189,6 +279,15 @@ impl fmt::Display for ScalarFunction {
             Self::Dot4 { order: DotOrder::Serial } => "dot4.serial",
             Self::Dot4 { order: DotOrder::Fma } => "dot4.fma",
             Self::Dot4 { order: DotOrder::Pairwise } => "dot4.pairwise",
+            Self::Reciprocal => "reciprocal",
+            Self::Remainder => "remainder",
+            Self::TruncatedRemainder => "remainder.truncated",
+            Self::Scale => "scale",
+            Self::Negate => "negate",
+            Self::Abs => "abs",
+            Self::CopySign => "copy_sign",
+            Self::Compare => "compare",
+            Self::Elementary(function) => function.name(),
         };
         f.write_str(name)
     }
@@ -198,7 +297,8 @@ impl FromStr for ScalarFunction {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Error> {
-        let mut plain = Self::of_shaders(Format::F32, &[]);
+        let elementary = Elementary::ALL.map(Self::Elementary);
+        let mut plain = Self::of_shaders(Format::F32, &[]).chain(Self::FURTHER).chain(elementary);
         if let Some(function) = plain.find(|function| function.to_string() == text) {
             return Ok(function);
         }
@@ -305,7 +405,10 @@ mod tests {
 
     #[test]
     fn functions_print_as_they_were_parsed() {
-        for text in ["add", "square_root", "multiply_add", "convert.f16", "convert.s32", "dot4.pairwise"] {
+        let elementary = Elementary::ALL.map(Elementary::name);
+        let further = ScalarFunction::FURTHER.map(|function| function.to_string());
+        let named = ["add", "square_root", "multiply_add", "convert.f16", "convert.s32", "dot4.pairwise"];
+        for text in named.into_iter().chain(elementary).chain(further.iter().map(String::as_str)) {
             assert_eq!(text.parse::<ScalarFunction>().unwrap().to_string(), text);
         }
         for text in ["", "convert", "convert.f33", "dot4", "Add"] {

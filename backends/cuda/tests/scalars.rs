@@ -186,6 +186,8 @@ fn contracts() {
     // 1 + 2^-23 squared, less 1 + 2^-22 (NVIDIA, Precision & Performance, figure 1): 1.4210855e-14 fused.
     let figure = [0x3f80_0001, 0x3f80_0001, 0xbf80_0002];
     assert_eq!(call(&device, "scalar.f32", ScalarFunction::MultiplyAdd, &figure), [0x2880_0000]);
+    // With a direction neither `mul` nor `add` is contracted.
+    assert_eq!(call(&device, "scalar.f32.rne", ScalarFunction::MultiplyAdd, &figure), [0]);
     let product = call(&device, "scalar.f32.rne", ScalarFunction::Multiply, &figure[..2])[0];
     assert_eq!(call(&device, "scalar.f32.rne", ScalarFunction::Add, &[product, figure[2]]), [0]);
     // Its figure 5; what is printed there has seven digits, and these are the bits that give its three results and its

@@ -10,7 +10,7 @@
 
 use std::collections::BTreeSet;
 
-use mxprobe_api::{DotOrder, Format, ScalarFunction, ScalarId};
+use mxprobe_api::{DotOrder, Elementary, Format, ScalarFunction, ScalarId};
 
 use super::capability::{Capability, PtxVersion, Target};
 use super::text::{Body, entry, header, pointer};
@@ -47,6 +47,8 @@ impl ScalarKernel {
 }
 
 const VOLTA: Target = Target { name: "sm_70", version: PtxVersion::new(6, 0) };
+/// `tanh`.
+const TURING: Target = Target { name: "sm_75", version: PtxVersion::new(7, 0) };
 const AMPERE: Target = Target { name: "sm_80", version: PtxVersion::new(7, 0) };
 /// `cvt.f32.bf16`.
 const AMPERE_7_1: Target = Target { name: "sm_80", version: PtxVersion::new(7, 1) };
@@ -115,6 +117,7 @@ pub fn kernels(capability: Capability) -> Vec<ScalarKernel> {
     let least = |target: Target| match target {
         HOPPER => Capability::new(9, 0),
         AMPERE | AMPERE_7_1 => Capability::new(8, 0),
+        TURING => Capability::new(7, 5),
         _ => Capability::new(7, 0),
     };
     kernels.retain(|kernel| capability >= least(kernel.target));
@@ -123,7 +126,7 @@ pub fn kernels(capability: Capability) -> Vec<ScalarKernel> {
 
 /// Sums, products, quotients, roots; and as a source writes them, where nothing is asked for.
 fn arithmetic(mode: Mode, kernels: &mut Vec<ScalarKernel>) {
-    use ScalarFunction::{Add, Divide, Fma, Multiply, MultiplyAdd, SquareRoot, Subtract};
+    use ScalarFunction::{Abs, Add, Divide, Fma, Multiply, MultiplyAdd, Negate, Reciprocal, SquareRoot, Subtract};
     let (format, is_bfloat) = (mode.format, mode.format == Format::BF16);
     let half = format == Format::F16 || is_bfloat;
     // f16 and bf16 are rounded to nearest alone, bf16 and f64 have no `.ftz` (*specified*: PTX ISA 9.0, 9.7.4 and 9.7.3).
@@ -150,8 +153,12 @@ fn arithmetic(mode: Mode, kernels: &mut Vec<ScalarKernel>) {
     if !half {
         push(Divide, &[format!("div{needed}{ftz}.{format} %y, %x0, %x1;")]);
         push(SquareRoot, &[format!("sqrt{needed}{ftz}.{format} %y, %x0;")]);
+        push(Reciprocal, &[format!("rcp{needed}{ftz}.{format} %y, %x0;")]);
     }
     if mode.direction.is_some() {
+        // With a direction neither is contracted (*specified*: PTX ISA 9.0, 9.7.3.3 and 9.7.3.5).
+        let multiply = format!("mul{asked}{ftz}.{format} %t0, %x0, %x1;");
+        push(MultiplyAdd, &[multiply, format!("add{asked}{ftz}.{format} %y, %t0, %x2;")]);
         return;
     }
     let multiply = |into: &str, at: usize| format!("mul{ftz}.{format} {into}, %x{at}, %x{};", at + 4);
@@ -167,6 +174,10 @@ fn arithmetic(mode: Mode, kernels: &mut Vec<ScalarKernel>) {
     let mut tree: Vec<String> = (0..4).map(|at| multiply(&format!("%t{at}"), at)).collect();
     tree.extend([add("%t0", "%t0", "%t1"), add("%t2", "%t2", "%t3"), add("%y", "%t0", "%t2")]);
     push(dot(DotOrder::Pairwise), &tree);
+    if !half {
+        push(Negate, &[format!("neg{ftz}.{format} %y, %x0;")]);
+        push(Abs, &[format!("abs{ftz}.{format} %y, %x0;")]);
+    }
 }
 
 /// `cvt`: `.ftz` is of f32 alone, on either side; what is exact has no direction.
@@ -199,15 +210,30 @@ fn conversions(mode: Mode, kernels: &mut Vec<ScalarKernel>) {
 }
 
 /// What is faster and not rounded correctly (*specified*: PTX ISA 9.0, 9.7.3.8 and 9.7.3.15: `div.full` and `div.approx`
-/// are off by 2 ulp at most, the latter for divisors from 2^-126 to 2^126).
+/// are off by 2 ulp at most, the latter for divisors from 2^-126 to 2^126; 9.7.3.13 to 9.7.3.24: the functions of one operand,
+/// whose bounds are of the absolute error for `sin`, `cos` and, near 1, `lg2`).
 fn approximations(mode: Mode, kernels: &mut Vec<ScalarKernel>) {
+    use Elementary as E;
+    use ScalarFunction::{Divide, Elementary as Function, Reciprocal, SquareRoot};
     let ftz = mode.ftz();
-    for (word, function, line) in [
-        ("approx", ScalarFunction::Divide, format!("div.approx{ftz}.f32 %y, %x0, %x1;")),
-        ("approx", ScalarFunction::SquareRoot, format!("sqrt.approx{ftz}.f32 %y, %x0;")),
-        ("full", ScalarFunction::Divide, format!("div.full{ftz}.f32 %y, %x0, %x1;")),
+    let mut push = |word, function, target, line: String| {
+        kernels.push(kernel(mode.named(Some(word)), function, target, &[line]));
+    };
+    push("approx", Divide, VOLTA, format!("div.approx{ftz}.f32 %y, %x0, %x1;"));
+    push("full", Divide, VOLTA, format!("div.full{ftz}.f32 %y, %x0, %x1;"));
+    for (function, name) in [
+        (SquareRoot, "sqrt"),
+        (Reciprocal, "rcp"),
+        (Function(E::ReciprocalSquareRoot), "rsqrt"),
+        (Function(E::Exp2), "ex2"),
+        (Function(E::Log2), "lg2"),
+        (Function(E::Sin), "sin"),
+        (Function(E::Cos), "cos"),
     ] {
-        kernels.push(kernel(mode.named(Some(word)), function, VOLTA, &[line]));
+        push("approx", function, VOLTA, format!("{name}.approx{ftz}.f32 %y, %x0;"));
+    }
+    if !mode.flush {
+        push("approx", Function(E::Tanh), TURING, "tanh.approx.f32 %y, %x0;".to_owned());
     }
 }
 
@@ -268,9 +294,14 @@ mod tests {
         };
         let convert = |to| ScalarFunction::Convert { to };
         assert_eq!(instruction("scalar.f32", ScalarFunction::MultiplyAdd), Some("mul.f32, add.f32"));
+        assert_eq!(instruction("scalar.f32.rne", ScalarFunction::MultiplyAdd), Some("mul.rn.f32, add.rn.f32"));
         assert_eq!(instruction("scalar.f32.rz.ftz", ScalarFunction::Divide), Some("div.rz.ftz.f32"));
         assert_eq!(instruction("scalar.f32.full", ScalarFunction::Divide), Some("div.full.f32"));
         assert_eq!(instruction("scalar.f32.full", ScalarFunction::Add), None);
+        assert_eq!(instruction("scalar.f64.ru", ScalarFunction::Reciprocal), Some("rcp.rp.f64"));
+        let sine = ScalarFunction::Elementary(Elementary::Sin);
+        assert_eq!(instruction("scalar.f32.approx.ftz", sine), Some("sin.approx.ftz.f32"));
+        assert_eq!(instruction("scalar.f32", sine), None);
         assert_eq!(instruction("scalar.f64.ru", ScalarFunction::SquareRoot), Some("sqrt.rp.f64"));
         assert_eq!(instruction("scalar.f64.ftz", convert(Format::F32)), Some("cvt.rn.ftz.f32.f64"));
         assert_eq!(instruction("scalar.f64.ftz", ScalarFunction::Add), None);

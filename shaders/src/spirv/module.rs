@@ -148,6 +148,22 @@ impl Module {
         id
     }
 
+    /// A number of a floating-point component, as bits.
+    pub(super) fn number(&mut self, component: Component, bits: u64) -> u32 {
+        let ty = self.component(component);
+        let low = u32::try_from(bits & u64::from(u32::MAX)).unwrap_or(0);
+        let high = u32::try_from(bits >> 32).unwrap_or(0);
+        let words = if component.format().bits() > 32 { vec![low, high] } else { vec![low] };
+        let key = (Op::Constant, [vec![ty], words.clone()].concat());
+        if let Some(id) = self.declared.get(&key) {
+            return *id;
+        }
+        let id = self.id();
+        op(&mut self.globals, Op::Constant, &[vec![ty, id], words].concat());
+        self.declared.insert(key, id);
+        id
+    }
+
     /// The zero of a type.
     pub(super) fn null(&mut self, ty: u32) -> u32 {
         let key = (Op::ConstantNull, vec![ty]);

@@ -7,7 +7,7 @@
 //! "Precision and Operation of SPIR-V Instructions").
 
 use ::spirv::{Capability, Decoration, GlslStd450Op, Op};
-use mxprobe_api::{DotOrder, Format, ScalarFunction};
+use mxprobe_api::{DotOrder, Elementary, Format, ScalarFunction};
 
 use super::component::Component;
 use super::float_mode::Asked;
@@ -33,15 +33,38 @@ pub fn instructions(function: ScalarFunction) -> &'static str {
         F::MultiplyAdd | F::Dot4 { order: DotOrder::Serial | DotOrder::Pairwise } => "OpFMul OpFAdd",
         F::Convert { .. } => "OpFConvert",
         F::Dot4 { order: DotOrder::Fma } => "GLSL.std.450 Fma",
+        F::Reciprocal => "OpFDiv NoContraction of 1",
+        F::Negate => "OpFNegate",
+        F::Abs => "GLSL.std.450 FAbs",
+        F::Elementary(function) => elementary(function).1,
+        _ => "",
+    }
+}
+
+/// The instruction of an elementary function, and its name.
+fn elementary(function: Elementary) -> (GlslStd450Op, &'static str) {
+    match function {
+        Elementary::ReciprocalSquareRoot => (GlslStd450Op::InverseSqrt, "GLSL.std.450 InverseSqrt"),
+        Elementary::Exp => (GlslStd450Op::Exp, "GLSL.std.450 Exp"),
+        Elementary::Exp2 => (GlslStd450Op::Exp2, "GLSL.std.450 Exp2"),
+        Elementary::Log => (GlslStd450Op::Log, "GLSL.std.450 Log"),
+        Elementary::Log2 => (GlslStd450Op::Log2, "GLSL.std.450 Log2"),
+        Elementary::Sin => (GlslStd450Op::Sin, "GLSL.std.450 Sin"),
+        Elementary::Cos => (GlslStd450Op::Cos, "GLSL.std.450 Cos"),
+        Elementary::Tanh => (GlslStd450Op::Tanh, "GLSL.std.450 Tanh"),
     }
 }
 
 /// The module of a function, with entry point `main`: set 0 binding 0 holds the operands, call after call, and binding 3
-/// takes one result a call; one workgroup computes [`CALLS`] calls. `None` where a format is no scalar one.
+/// takes one result a call; one workgroup computes [`CALLS`] calls. `None` if a format is not a scalar one, or there is no
+/// instruction for the function.
 #[must_use]
 pub fn words(format: Format, function: ScalarFunction, mode: Option<&Asked>) -> Option<Vec<u32>> {
     let component = |format: Format| COMPONENTS.into_iter().find(|component| component.format() == format);
     let (from, to) = (component(format)?, component(function.result(format))?);
+    if instructions(function).is_empty() {
+        return None;
+    }
     let mut module = Module::default();
     module.capability(Capability::Shader);
     module.needs(from);
@@ -68,15 +91,16 @@ pub fn words(format: Format, function: ScalarFunction, mode: Option<&Asked>) -> 
             module.result(Op::Load, ty, &[pointer])
         })
         .collect();
-    let result = value(&mut module, function, &x, ty, to);
+    let result = value(&mut module, function, &x, from, to);
     let pointer = module.element(results, call);
     op(&mut module.code, Op::Store, &[pointer, result]);
     Some(module.finish(&entry, CALLS, mode))
 }
 
-/// The instructions of a function of operands `x` of type `ty`.
-fn value(module: &mut Module, function: ScalarFunction, x: &[u32], ty: u32, to: Component) -> u32 {
+/// The instructions of a function of operands `x`.
+fn value(module: &mut Module, function: ScalarFunction, x: &[u32], from: Component, to: Component) -> u32 {
     use ScalarFunction as F;
+    let ty = module.component(from);
     let plain = |module: &mut Module, result: u32| {
         module.decorate(result, Decoration::NoContraction, &[]);
         result
@@ -121,6 +145,15 @@ fn value(module: &mut Module, function: ScalarFunction, x: &[u32], ty: u32, to: 
                 products.into_iter().fold(zero, |sum, product| module.result(Op::FAdd, ty, &[sum, product]))
             }
         }
+        F::Reciprocal => {
+            let one = module.number(from, from.format().one());
+            let result = module.result(Op::FDiv, ty, &[one, x[0]]);
+            plain(module, result)
+        }
+        F::Negate => module.result(Op::FNegate, ty, x),
+        F::Abs => module.glsl(ty, GlslStd450Op::FAbs, x),
+        F::Elementary(function) => module.glsl(ty, elementary(function).0, x),
+        _ => unreachable!("`words` asks for functions that have instructions"),
     }
 }
 

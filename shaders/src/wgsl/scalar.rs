@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use mxprobe_api::{DotOrder, Format, Scalar, ScalarFunction, ScalarId};
+use mxprobe_api::{DotOrder, Elementary, Format, Scalar, ScalarFunction, ScalarId};
 
 use super::matrix::wgsl_type;
 
@@ -38,6 +38,12 @@ fn expression(function: ScalarFunction) -> String {
         F::Dot4 { order: DotOrder::Serial } => "(((zero + x0 * x4) + x1 * x5) + x2 * x6) + x3 * x7".to_owned(),
         F::Dot4 { order: DotOrder::Fma } => "fma(x3, x7, fma(x2, x6, fma(x1, x5, fma(x0, x4, zero))))".to_owned(),
         F::Dot4 { order: DotOrder::Pairwise } => "(x0 * x4 + x1 * x5) + (x2 * x6 + x3 * x7)".to_owned(),
+        F::Reciprocal => "1 / x0".to_owned(),
+        F::Negate => "-x0".to_owned(),
+        F::Abs => "abs(x0)".to_owned(),
+        F::Elementary(Elementary::ReciprocalSquareRoot) => "inverseSqrt(x0)".to_owned(),
+        F::Elementary(function) => format!("{}(x0)", function.name()),
+        _ => unreachable!("not a function of WGSL"),
     }
 }
 

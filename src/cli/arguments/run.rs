@@ -20,6 +20,9 @@ pub(crate) struct Run {
     /// Only probes whose name matches or begins so (repeatable); `mxprobe explain` lists them
     #[arg(long, value_name = "GLOB")]
     pub(crate) probe: Vec<String>,
+    /// Arguments of each function that `--probe ulp` asks about [default: 10000000]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..=1 << 33))]
+    pub(crate) points: Option<u64>,
     /// How results are printed: for people or for programs
     #[arg(long, value_enum)]
     pub(crate) format: Option<Format>,
@@ -33,6 +36,6 @@ pub(crate) struct Run {
     #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = seconds)]
     pub(crate) budget: Option<Duration>,
     /// Go on with a report that was left unfinished: ask again what failed, was skipped or is missing, in the same file
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["backend", "op", "probe", "out"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["backend", "op", "probe", "points", "out"])]
     pub(crate) resume: Option<PathBuf>,
 }

@@ -71,9 +71,12 @@ pub(crate) struct Papers {
 #[derive(Debug, Args)]
 pub(crate) struct Explain {
     /// A probe (with `*` and `?`), a model such as sim:h100, a format, a family of operations, or a field of the
-    /// report; without it, the names are listed
-    #[arg(conflicts_with = "trace")]
+    /// report; without it, the names are listed. With a number format behind it, a number: its fields, its exact value
+    #[arg(conflicts_with = "trace", allow_negative_numbers = true)]
     pub(crate) name: Option<String>,
+    /// The format of a number: `mxprobe explain 0x3d653510 f32`, `mxprobe explain 2/3 f16`
+    #[arg(value_name = "FORMAT", requires = "name", conflicts_with_all = ["trace", "all"])]
+    pub(crate) number: Option<String>,
     /// Explain every probe, format, family of operations and field
     #[arg(long, conflicts_with_all = ["name", "trace"])]
     pub(crate) all: bool,

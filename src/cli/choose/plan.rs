@@ -172,6 +172,7 @@ fn begin(target: &Target, plan: &Plan, operations: &[OperationRecord], arguments
         operations: operations.iter().map(|operation| operation.id.clone()).collect(),
         patterns: arguments.op.clone(),
         probes: arguments.probe.clone(),
+        points: arguments.points,
     };
     let mut report = session::begin(&target.listed, planned, given());
     report.device.selector.clone_from(&target.selector);

@@ -35,6 +35,9 @@ pub(crate) fn explain(arguments: &Explain, screen: Screen) -> Outcome {
     let mut brief = false;
     if arguments.trace {
         found.traces = traces(arguments)?;
+    } else if let (Some(number), Some(format)) = (&arguments.name, &arguments.number) {
+        let format = mxprobe_api::Format::named(format).map_err(Failure::usage)?;
+        found.entries = vec![glossary::number(number, format).map_err(Failure::usage)?];
     } else if let Some(name) = arguments.name.as_deref() {
         found.entries = glossary::explain(name);
         found.models = model(name)?.into_iter().collect();

@@ -2,11 +2,13 @@
 
 mod accumulator;
 mod bounds;
+mod digits;
 mod dots;
 mod errors;
 mod finding;
 mod format;
 mod peak;
+mod scalar;
 mod splitting;
 
 use mxprobe_api::Error;
@@ -38,6 +40,16 @@ pub enum Check {
     ProductsOfWords(splitting::Count),
     /// Peaks of GPUs.
     Peak(peak::PeakOf),
+    /// Steps of scalar arithmetic.
+    Scalar(scalar::Scalar),
+    /// The exact sum of products.
+    ExactSum(digits::ExactSum),
+    /// A number in a format.
+    Number(digits::Number),
+    /// Steps of decimal arithmetic.
+    Decimal(digits::Decimal),
+    /// The cosine of an f64.
+    Cosine(digits::Cosine),
 }
 
 /// What was computed.
@@ -66,6 +78,11 @@ impl Check {
             Self::Words(words) => words.compute(),
             Self::ProductsOfWords(count) => count.compute(target),
             Self::Peak(peak) => peak.compute(target),
+            Self::Scalar(steps) => steps.compute(target),
+            Self::ExactSum(sum) => sum.compute(),
+            Self::Number(number) => number.compute(),
+            Self::Decimal(steps) => steps.compute(),
+            Self::Cosine(cosine) => cosine.compute(),
         }
     }
 }

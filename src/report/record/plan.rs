@@ -16,6 +16,9 @@ pub struct Plan {
     /// Which findings are kept, as `--probe` named them; all, if none is named.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub probes: Vec<String>,
+    /// Arguments of each function whose error in ulp is asked, as `--points` says; 10,000,000, if it says nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub points: Option<u64>,
 }
 
 /// A run that went on with a report.

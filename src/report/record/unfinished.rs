@@ -92,7 +92,7 @@ mod tests {
             properties: std::collections::BTreeMap::new(),
         };
         let operations = IDS.iter().map(|id| id.parse().unwrap()).collect();
-        let plan = Plan { operations, patterns: Vec::new(), probes: Vec::new() };
+        let plan = Plan { operations, patterns: Vec::new(), probes: Vec::new(), points: None };
         Report {
             schema: SCHEMA.into(),
             tool: Tool::this(Vec::new()),

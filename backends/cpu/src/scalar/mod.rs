@@ -3,14 +3,16 @@
 //!
 //! | id | what computes |
 //! |---|---|
-//! | `scalar.f32`, `scalar.f64` | Rust's operators and functions, as compiled into this program |
+//! | `scalar.f32`, `scalar.f64` | Rust's operators and functions, as compiled into this program, and the C library's |
 //! | `scalar.{f32,f64}.{rne,rz,rd,ru}[.ftz][.daz]` | ADDSS, …, VFMADD213SD under that MXCSR |
+//! | `scalar.f32.approx` | RCPSS, RSQRTSS |
 //! | `scalar.f16.…` | VADDSH, …: AVX-512 FP16, where it is |
 
+mod library;
 mod mxcsr;
 mod plain;
 
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use mxprobe_api::{Elements, Error, Format, Refusal, Scalar, ScalarFunction, ScalarId};
 
@@ -40,7 +42,7 @@ impl ScalarUnit {
             let functions = plain::functions(format);
             scalars.add(
                 ScalarId::new(format),
-                functions.map(|(function, name, call)| (function, name, Behind::Plain(call))),
+                functions.into_iter().map(|(function, name, call)| (function, name, Behind::Plain(call))),
             );
         }
         for format in [Format::F16, Format::F32, Format::F64] {
@@ -50,19 +52,22 @@ impl ScalarUnit {
                 .collect();
             for (words, mxcsr) in mxcsr::modes() {
                 let id = words.iter().fold(ScalarId::new(format), |id, word| id.with(word));
-                let functions = instructions
-                    .iter()
-                    .map(|(function, name, _, instruction)| (*function, *name, Behind::Mode(mxcsr, *instruction)));
+                let functions = instructions.iter().map(|(function, name, _, instruction)| {
+                    (*function, Cow::Borrowed(*name), Behind::Mode(mxcsr, *instruction))
+                });
                 scalars.add(id, functions);
             }
         }
+        let approximations = mxcsr::APPROXIMATIONS
+            .map(|(function, name, call)| (function, Cow::Borrowed(name), Behind::Mode(mxcsr::DEFAULT, call)));
+        scalars.add(ScalarId::new(Format::F32).with("approx"), approximations);
         scalars
     }
 
-    fn add(&mut self, id: ScalarId, functions: impl IntoIterator<Item = (ScalarFunction, &'static str, Behind)>) {
+    fn add(&mut self, id: ScalarId, functions: impl IntoIterator<Item = (ScalarFunction, Cow<'static, str>, Behind)>) {
         let mut listed = BTreeMap::new();
         for (function, name, behind) in functions {
-            listed.insert(function, Some(name.to_owned()));
+            listed.insert(function, Some(name.into_owned()));
             self.behind.insert((id.clone(), function), behind);
         }
         if !listed.is_empty() {

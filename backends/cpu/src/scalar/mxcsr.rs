@@ -2,7 +2,7 @@
 
 use std::arch::asm;
 
-use mxprobe_api::{Format, ScalarFunction};
+use mxprobe_api::{Elementary, Format, ScalarFunction};
 
 use crate::detect::Extension;
 
@@ -13,7 +13,7 @@ use crate::detect::Extension;
 pub(super) type Instruction = unsafe fn(mxcsr: u32, operands: &[u64]) -> u64;
 
 /// All exceptions masked: the value at the start of a program (*specified*: Intel SDM volume 1, 10.2.3).
-const DEFAULT: u32 = 0x1f80;
+pub(super) const DEFAULT: u32 = 0x1f80;
 const DAZ: u32 = 1 << 6;
 const FTZ: u32 = 1 << 15;
 /// The rounding control, bits 13 and 14.
@@ -79,6 +79,9 @@ instruction!(cvtss2sd, "cvtss2sd xmm0, xmm0", "movq {d}, xmm0");
 instruction!(vcvtps2ph, "vcvtps2ph xmm0, xmm0, 4", "movd {d:e}, xmm0");
 instruction!(cvtss2si, "cvtss2si {d:e}, xmm0", "nop");
 
+instruction!(rcpss, "rcpss xmm0, xmm0", "movd {d:e}, xmm0");
+instruction!(rsqrtss, "rsqrtss xmm0, xmm0", "movd {d:e}, xmm0");
+
 instruction!(addsd, "addsd xmm0, xmm1", "movq {d}, xmm0");
 instruction!(subsd, "subsd xmm0, xmm1", "movq {d}, xmm0");
 instruction!(mulsd, "mulsd xmm0, xmm1", "movq {d}, xmm0");
@@ -95,6 +98,12 @@ instruction!(vdivsh, "vdivsh xmm0, xmm0, xmm1", "movd {d:e}, xmm0");
 instruction!(vsqrtsh, "vsqrtsh xmm0, xmm0, xmm0", "movd {d:e}, xmm0");
 instruction!(vfmadd213sh, "vfmadd213sh xmm0, xmm1, xmm2", "movd {d:e}, xmm0");
 instruction!(vcvtsh2ss, "vcvtsh2ss xmm0, xmm0, xmm0", "movd {d:e}, xmm0");
+
+/// Approximations of SSE, which every x86-64 CPU has, relative error at most 1.5 · 2^-12 (*specified*: Intel SDM volume 2).
+pub(super) const APPROXIMATIONS: [(ScalarFunction, &str, Instruction); 2] = [
+    (ScalarFunction::Reciprocal, "RCPSS", rcpss),
+    (ScalarFunction::Elementary(Elementary::ReciprocalSquareRoot), "RSQRTSS", rsqrtss),
+];
 
 /// A function, its instruction, and the extension that it takes beside SSE2, which every x86-64 CPU has.
 pub(super) type Entry = (ScalarFunction, &'static str, Option<Extension>, Instruction);

@@ -1,16 +1,21 @@
 //! Scalar functions as Rust's operators and functions, compiled as this program is.
+//!
+//! Elementary functions of Rust's standard library are those of the C library that the program is linked with, as are
+//! the remainder of IEEE 754 and the scaling, which Rust does not have.
 
-use std::hint::black_box;
+use std::{borrow::Cow, hint::black_box};
 
-use mxprobe_api::{DotOrder, Format, ScalarFunction};
+use mxprobe_api::{DotOrder, Elementary, Format, ScalarFunction};
+
+use super::library;
 
 /// One call: operands in, the result's bits out.
 pub(super) type Call = fn(&[u64]) -> u64;
 
 macro_rules! plain {
-    ($name:ident, $float:ident, $bits:ident, $other:ident) => {
+    ($name:ident, $float:ident, $bits:ident, $other:ident, $remainder:ident, $scale:ident) => {
         mod $name {
-            use super::black_box;
+            use super::{black_box, library};
 
             fn of(bits: u64) -> $float {
                 // The bits above the format's width are zero.
@@ -89,15 +94,82 @@ macro_rules! plain {
                 let half = |at: usize| of(x[at]) * of(x[4 + at]) + of(x[at + 1]) * of(x[5 + at]);
                 bits(half(0) + half(2))
             }
+
+            pub(super) fn reciprocal(x: &[u64]) -> u64 {
+                bits(of(x[0]).recip())
+            }
+
+            pub(super) fn remainder(x: &[u64]) -> u64 {
+                bits(library::$remainder(of(x[0]), of(x[1])))
+            }
+
+            pub(super) fn truncated_remainder(x: &[u64]) -> u64 {
+                bits(of(x[0]) % of(x[1]))
+            }
+
+            pub(super) fn scale(x: &[u64]) -> u64 {
+                #[allow(clippy::cast_possible_truncation, reason = "an integer, or beyond every exponent")]
+                let by = of(x[1]) as i32;
+                bits(library::$scale(of(x[0]), by))
+            }
+
+            pub(super) fn negate(x: &[u64]) -> u64 {
+                bits(-of(x[0]))
+            }
+
+            pub(super) fn abs(x: &[u64]) -> u64 {
+                bits(of(x[0]).abs())
+            }
+
+            pub(super) fn copy_sign(x: &[u64]) -> u64 {
+                bits(of(x[0]).copysign(of(x[1])))
+            }
+
+            pub(super) fn compare(x: &[u64]) -> u64 {
+                let order = of(x[0]).partial_cmp(&of(x[1])).map_or(2, |order| order as i32);
+                u64::from(black_box(order).cast_unsigned())
+            }
+
+            pub(super) fn reciprocal_square_root(x: &[u64]) -> u64 {
+                bits(of(x[0]).sqrt().recip())
+            }
+
+            pub(super) fn exp(x: &[u64]) -> u64 {
+                bits(of(x[0]).exp())
+            }
+
+            pub(super) fn exp2(x: &[u64]) -> u64 {
+                bits(of(x[0]).exp2())
+            }
+
+            pub(super) fn log(x: &[u64]) -> u64 {
+                bits(of(x[0]).ln())
+            }
+
+            pub(super) fn log2(x: &[u64]) -> u64 {
+                bits(of(x[0]).log2())
+            }
+
+            pub(super) fn sin(x: &[u64]) -> u64 {
+                bits(of(x[0]).sin())
+            }
+
+            pub(super) fn cos(x: &[u64]) -> u64 {
+                bits(of(x[0]).cos())
+            }
+
+            pub(super) fn tanh(x: &[u64]) -> u64 {
+                bits(of(x[0]).tanh())
+            }
         }
     };
 }
 
-plain!(f32s, f32, u32, f64);
-plain!(f64s, f64, u64, f32);
+plain!(f32s, f32, u32, f64, remainderf, scalbnf);
+plain!(f64s, f64, u64, f32, remainder, scalbn);
 
-/// A function, what it is called in Rust, and the function itself.
-pub(super) fn functions(format: Format) -> [(ScalarFunction, &'static str, Call); 12] {
+/// The functions of a format, each with what it is called in Rust or in C.
+pub(super) fn functions(format: Format) -> Vec<(ScalarFunction, Cow<'static, str>, Call)> {
     use ScalarFunction as F;
     let other = if format == Format::F64 { Format::F32 } else { Format::F64 };
     macro_rules! of {
@@ -115,8 +187,36 @@ pub(super) fn functions(format: Format) -> [(ScalarFunction, &'static str, Call)
                 (F::Dot4 { order: DotOrder::Serial }, "sum += a * b", $module::serial),
                 (F::Dot4 { order: DotOrder::Fma }, "sum = a.mul_add(b, sum)", $module::chain),
                 (F::Dot4 { order: DotOrder::Pairwise }, "(a * b + a * b) + (a * b + a * b)", $module::pairwise),
+                (F::Reciprocal, "a.recip()", $module::reciprocal),
+                (F::TruncatedRemainder, "a % b", $module::truncated_remainder),
+                (F::Negate, "-a", $module::negate),
+                (F::Abs, "a.abs()", $module::abs),
+                (F::CopySign, "a.copysign(b)", $module::copy_sign),
+                (F::Compare, "a.partial_cmp(&b)", $module::compare),
+                (F::Elementary(Elementary::ReciprocalSquareRoot), "a.sqrt().recip()", $module::reciprocal_square_root),
             ]
         };
     }
-    if format == Format::F64 { of!(f64s, "a as f32") } else { of!(f32s, "a as f64") }
+    macro_rules! of_library {
+        ($module:ident) => {
+            [
+                (F::Remainder, "remainder", $module::remainder as Call),
+                (F::Scale, "scalbn", $module::scale),
+                (F::Elementary(Elementary::Exp), "exp", $module::exp),
+                (F::Elementary(Elementary::Exp2), "exp2", $module::exp2),
+                (F::Elementary(Elementary::Log), "log", $module::log),
+                (F::Elementary(Elementary::Log2), "log2", $module::log2),
+                (F::Elementary(Elementary::Sin), "sin", $module::sin),
+                (F::Elementary(Elementary::Cos), "cos", $module::cos),
+                (F::Elementary(Elementary::Tanh), "tanh", $module::tanh),
+            ]
+        };
+    }
+    let is_double = format == Format::F64;
+    let own = if is_double { of!(f64s, "a as f32") } else { of!(f32s, "a as f64") };
+    let of_library = if is_double { of_library!(f64s) } else { of_library!(f32s) };
+    let (suffix, library) = (if is_double { "" } else { "f" }, library::name());
+    let own = own.into_iter().map(|(function, name, call)| (function, Cow::Borrowed(name), call));
+    let named = |(function, name, call)| (function, Cow::Owned(format!("{name}{suffix} of {library}")), call);
+    own.chain(of_library.into_iter().map(named)).collect()
 }

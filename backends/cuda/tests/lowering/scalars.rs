@@ -54,6 +54,8 @@ fn what_is_written_without_a_direction_is_contracted_and_what_has_one_is_not() {
         ("scalar.f32 multiply_add", "FFMA*1"),
         ("scalar.f64 multiply_add", "DFMA*1"),
         ("scalar.bf16 multiply_add", "HFMA2*1"),
+        ("scalar.f32.rne multiply_add", "FADD*1 FMUL*1"),
+        ("scalar.f64.rne multiply_add", "DADD*1 DMUL*1"),
         ("scalar.bf16.rne add", "HADD2*1"),
         ("scalar.bf16.rne multiply", "HMUL2*1"),
         ("scalar.f32 fma", "FFMA*1"),

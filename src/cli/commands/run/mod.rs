@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use crate::{
     report::{OperationRecord, OperationReport, Outcome as Ending},
-    session::{Expected, probe},
+    scalars,
+    session::{Expected, probe_at},
 };
 use mxprobe_api::{Device, OperationId};
 
@@ -49,9 +50,10 @@ pub(crate) fn run(arguments: &Run, screen: Screen) -> Outcome {
             progress.begin(each::steps(&target.selector, job.operations.iter().map(|operation| &operation.id)));
             let ids: Vec<OperationId> = job.operations.iter().map(|operation| operation.id.clone()).collect();
             let wanted = job.report.plan.as_ref().map_or_else(Vec::new, |plan| plan.probes.clone());
+            let points = job.report.plan.as_ref().and_then(|plan| plan.points).unwrap_or(scalars::POINTS);
             let expected = expected.clone();
             let ask = move |device: &dyn Device, id: &OperationId, _: &dyn Fn(&str)| {
-                probe(device, id, &wanted, expected.as_ref())
+                probe_at(device, id, &wanted, expected.as_ref(), points)
             };
             let mut grows = Grows { operations: &job.operations, sink: &mut sink, progress: &mut progress };
             each::each(reach(target, isolation, &limits), &ids, &limits, ask, &mut grows)?;

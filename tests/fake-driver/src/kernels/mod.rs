@@ -225,3 +225,19 @@ fn quotients_and_roots_are_rounded_as_asked() {
     assert_eq!(words[4..6], [0x667f_3bcd, 0x3ff6_a09e]);
     assert!(words[6].abs_diff(0x4000_0000) <= 2, "{:x}", words[6]);
 }
+
+#[test]
+fn approximations_are_within_an_ulp_and_signs_change_nothing_else() {
+    let body =
+        "mov.f32 %f0, 0f40800000; rcp.approx.f32 %f1, %f0; rsqrt.approx.ftz.f32 %f2, %f0; ex2.approx.f32 %f3, %f0;
+        lg2.approx.f32 %f4, %f0; mov.f32 %f5, 0f00000001; abs.ftz.f32 %f5, %f5; neg.f32 %f6, %f0; rcp.rn.f32 %f7, %f0;
+        st.global.v4.b32 [%out], {%f1, %f2, %f3, %f4}; st.global.v4.b32 [%out+16], {%f5, %f6, %f7, %f7};";
+    let words = run(body, 1, 8).unwrap();
+    assert_eq!(words[..7], [0x3e80_0000, 0x3f00_0000, 0x4180_0000, 0x4000_0000, 0, 0xc080_0000, 0x3e80_0000]);
+    let body = "mov.f32 %f0, 0f3F800000; sin.approx.f32 %f1, %f0; cos.approx.f32 %f2, %f0; tanh.approx.f32 %f3, %f0;
+        st.global.v4.b32 [%out], {%f1, %f2, %f3, %f3};";
+    let words = run(body, 1, 4).unwrap();
+    for (word, exact) in words.iter().zip([0x3f57_6aa4_u32, 0x3f0a_5140, 0x3f42_f7d6]) {
+        assert!(word.abs_diff(exact) <= 1, "{word:x} {exact:x}");
+    }
+}

@@ -7,7 +7,7 @@ use rustc_apfloat::{
     ieee::{BFloat, Double, Half, Quad, Single},
 };
 
-use crate::ptx::{Conversion, Function, Kind, Rounded, Type};
+use crate::ptx::{Conversion, Elementary, Function, Kind, Rounded, Type};
 
 /// A function of values of a type.
 #[inline]
@@ -34,7 +34,15 @@ fn in_software<F: Native>(function: Function, values: [u64; 3], how: Rounded) ->
         Function::FusedMultiplyAdd => a.mul_add_r(b, c, how.round).value,
         Function::Divide | Function::ApproximateDivide => a.div_r(b, how.round).value,
         Function::SquareRoot | Function::ApproximateSquareRoot => square_root(a, how.round),
+        _ => a,
     };
+    match function {
+        Function::Reciprocal => return reciprocal::<F>(values[0], how),
+        Function::Negate => return (-a).to_bits() as u64,
+        Function::Absolute => return a.abs().to_bits() as u64,
+        Function::Elementary(function) => return elementary(function, a.to_bits() as u32, how),
+        _ => {}
+    }
     match function {
         // The product with the rounded reciprocal: off by at most 2 ulp, as the PTX ISA allows (8.7, 9.7.3.8).
         Function::ApproximateDivide => {
@@ -49,6 +57,22 @@ fn in_software<F: Native>(function: Function, values: [u64; 3], how: Rounded) ->
         Function::Add | Function::Subtract | Function::SquareRoot => result(of_first(a, c), how.flush, || false),
         _ => result(of_first(a, c), how.flush, || is_tiny_doubled(of_first(a.scalbn(1), c.scalbn(1)))),
     }
+}
+
+/// In f64, then toward zero to f32: within one ulp of the value, which the PTX ISA's bounds all allow.
+fn elementary(function: Elementary, bits: u32, how: Rounded) -> u64 {
+    let x = f64::from(f32::from_bits(bits));
+    let value = match function {
+        Elementary::Reciprocal => x.recip(),
+        Elementary::ReciprocalRoot => x.sqrt().recip(),
+        Elementary::Exponential => x.exp2(),
+        Elementary::Logarithm => x.log2(),
+        Elementary::Sine => x.sin(),
+        Elementary::Cosine => x.cos(),
+        Elementary::Tangent => x.tanh(),
+    };
+    let wide: Quad = Double::from_bits(value.to_bits().into()).convert(&mut false).value;
+    narrow::<Single>(wide, Round::TowardZero, how.flush)
 }
 
 fn reciprocal<F: Native>(bits: u64, how: Rounded) -> u64 {
@@ -118,7 +142,7 @@ macro_rules! native {
                     Function::FusedMultiplyAdd => a.mul_add(b, c),
                     Function::Divide => a / b,
                     Function::SquareRoot => a.sqrt(),
-                    Function::ApproximateDivide | Function::ApproximateSquareRoot => return None,
+                    _ => return None,
                 };
                 let is_least = flush && value.abs() == <$float>::MIN_POSITIVE;
                 (!is_least).then(|| if value.is_nan() { $nan } else { flushed(value).to_bits().into() })

@@ -81,6 +81,8 @@ impl Decoder<'_> {
             }
             "add" | "sub" | "mul" | "fma" if !self.kind()?.is_integer() => self.float(),
             "div" | "sqrt" if !self.kind()?.is_integer() => self.quotient(),
+            "neg" | "abs" if !self.kind()?.is_integer() => self.sign(),
+            "rcp" | "rsqrt" | "ex2" | "lg2" | "sin" | "cos" | "tanh" => self.elementary(),
             "add" => self.integer(Alu::Add),
             "sub" => self.integer(Alu::Subtract),
             "mul" | "mad" => self.product(),

@@ -79,6 +79,22 @@ pub(crate) enum Function {
     /// `div.approx` and `div.full`.
     ApproximateDivide,
     ApproximateSquareRoot,
+    Reciprocal,
+    Negate,
+    Absolute,
+    Elementary(Elementary),
+}
+
+/// What `.approx` computes of f32 otherwise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Elementary {
+    Reciprocal,
+    ReciprocalRoot,
+    Exponential,
+    Logarithm,
+    Sine,
+    Cosine,
+    Tangent,
 }
 
 /// How a float operation ends.

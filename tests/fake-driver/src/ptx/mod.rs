@@ -18,7 +18,9 @@ mod value;
 mod wmma;
 
 pub(crate) use fault::Fault;
-pub(crate) use kernel::{Alu, Comparison, Conversion, CopyStep, Function, Instruction, Kernel, Module, Rounded, Step};
+pub(crate) use kernel::{
+    Alu, Comparison, Conversion, CopyStep, Elementary, Function, Instruction, Kernel, Module, Rounded, Step,
+};
 pub(crate) use multiply::{
     GroupMultiply, GroupOperand, Layout, MatrixAccess, MatrixOperand, Multiply, Scales, TensorKind, TensorMultiply,
     TensorStep,

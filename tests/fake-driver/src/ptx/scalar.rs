@@ -5,7 +5,7 @@ use rustc_apfloat::Round;
 use super::{
     Fault,
     decoder::Decoder,
-    kernel::{Alu, Comparison, Conversion, Function, Instruction, Rounded},
+    kernel::{Alu, Comparison, Conversion, Elementary, Function, Instruction, Rounded},
     value::{Kind, Source, Type},
 };
 
@@ -122,6 +122,47 @@ impl Decoder<'_> {
         };
         let how = Rounded { round: given.unwrap_or(Round::NearestTiesToEven), flush };
         self.compute(Alu::Float(function, how), if divides { 2 } else { 1 })
+    }
+
+    /// `neg` and `abs`, which change the sign and nothing else, but that `.ftz` flushes.
+    pub(super) fn sign(&self) -> Result<Instruction, Fault> {
+        self.only(&["ftz"])?;
+        let kind = self.kind()?;
+        let flush = self.statement.has("ftz");
+        if kind.kind != Kind::Float || (kind != Type::F32 && flush) {
+            return Err(self.unknown());
+        }
+        let function = if self.statement.opcode[0] == "neg" { Function::Negate } else { Function::Absolute };
+        self.compute(Alu::Float(function, Rounded { round: Round::NearestTiesToEven, flush }), 1)
+    }
+
+    /// Functions of f32 that are approximated, and `rcp`, which f64 has too and which may be rounded in a direction.
+    pub(super) fn elementary(&self) -> Result<Instruction, Fault> {
+        self.only(&["rn", "rz", "rm", "rp", "ftz", "approx"])?;
+        let (kind, name) = (self.kind()?, self.statement.opcode[0].as_str());
+        let (approximates, flush) = (self.statement.has("approx"), self.statement.has("ftz"));
+        let given = self.statement.opcode.iter().find_map(|word| rounding(word));
+        let is_single = kind == Type::F32;
+        if !is_single && (approximates || flush || kind.kind != Kind::Float || kind.bits != 64)
+            || (name == "tanh" && flush)
+        {
+            return Err(self.unknown());
+        }
+        if given.is_some() == approximates || (name != "rcp" && !approximates) {
+            return Err(self.fault(format!("Rounding modifier required for instruction '{name}'")));
+        }
+        let function = match name {
+            "rcp" if !approximates => Function::Reciprocal,
+            "rcp" => Function::Elementary(Elementary::Reciprocal),
+            "rsqrt" => Function::Elementary(Elementary::ReciprocalRoot),
+            "ex2" => Function::Elementary(Elementary::Exponential),
+            "lg2" => Function::Elementary(Elementary::Logarithm),
+            "sin" => Function::Elementary(Elementary::Sine),
+            "cos" => Function::Elementary(Elementary::Cosine),
+            _ => Function::Elementary(Elementary::Tangent),
+        };
+        let how = Rounded { round: given.unwrap_or(Round::NearestTiesToEven), flush };
+        self.compute(Alu::Float(function, how), 1)
     }
 
     pub(super) fn compare(&self) -> Result<Instruction, Fault> {
