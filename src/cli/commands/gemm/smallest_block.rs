@@ -1,7 +1,7 @@
 //! `gemm --experiment smallest-block`: which blocks bring words on each device to the accuracy of f32.
 
 use crate::{
-    gemm::{BlockError, BlockErrors, Draw, Unit, block_errors},
+    gemm::{Accumulation, BlockError, BlockErrors, Draw, Unit, block_errors},
     report::{Block, Cell, Column, Layout, Page, Row, Rows, Show, Table, is_layout, to_json},
 };
 use mxprobe_api::{Format, OperationId};
@@ -30,6 +30,8 @@ const ENOUGH_BITS: u32 = 22;
 #[derive(Serialize)]
 struct OfDevice {
     device: String,
+    /// The words: `double-f16`.
+    name: String,
     #[serde(flatten)]
     errors: BlockErrors,
     /// The smallest block whose error is no more than f32's, and the largest, with sums of blocks in f32.
@@ -66,18 +68,19 @@ pub(super) fn smallest_block(
         if limits.interrupt.is_set() {
             break;
         }
-        let name = target.selector.clone();
+        let device_name = target.selector.clone();
         match operation(arguments, target)? {
             Some((id, words)) => {
                 let device = reach(target, isolation, limits).map_err(Failure::no_device)?.device;
                 let unit = Unit::new(device, &id).map_err(Failure::usage)?;
                 let draw =
                     Draw { n, seed: arguments.seed, interval: arguments.interval, drawn: drawn(arguments, &id)? };
+                let name = curve_name(words, id.a, products(arguments), Accumulation::Unit);
                 let errors = block_errors(&unit, words, products(arguments), &draw).map_err(Failure::of_device)?;
                 let (reached_f32, reached_f64) = (errors.reached(|block| block.f32), errors.reached(|block| block.f64));
-                found.devices.push(OfDevice { device: name, errors, reached_f32, reached_f64 });
+                found.devices.push(OfDevice { device: device_name, name, errors, reached_f32, reached_f64 });
             }
-            None => found.left_out.push((name, "multiplies neither f16, bf16 nor tf32 into f32".to_owned())),
+            None => found.left_out.push((device_name, "multiplies neither f16, bf16 nor tf32 into f32".to_owned())),
         }
         progress.step();
     }
@@ -142,15 +145,9 @@ impl Show for Found {
         )));
         let rows = self.devices.iter().map(|of| {
             let errors = &of.errors;
-            let words = usize::try_from(errors.words).unwrap_or(usize::MAX);
-            let format = errors.operation.parse::<OperationId>().map(|id| id.a);
-            let name = format.map_or_else(
-                |_| errors.operation.clone(),
-                |format| curve_name(words, format, crate::gemm::Products::Significant, crate::gemm::Accumulation::Unit),
-            );
             let cells = [
                 of.device.clone(),
-                name,
+                of.name.clone(),
                 format!("{:.2e}", errors.single),
                 format!("{:.2e}", errors.unit),
                 range(of.reached_f32),
