@@ -27,6 +27,7 @@ mod mistakes;
 mod names;
 #[cfg(unix)]
 mod progress;
+mod questions;
 mod run;
 mod scalars;
 mod schema;

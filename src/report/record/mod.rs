@@ -1,6 +1,8 @@
 //! What a report is: its types, where it comes from, and how a saved one is checked.
 
+mod algorithms;
 pub mod check;
+mod classes;
 mod comparison;
 mod distinction;
 mod finding;
@@ -9,6 +11,7 @@ mod identification;
 mod left;
 mod measured;
 mod plan;
+mod properties;
 mod provenance;
 mod report;
 mod request;
@@ -17,6 +20,8 @@ mod throughput;
 mod unfinished;
 mod unique;
 
+pub use algorithms::{ALGORITHMS_SCHEMA, AlgorithmDot, AlgorithmRecord, AlgorithmsReport, algorithms_schema};
+pub use classes::{CLASSES_SCHEMA, ClassesReport, PairRecord, classes_schema};
 pub use comparison::{
     Alone, Answer, COMPARISON_SCHEMA, Compared, Comparison, DotCompared, Match, MatchedBy, MatrixRow, Side, State,
     comparison_schema,
@@ -35,6 +40,7 @@ pub use measured::{
     GrowthComparison, Rate, Ratio, bench_comparison_schema, growth_comparison_schema,
 };
 pub use plan::{Plan, Resumption};
+pub use properties::{AlternativeRecord, PROPERTIES_SCHEMA, PropertiesReport, PropertyRecord, properties_schema};
 pub(super) use provenance::UUID_DIGEST;
 pub use provenance::{Conditions, Host, Time, Tool, build_version, now};
 pub use report::{
