@@ -76,6 +76,29 @@ pub fn decimal(format: Format, bits: u64) -> String {
     }
 }
 
+/// The value for people: a decimal that reads back as the same value, or, where that is long, a multiple of a power of
+/// two; `NaN`, `inf`, `-0`.
+#[must_use]
+pub fn short(format: Format, bits: u64) -> String {
+    let value = format.to_f64(bits);
+    let Decoded::Finite { negative, significand, exponent } = format.decode(bits) else { return value.to_string() };
+    let top = 63 - significand.leading_zeros().cast_signed();
+    let exponent = exponent - format.fraction_bits().cast_signed() + top;
+    if format.is_integer() || (-10..24).contains(&exponent) {
+        return match u32::try_from(bits) {
+            Ok(bits) if format == Format::F32 => f32::from_bits(bits).to_string(),
+            _ => value.to_string(),
+        };
+    }
+    let sign = if negative { "-" } else { "" };
+    let fraction = Format::F64.to_f64((significand << (63 - top) << 1 >> 12) | 1023 << 52);
+    if significand.is_power_of_two() {
+        format!("{sign}2^{exponent}")
+    } else {
+        format!("{sign}{fraction}·2^{exponent}")
+    }
+}
+
 /// A count and its noun: `1 report`, `2 reports`.
 #[must_use]
 pub fn counted<N: std::fmt::Display + PartialEq + From<u8>>(count: N, noun: &str) -> String {
@@ -86,6 +109,27 @@ pub fn counted<N: std::fmt::Display + PartialEq + From<u8>>(count: N, noun: &str
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn decimals_stand_for_their_bits() {
+        for (format, bits, text) in [
+            (Format::F32, 0x3f80_0001, "1.0000001"),
+            (Format::F32, 0x0000_0001, "2^-149"),
+            (Format::F32, 0xf200_0001, "-1.0000001192092896·2^101"),
+            (Format::BF16, 0x5e81, "1.0078125·2^62"),
+            (Format::F32, 0x8000_0000, "-0"),
+            (Format::F32, 0x7fc0_0000, "NaN"),
+            (Format::F32, 0xff80_0000, "-inf"),
+            (Format::F16, 0x0001, "2^-24"),
+            (Format::F16, 0x0003, "1.5·2^-23"),
+            (Format::F32, 0x4980_0000, "1048576"),
+            (Format::E4M3, 0x7e, "448"),
+            (Format::S32, 0xffff_ffff, "-1"),
+            (Format::F64, 0x3ff0_0000_0000_0001, "1.0000000000000002"),
+        ] {
+            assert_eq!(short(format, bits), text, "{format} {bits:#x}");
+        }
+    }
 
     #[test]
     fn characters_that_act_are_written_out() {

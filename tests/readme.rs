@@ -269,6 +269,14 @@ fn the_glossary_is_what_the_command_says_of_terms() {
 }
 
 #[test]
+fn the_document_of_papers_is_what_the_command_says() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mxprobe"));
+    let papers = text(command.args(["papers", "--format", "markdown", "-q"]).output().expect("it starts"));
+    assert!(papers.contains("{4.23}") && papers.contains("a misprint"), "{papers}");
+    assert_is("docs/papers.md", &papers);
+}
+
+#[test]
 fn three_commands_lead_from_a_clone_to_a_page_that_compares_two_devices() {
     let readme = read("README.md");
     let block = readme.split("```sh\n").find(|block| block.starts_with("git clone ")).expect("it shows a clone");

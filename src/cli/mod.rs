@@ -18,8 +18,8 @@ use crate::session::Asked;
 use arguments::{Command, CommandLine};
 pub use choose::registry::Backends;
 use commands::{
-    bench, compare, conformance, distinguish, eval, explain, gemm, identify, list, manual, report, run, site, validate,
-    verify, worker,
+    bench, compare, conformance, distinguish, eval, explain, gemm, identify, list, manual, papers, report, run, site,
+    validate, verify, worker,
 };
 use failure::{Failure, Outcome};
 use io::output;
@@ -110,6 +110,7 @@ fn dispatch(line: CommandLine) -> Outcome {
         Command::Report(arguments) => report::report(&arguments, screen),
         Command::Compare(arguments) => compare::show(&arguments, screen),
         Command::Site(arguments) => site::site(&arguments, screen),
+        Command::Papers(arguments) => papers::papers(&arguments, screen),
         Command::Explain(arguments) => explain::explain(&arguments, screen),
         Command::Schema(arguments) => validate::schema(&arguments),
         Command::Validate(arguments) => validate::validate(&arguments, screen),

@@ -1,11 +1,15 @@
-//! Question 6, its third part: can a larger c give a smaller result?
+//! Question 6, its third part: can a larger term give a smaller result?
 //!
-//! Beside a c just below a power of two the grid is one place finer than beside that power. Small terms of the finer grid's
-//! lowest bit survive there, and lose that bit beside the larger c: where they lose more than c gains, and a last place of
+//! Monotone is a sum that is no smaller where no term is. Pairs of inputs that are ordered so differ in one term, the lead: in c,
+//! and where that shows nothing in a product. Beside a lead just below a power of two the grid is one place finer than beside that power. Small terms of the finer grid's
+//! lowest bit survive there, and lose that bit beside the larger lead: where they lose more than the lead gains, and a last place of
 //! the result lies between, the sum goes down. Terms that are odd multiples of that bit lose it each, so that few of them
 //! are enough where their multiples are chosen to reach a last place.
+//!
+//! A product of a subnormal number may be aligned by the exponents of its operands, far above its value. It lays a grid that is
+//! coarser than that of a product of normal numbers just below it, and what lies on the finer grid alone is lost.
 
-use mxprobe_api::Error;
+use mxprobe_api::{Error, Rounding};
 
 use super::{
     Ask, Leaf, Probe, Subject,
@@ -19,11 +23,12 @@ use crate::{
 
 pub(crate) const PROBE: Probe = Probe {
     name: "monotone",
-    question: "Can a larger c give a smaller result?",
-    how: "Pairs of inputs with the same products and growing c, made from what was found about alignment: equal small terms, \
-         and odd multiples of the lowest bit that survives beside the smaller c.",
+    question: "Can a larger term give a smaller result?",
+    how: "Pairs of inputs that differ in one term, which grows: c, or, if that shows nothing, a product. The others are made \
+         from what was found about alignment: equal small terms, and odd multiples of the lowest bit that survives beside \
+         the smaller one.",
     answers: &[
-        ("false", "a larger c gives a smaller result for the inputs shown: bisection and interval bounds may fail"),
+        ("false", "a larger term gives a smaller result for the inputs shown: bisection and interval bounds may fail"),
         ("inconclusive", "no such pair was found; that is no proof that there is none"),
     ],
     source: "Fasi et al. (2021), section 3.1.4",
@@ -36,40 +41,51 @@ pub(crate) const PROBE: Probe = Probe {
 /// would be needed than a block has.
 const WIDEST_PLACE_UNITS: i32 = 64;
 
-/// Asks pairs of dots that differ in c alone.
+/// Asks pairs of dots that differ in one term.
 pub(super) fn ask(subject: &Subject<'_>, facts: &Facts, structure: &Structure) -> Result<Finding, Error> {
     let name = PROBE.name;
-    let pairs = pairs(subject, facts, structure);
-    let dots: Vec<Dot> = pairs.iter().flat_map(|(below, above)| [below.clone(), above.clone()]).collect();
-    let answers = subject.ask(&dots)?;
     let value = |d: u64| subject.id().d.to_f64(d);
-    let witness = answers.chunks(2).position(|pair| value(pair[0]) > value(pair[1]));
-    let count = pairs.len();
-    Ok(match witness {
-        Some(at) => {
-            let (below, above) = (&pairs[at].0, &pairs[at].1);
-            let monotone = [("a monotone sum is at least".to_owned(), answers[2 * at])];
-            let shown = vec![
-                subject.evidence("the smaller c", below, answers[2 * at], &[]),
-                subject.evidence("the larger c, the same products", above, answers[2 * at + 1], &monotone),
-            ];
-            let words = "not monotone: with the same products a larger c gives a smaller result".to_owned();
-            Finding::measured(name, false, words).with(shown)
-        }
-        None if count == 0 => Finding::inconclusive(name, "no pair of inputs could be made"),
-        None => {
+    let block = structure.blocks.iter().find(|block| !block.is_empty()).cloned().unwrap_or_default();
+    // Where products are added before c, or in turn, the last of them may lead where the first does not.
+    let ends = [block.first(), block.last()].into_iter().flatten().map(|k| Leaf::Product(*k));
+    let mut count = 0;
+    let leads = std::iter::once(Leaf::C).chain(ends).map(|lead| (lead, false));
+    let subnormal = block.first().map(|k| (Leaf::Product(*k), true));
+    for (lead, is_subnormal) in leads.chain(subnormal) {
+        let others: Vec<usize> = block.iter().copied().filter(|k| lead != Leaf::Product(*k)).collect();
+        let pairs = match lead {
+            Leaf::Product(k) if is_subnormal => subnormal_pairs(subject, facts, k, &others),
+            _ => pairs(subject, facts, lead, &others),
+        };
+        count += pairs.len();
+        let dots: Vec<Dot> = pairs.iter().flat_map(|(below, above)| [below.clone(), above.clone()]).collect();
+        let answers = subject.ask(&dots)?;
+        let Some(at) = answers.chunks(2).position(|pair| value(pair[0]) > value(pair[1])) else { continue };
+        let (below, above) = (&pairs[at].0, &pairs[at].1);
+        let monotone = [("a monotone sum is at least".to_owned(), answers[2 * at])];
+        let (term, rest) = if lead == Leaf::C { ("c", "products") } else { ("product", "other terms") };
+        let shown = vec![
+            subject.evidence(format!("the smaller {term}"), below, answers[2 * at], &[]),
+            subject.evidence(format!("the larger {term}, the same {rest}"), above, answers[2 * at + 1], &monotone),
+        ];
+        let words = format!("not monotone: with the same {rest} a larger {term} gives a smaller result");
+        return Ok(Finding::measured(name, false, words).with(shown));
+    }
+    Ok(match count {
+        0 => Finding::inconclusive(name, "no pair of inputs could be made"),
+        _ => {
             let reason = format!("no witness against it among {count} pairs made for this unit; that is no proof");
             Finding::inconclusive(name, reason)
         }
     })
 }
 
-/// Dots of the same products, the smaller c first: every depth of the small terms around what is kept, every count of
-/// them, both signs, around a power of two; equal terms first.
-fn pairs(subject: &Subject<'_>, facts: &Facts, structure: &Structure) -> Vec<(Dot, Dot)> {
-    let products: Vec<usize> = structure.blocks.iter().find(|block| !block.is_empty()).cloned().unwrap_or_default();
-    let c_fraction = subject.id().c.fraction_bits().cast_signed();
-    let reach = facts.kept.map_or(c_fraction, Kept::at_least);
+/// Dots that differ in the lead, the smaller one first: small terms at the other products, at every depth around what is
+/// kept, every count of them, both signs, around a power of two; equal terms first.
+fn pairs(subject: &Subject<'_>, facts: &Facts, lead: Leaf, products: &[usize]) -> Vec<(Dot, Dot)> {
+    let format = if lead == Leaf::C { subject.id().c } else { subject.id().a };
+    let lead_fraction = format.fraction_bits().cast_signed();
+    let reach = facts.kept.map_or(subject.id().c.fraction_bits().cast_signed(), Kept::at_least);
     // Every count up to a wide block's, then powers of two.
     let counts: Vec<usize> = (1..=products.len())
         .filter(|count| *count <= 24 || count.is_power_of_two() || *count == products.len())
@@ -77,11 +93,11 @@ fn pairs(subject: &Subject<'_>, facts: &Facts, structure: &Structure) -> Vec<(Do
     let (low, high) = subject.exponents(Leaf::Product(0));
     let exponent_of = |depth: i32| Some((low + depth).max(0)).filter(|exponent| exponent - depth <= high);
     let pair = |exponent: i32, side: i32, small: &[Number]| {
-        let smaller = Number::power(exponent).plus(Number::power(exponent - 1 - c_fraction).negated());
+        let smaller = Number::power(exponent).plus(Number::power(exponent - 1 - lead_fraction).negated());
         let below = if side == 1 { smaller } else { Some(Number::power(exponent).negated()) };
         let above = if side == 1 { Some(Number::power(exponent)) } else { smaller.map(Number::negated) };
-        let dot = |c: Option<Number>| {
-            let mut terms = vec![(Leaf::C, c?)];
+        let dot = |lead_term: Option<Number>| {
+            let mut terms = vec![(lead, lead_term?)];
             terms.extend(products.iter().zip(small).map(|(k, value)| (Leaf::Product(*k), *value)));
             subject.dot(&terms)
         };
@@ -118,6 +134,56 @@ fn pairs(subject: &Subject<'_>, facts: &Facts, structure: &Structure) -> Vec<(Do
     pairs
 }
 
+/// Dots that differ in one product: of normal numbers, and then the smallest subnormal number of A times a power of two, which is
+/// a little more. The others lie below the grid that the latter lays: half of its unit, or as near to a unit as A has it.
+fn subnormal_pairs(subject: &Subject<'_>, facts: &Facts, lead: usize, others: &[usize]) -> Vec<(Dot, Dot)> {
+    let (Some(a), Some(b)) = (subject.id().a.as_float(), subject.id().b.as_float()) else { return Vec::new() };
+    let Some((mantissa, bits)) = just_below(a.fraction_bits, b.fraction_bits) else { return Vec::new() };
+    let reach = facts.kept.map_or(subject.id().d.fraction_bits().cast_signed(), Kept::at_least);
+    let (smallest, least) = (a.exponents().0, a.min_exponent());
+    let longest = a.fraction_bits.cast_signed() + 1;
+    let smalls = [Number::power(-1), Number::new((1 << longest) - 1, -longest)];
+    let mut pairs = Vec::new();
+    for power in [b.max_exponent(), 0] {
+        for (small, sign) in smalls.into_iter().flat_map(|small| [(small, 1), (small, -1)]) {
+            let small = small.scaled(least + power - reach).times(sign);
+            let terms: Vec<(Leaf, Number)> = others.iter().map(|k| (Leaf::Product(*k), small)).collect();
+            let Some(dot) = subject.dot(&terms) else { continue };
+            let with = |operands: Option<(u64, u64)>| {
+                let mut dot = dot.clone();
+                (dot.a[lead], dot.b[lead]) = operands?;
+                Some(dot)
+            };
+            let below = Number::new(mantissa, smallest + power - bits).times(sign);
+            let subnormal = (
+                Number::power(smallest).times(sign).encode(subject.id().a, Rounding::TowardZero),
+                Number::power(power).encode(subject.id().b, Rounding::TowardZero),
+            );
+            let pair = with(subject.factored_bits(below)).zip(with(Some(subnormal)));
+            pairs.extend(pair.map(|(near, far)| if sign == 1 { (near, far) } else { (far, near) }));
+        }
+    }
+    pairs
+}
+
+/// The longest fractions of which every product of two significands is looked at.
+const LONGEST_FRACTION: u32 = 12;
+
+/// The product of two significands of so many fraction bits, as integers, that is next below a power of two, and the exponent of
+/// that power.
+fn just_below(a: u32, b: u32) -> Option<(i128, i32)> {
+    if a.max(b) > LONGEST_FRACTION || a.min(b) == 0 {
+        return None;
+    }
+    let power = a + b + 1;
+    let significands = 1u64 << a..2 << a;
+    let products = significands.filter_map(|of_a| {
+        let of_b = ((1u64 << power) - 1) / of_a;
+        (1u64 << b..2 << b).contains(&of_b).then_some(of_a * of_b)
+    });
+    products.max().map(|product| (product.into(), power.cast_signed()))
+}
+
 /// A sum in so many odd parts, as equal as can be, the larger ones first; both are odd or both even.
 fn odd_parts(sum: i32, count: i32) -> impl Iterator<Item = i32> {
     let twos = (sum - count) / 2;
@@ -127,7 +193,15 @@ fn odd_parts(sum: i32, count: i32) -> impl Iterator<Item = i32> {
 
 #[cfg(test)]
 mod tests {
-    use super::odd_parts;
+    use super::{just_below, odd_parts};
+
+    #[test]
+    fn the_product_of_two_significands_next_below_a_power_of_two_is_found() {
+        assert_eq!(just_below(7, 7), Some((217 * 151, 15)));
+        assert_eq!(just_below(10, 10), Some((1025 * 2046, 21)));
+        assert_eq!(just_below(3, 2), Some((63, 6)));
+        assert_eq!(just_below(52, 52), None);
+    }
 
     #[test]
     fn a_sum_falls_into_odd_parts_of_nearly_the_same_size() {

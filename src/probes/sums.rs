@@ -47,6 +47,11 @@ pub(crate) const CARRY: Probe = Probe {
             "the same beyond the leading bit of the largest term, as the literature counts: N terms need log2 N, \
                  rounded up",
         ),
+        (
+            "accumulator",
+            "integer and fraction bits of the sum as Fasi et al. write them: {4.23} has three carry bits beyond a leading \
+                 bit, and keeps 23 fraction bits; given if alignment.fraction_bits is",
+        ),
     ],
     source: "Fasi et al. (2021), section 3.1.4; Valpey et al., An SMT formalization of mixed-precision matrix \
          multiplication, arXiv:2502.15999, section 4.3",
@@ -212,11 +217,17 @@ fn carry(subject: &Subject<'_>, facts: &Facts, structure: &Structure) -> Result<
             _ => format!("{beyond} bits above the largest term's leading bit"),
         }
     };
+    let width = |top: i32| match facts.kept {
+        Some(Kept::Bits(bits)) => Some(format!("{{{}.{bits}}}", 1 + top - leading)),
+        _ => None,
+    };
     let value = |enough: bool, top: i32| {
         let above = exponent.map(|exponent| (if enough { "reached" } else { "bits" }, (top - exponent).into()));
         let known = [("enough", enough.into()), ("beyond_leading_bit", (top - leading).into())];
-        Value::parts(known.into_iter().chain(above))
+        let width = width(top).map(|width| ("accumulator", width.into()));
+        Value::parts(known.into_iter().chain(above).chain(width))
     };
+    let beside = |top: i32| width(top).map_or_else(String::new, |width| format!("; as {width} in the literature"));
     let show = |at: usize| {
         let needed = exact[at].leading().unwrap_or(0);
         let modulus = Number::power(needed + 1);
@@ -230,7 +241,7 @@ fn carry(subject: &Subject<'_>, facts: &Facts, structure: &Structure) -> Result<
     let last = exact.len() - 1;
     if right == exact.len() {
         let top = exact[last].leading().unwrap_or(0);
-        let words = format!("enough: the largest sum reaches {} and is right", in_words(top));
+        let words = format!("enough: the largest sum reaches {} and is right{}", in_words(top), beside(top));
         return Ok(Finding::measured(name, value(true, top), words).with(vec![show(last)]));
     }
     let shown = vec![show(right)];
@@ -238,7 +249,7 @@ fn carry(subject: &Subject<'_>, facts: &Facts, structure: &Structure) -> Result<
         return Ok(Finding::inconclusive(name, "not even one of the largest products comes back right").with(shown));
     }
     let top = exact[right].leading().unwrap_or(0) - 1;
-    let words = format!("not enough: {}, and a larger sum wraps", in_words(top));
+    let words = format!("not enough: {}, and a larger sum wraps{}", in_words(top), beside(top));
     Ok(Finding::measured(name, value(false, top), words).with(shown))
 }
 

@@ -163,13 +163,13 @@ fn the_published_dot_is_one_on_which_ootomo_and_yokota_are_worse_and_a_simpler_o
 }
 
 #[test]
-fn algorithms_that_cannot_differ_are_proved_not_to_and_the_question_is_written() {
+fn what_is_not_decided_of_algorithms_is_no_statement_and_the_question_is_written() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("q.smt2");
     let ways = ["distinguish", "v100", "--op", V100, "--algorithm", "markidis", "--algorithm", "multiword"];
-    let of_few = ["--inputs", "e4m3", "--terms", "2", "--smt2", path.to_str().unwrap()];
-    let said = say(&[&ways[..], &of_few].concat()).ended(0);
-    assert!(said.out.contains("never differ: proved for every finite input"), "{}", said.out);
+    let of_few = ["--inputs", "e4m3", "--terms", "2", "--budget", "0.001", "--smt2", path.to_str().unwrap()];
+    let said = say(&[&ways[..], &of_few].concat()).ended(4);
+    assert!(said.out.contains("not decided") && !said.out.contains("proved"), "{}", said.out);
     let text = fs::read_to_string(&path).unwrap();
     for part in ["(declare-const part0_a1 (_ BitVec 8))", "(declare-const part0_c (_ BitVec 32))", "unit[0..2]"] {
         assert!(text.contains(part), "`{part}` is not in the formula");

@@ -173,6 +173,43 @@ fn a_monotone_sum_has_no_witness_against_it() {
 }
 
 #[test]
+fn a_sum_that_is_monotone_in_c_goes_down_where_a_product_of_a_subnormal_number_grows() {
+    // Products alone are cut; c joins their sum where each addition is rounded to nearest.
+    let adder = |exponent: &str| {
+        two_adders(
+            &format!(
+                "fraction_bits = 24\nexponent = \"{exponent}\"\nbelow = \"truncate\"\noutput = \"f32\"\nrounding = \"nearest-even\""
+            ),
+            "f32",
+        )
+        .replace("\"0x7fff\"", "\"0x7fffffff\"")
+    };
+    for formats in ["f16.f16", "bf16.bf16", "tf32.tf32"] {
+        let operation = format!("dot.m4n4k8.f32.{formats}.f32");
+        let probed = |exponent: &str| report_of(invented("c-apart", &adder(exponent), "t(c, s(all))", &operation));
+        let report = probed("operands");
+        let finding = found(&report, "monotone");
+        assert!(finding.is(false), "{formats}: {}", words(finding));
+        // The witness: one product that grows, the same c, and a smaller d.
+        let [below, above] = &finding.evidence[..] else { panic!("two dots: {:?}", finding.evidence) };
+        let bits = |text: &str| u64::from_str_radix(text.trim_start_matches("0x"), 16).unwrap();
+        let [of_a, of_b] = [0, 1].map(|at| Format::named(formats.split('.').nth(at).unwrap()).unwrap());
+        let products = |dot: &mxprobe::report::EvidenceRecord| -> Vec<f64> {
+            let both = dot.a.iter().zip(&dot.b);
+            both.map(|(a, b)| of_a.to_f64(bits(a)) * of_b.to_f64(bits(b))).collect()
+        };
+        let (less, more) = (products(below), products(above));
+        let grown: Vec<usize> = (0..8).filter(|k| less[*k] != more[*k]).collect();
+        assert!(below.c == above.c && grown.len() == 1 && less[grown[0]] < more[grown[0]], "{less:?} {more:?}");
+        assert!(Format::F32.to_f64(bits(&below.d)) > Format::F32.to_f64(bits(&above.d)), "{finding:?}");
+        // Where products are renormalised, the exponents of their operands do not matter.
+        let report = probed("leading");
+        let finding = found(&report, "monotone");
+        assert_eq!(finding.outcome, Outcome::Inconclusive, "{formats}: {}", words(finding));
+    }
+}
+
+#[test]
 fn carry_bits_are_counted_from_the_exponent_that_the_unit_aligns_by_and_beyond_the_leading_bit() {
     let adder = |exponent: &str, carry: &str| {
         format!(
@@ -191,21 +228,37 @@ fn carry_bits_are_counted_from_the_exponent_that_the_unit_aligns_by_and_beyond_t
     // renormalised products, the largest exponent is 1, and five terms need three bits, as N terms need log2 N, rounded up.
     for enough in [None, Some(3)] {
         let (value, words) = carry("leading", enough);
-        assert_eq!(value, serde_json::json!({ "enough": true, "reached": 3, "beyond_leading_bit": 3 }), "{words}");
+        assert_eq!(
+            value,
+            serde_json::json!({ "enough": true, "reached": 3, "beyond_leading_bit": 3, "accumulator": "{4.24}" }),
+            "{words}"
+        );
     }
     let (value, words) = carry("leading", Some(2));
-    assert_eq!(value, serde_json::json!({ "enough": false, "bits": 2, "beyond_leading_bit": 2 }), "{words}");
+    assert_eq!(
+        value,
+        serde_json::json!({ "enough": false, "bits": 2, "beyond_leading_bit": 2, "accumulator": "{3.24}" }),
+        "{words}"
+    );
     // Of others it is 0: the same sum needs four bits above it.
     for enough in [None, Some(4)] {
         let (value, words) = carry("operands", enough);
-        assert_eq!(value, serde_json::json!({ "enough": true, "reached": 4, "beyond_leading_bit": 3 }), "{words}");
+        assert_eq!(
+            value,
+            serde_json::json!({ "enough": true, "reached": 4, "beyond_leading_bit": 3, "accumulator": "{4.24}" }),
+            "{words}"
+        );
         assert!(
             words.contains("4 bits above the largest exponent (3 beyond the largest term's leading bit)"),
             "{words}"
         );
     }
     let (value, words) = carry("operands", Some(3));
-    assert_eq!(value, serde_json::json!({ "enough": false, "bits": 3, "beyond_leading_bit": 2 }), "{words}");
+    assert_eq!(
+        value,
+        serde_json::json!({ "enough": false, "bits": 3, "beyond_leading_bit": 2, "accumulator": "{3.24}" }),
+        "{words}"
+    );
     // Where no bit is lost at alignment, it does not show by which exponent a product is aligned.
     let exact = "output = \"f32\"\nrounding = \"toward-zero\"\nnan = \"0x7fffffff\"";
     let report = report_of(invented("exact", exact, "s(all, c)", "dot.m4n4k4.f32.f16.f16.f32"));

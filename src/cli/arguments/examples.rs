@@ -6,7 +6,7 @@ use clap::Command;
 type Examples = (&'static str, [(&'static str, &'static str); 2]);
 
 /// Two calls of each command, in the order of its help.
-const EXAMPLES: [Examples; 19] = [
+const EXAMPLES: [Examples; 20] = [
     (
         "mxprobe",
         [
@@ -126,6 +126,13 @@ const EXAMPLES: [Examples; 19] = [
         [
             ("mxprobe site pages", "pages of every model, with the matrix of all units"),
             ("mxprobe site pages results", "the same with the reports of a directory"),
+        ],
+    ),
+    (
+        "papers",
+        [
+            ("mxprobe papers", "every number of every paper, equal or not and why"),
+            ("mxprobe papers fasi-2021 --device cuda:0", "the tests of one paper, on a GPU"),
         ],
     ),
     ("explain", [("mxprobe explain RNE", "a term"), ("mxprobe explain '13 bits'", "something that was heard of")]),

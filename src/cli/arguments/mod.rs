@@ -25,7 +25,7 @@ pub(crate) use format::{Format, PageFormat};
 pub(crate) use gemm::{Accumulate, Experiment, Gemm, GemmMethod, WordRounding};
 pub(crate) use models::{ALL_PROPERTIES, Conformance, Distinguish, Eval, Identify, Reach, Verify};
 pub(crate) use run::Run;
-pub(crate) use saved::{Compare, Explain, Schema, SchemaOf, Site, Validate, View};
+pub(crate) use saved::{Compare, Explain, Papers, Schema, SchemaOf, Site, Validate, View};
 pub(crate) use screen::{Screen, ScreenArguments};
 
 /// Finds out how a matrix unit really computes, with the bits that prove it.
@@ -101,6 +101,11 @@ pub(crate) enum Command {
     Compare(Compare),
     /// Write pages of all units: a matrix, a page a unit and a page a format, from models and saved reports
     Site(Site),
+    /// Compute what papers on matrix units print: every table and figure that has a number, equal or not and why
+    #[command(
+        after_help = "Exit codes: 0 every number is equal or explained; 1 one differs; 2 usage or I/O; 3 no usable device"
+    )]
+    Papers(Papers),
     /// Say what a probe, a model, a format, a family of operations or a field of the report means
     Explain(Explain),
     /// Print the JSON Schema of reports or listings

@@ -1,10 +1,10 @@
 //! The arguments of what needs no device: `report`, `compare`, `explain`, `schema`, `validate`.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, ValueEnum};
 
-use super::{Format, PageFormat};
+use super::{Format, PageFormat, values::seconds};
 
 #[derive(Debug, Args)]
 pub(crate) struct View {
@@ -50,6 +50,22 @@ pub(crate) struct Site {
     /// Write pages of the reports alone
     #[arg(long, conflicts_with = "models")]
     pub(crate) without_models: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Papers {
+    /// A paper; without it, all
+    #[arg(value_name = "NAME")]
+    pub(crate) name: Option<String>,
+    /// Ask this device, and not the models of the units that the papers are about
+    #[arg(long, value_name = "SELECTOR")]
+    pub(crate) device: Option<String>,
+    /// How it is shown
+    #[arg(long, value_enum, default_value = "table")]
+    pub(crate) format: Format,
+    /// Give up after this many silent seconds (hardware only)
+    #[arg(long, value_name = "SECONDS", default_value = "120", value_parser = seconds)]
+    pub(crate) timeout: Duration,
 }
 
 #[derive(Debug, Args)]
@@ -115,6 +131,8 @@ pub(crate) enum SchemaOf {
     Algorithms,
     /// What `explain --format json` prints
     Explanation,
+    /// What `papers --format json` prints
+    Papers,
 }
 
 #[derive(Debug, Args)]

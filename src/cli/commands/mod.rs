@@ -13,6 +13,7 @@ pub(super) mod identify;
 pub(super) mod list;
 pub(super) mod manual;
 mod measured;
+pub(super) mod papers;
 pub(super) mod report;
 mod resumed;
 pub(super) mod run;

@@ -3,9 +3,7 @@
 use crate::glossary::explanation_schema;
 use crate::plain;
 use crate::report::{
-    algorithms_schema, bench_comparison_schema, bench_schema, check, classes_schema, comparison_schema,
-    distinction_schema, growth_comparison_schema, growth_schema, identification_schema, list_schema, properties_schema,
-    schema as report_schema, verification_schema,
+    algorithms_schema, bench_comparison_schema, bench_schema, check, classes_schema, comparison_schema, distinction_schema, growth_comparison_schema, growth_schema, identification_schema, list_schema, properties_schema, schema as report_schema, verification_schema, papers_schema,
 };
 
 use crate::cli::{
@@ -31,6 +29,7 @@ pub(crate) fn schema(arguments: &Schema) -> Outcome {
         SchemaOf::Algorithms => algorithms_schema(),
         SchemaOf::Properties => properties_schema(),
         SchemaOf::Explanation => explanation_schema(),
+        SchemaOf::Papers => papers_schema(),
     })
 }
 

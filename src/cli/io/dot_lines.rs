@@ -7,9 +7,9 @@ use mxprobe_models::Dot;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::cli::{
-    failure::Failure,
-    io::literal::{self, Literal},
+use crate::{
+    cli::failure::Failure,
+    literal::{self, Literal},
 };
 
 /// One line.

@@ -4,7 +4,6 @@ pub(super) mod dot_lines;
 pub(super) mod input;
 pub(super) mod interrupt;
 pub(super) mod journal;
-mod literal;
 pub(super) mod npy;
 pub(super) mod output;
 pub(super) mod progress;

@@ -10,6 +10,7 @@ mod growth;
 mod identification;
 mod left;
 mod measured;
+mod papers;
 mod plan;
 mod properties;
 mod provenance;
@@ -39,6 +40,7 @@ pub use measured::{
     AloneRate, BENCH_COMPARISON_SCHEMA, BenchComparison, ComparedCurve, ComparedRate, GROWTH_COMPARISON_SCHEMA,
     GrowthComparison, Rate, Ratio, bench_comparison_schema, growth_comparison_schema,
 };
+pub use papers::{PAPERS_SCHEMA, PaperItem, PaperRecord, PaperSection, PapersReport, Verdict, papers_schema};
 pub use plan::{Plan, Resumption};
 pub use properties::{AlternativeRecord, PROPERTIES_SCHEMA, PropertiesReport, PropertyRecord, properties_schema};
 pub(super) use provenance::UUID_DIGEST;

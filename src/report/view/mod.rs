@@ -17,6 +17,7 @@ mod listing;
 mod markdown;
 mod measured;
 mod page;
+mod papers;
 mod plot;
 mod reports;
 mod reports_rows;

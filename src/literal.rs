@@ -11,9 +11,9 @@ const KEPT_BITS: usize = 126;
 
 /// The bits of a number, and whether it was rounded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::cli) struct Literal {
-    pub(in crate::cli) bits: u64,
-    pub(in crate::cli) rounded: bool,
+pub(crate) struct Literal {
+    pub(crate) bits: u64,
+    pub(crate) rounded: bool,
 }
 
 /// Reads bits (`0x3f80`, full width) or a value: a decimal (`1.5`, `-2e-3`), a power of two (`2^-24`), their product
@@ -22,7 +22,7 @@ pub(in crate::cli) struct Literal {
 /// # Errors
 /// If the text is neither, or the format has nothing near it: an integer format takes integers in its range, a format
 /// without infinity nothing above its largest value.
-pub(in crate::cli) fn read(format: Format, text: &str) -> Result<Literal, String> {
+pub(crate) fn read(format: Format, text: &str) -> Result<Literal, String> {
     let exact = |bits| Ok(Literal { bits, rounded: false });
     let lower = text.trim().to_ascii_lowercase();
     let (negative, body) = match lower.strip_prefix('-') {

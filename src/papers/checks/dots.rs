@@ -1,0 +1,76 @@
+//! Dots, and what a unit returns.
+
+use mxprobe_api::{Error, OperationId};
+use serde::Deserialize;
+
+use super::Computed;
+use crate::{dots::Dot, literal, papers::Target, plain};
+
+/// Dots of one operation.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Dots {
+    /// A pattern of the operation: `*m8n8k4.f32.f16.f16.f32`.
+    operation: String,
+    /// Each dot with its result.
+    dots: Vec<Asked>,
+}
+
+/// One dot; products that are left out are +0 times +0. Values are written as `eval` takes them.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Asked {
+    a: Vec<String>,
+    b: Vec<String>,
+    #[serde(default = "zero")]
+    c: String,
+    /// What is printed.
+    d: String,
+}
+
+fn zero() -> String {
+    "0".to_owned()
+}
+
+impl Dots {
+    pub(super) fn compute(&self, target: &Target<'_>) -> Result<Computed, Error> {
+        let asked = target.asked()?;
+        let products = self.dots.iter().map(|dot| dot.a.len()).max().unwrap_or(0);
+        let operation = target.operation(&asked, &self.operation, products)?;
+        let id = &operation.id;
+        let dots = self.dots.iter().map(|dot| dot.read(id)).collect::<Result<Vec<_>, _>>()?;
+        let found = target.dots(&asked, &operation, &dots)?;
+        let mut agrees = true;
+        let mut texts: Vec<String> = Vec::new();
+        for (dot, found) in self.dots.iter().zip(found) {
+            let printed = literal::read(id.d, &dot.d).map_err(Error::invalid)?;
+            agrees &= found == printed.bits && !printed.rounded;
+            let text = plain::short(id.d, found);
+            // Orders of one sum have one result.
+            if texts.last() != Some(&text) {
+                texts.push(text);
+            }
+        }
+        Ok(Computed { text: texts.join(", "), agrees })
+    }
+}
+
+impl Asked {
+    fn read(&self, id: &OperationId) -> Result<Dot, Error> {
+        let mut dot = Dot::zeros(id);
+        if self.a.len() != self.b.len() {
+            return Err(Error::invalid(format!("{} elements of A and {} of B", self.a.len(), self.b.len())));
+        }
+        let exact = |format, text: &str| match literal::read(format, text) {
+            Ok(found) if !found.rounded => Ok(found.bits),
+            Ok(_) => Err(Error::invalid(format!("`{text}` is no value of {format}"))),
+            Err(reason) => Err(Error::invalid(reason)),
+        };
+        for (at, (a, b)) in self.a.iter().zip(&self.b).enumerate() {
+            dot.a[at] = exact(id.a, a)?;
+            dot.b[at] = exact(id.b, b)?;
+        }
+        dot.c = exact(id.c, &self.c)?;
+        Ok(dot)
+    }
+}

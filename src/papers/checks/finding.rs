@@ -1,0 +1,65 @@
+//! What a probe finds.
+
+use mxprobe_api::{Error, Operation};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::Computed;
+use crate::{
+    findings::Outcome,
+    papers::Target,
+    report::{FindingRecord, OperationReport},
+    session::{self, Asked},
+};
+
+/// The finding of a probe, and what it is to be.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FindingOf {
+    /// A pattern of the operation.
+    operation: String,
+    /// The probe.
+    probe: String,
+    /// The field of its value that is meant, if it has fields.
+    field: Option<String>,
+    /// The value that stands for what is printed.
+    value: Value,
+}
+
+impl FindingOf {
+    pub(super) fn compute(&self, target: &Target<'_>) -> Result<Computed, Error> {
+        let asked = target.asked()?;
+        let operation = target.operation(&asked, &self.operation, 0)?;
+        let report = found(&asked, &operation, &[&self.probe])?;
+        let finding = measured(&report, &self.probe)?;
+        let value = match (&self.field, &finding.value) {
+            (Some(field), Some(value)) => value.get(field),
+            (_, value) => value.as_ref(),
+        };
+        Ok(Computed { text: finding.statement.clone(), agrees: value == Some(&self.value) })
+    }
+}
+
+/// What probes find about an operation.
+///
+/// # Errors
+/// If the device has it no more.
+pub(super) fn found(asked: &Asked, operation: &Operation, probes: &[&str]) -> Result<OperationReport, Error> {
+    let probes: Vec<String> = probes.iter().map(|probe| (*probe).to_owned()).collect();
+    let none = || Error::invalid(format!("{} is gone", operation.id));
+    session::probe(asked.device.as_ref(), &operation.id, &probes, None).ok_or_else(none)
+}
+
+/// A finding that has an answer.
+///
+/// # Errors
+/// `Unsupported` if the question has none there, else why it was not answered.
+pub(super) fn measured<'a>(report: &'a OperationReport, probe: &str) -> Result<&'a FindingRecord, Error> {
+    let finding = report.finding(probe).ok_or_else(|| Error::invalid(format!("there is no probe `{probe}`")))?;
+    let reason = || finding.reason.clone().unwrap_or_else(|| finding.statement.clone());
+    match finding.outcome {
+        Outcome::Measured => Ok(finding),
+        Outcome::Failed => Err(Error::driver(reason())),
+        _ => Err(Error::unsupported(reason())),
+    }
+}

@@ -1,0 +1,69 @@
+//! Who computes what a paper prints.
+
+use mxprobe_api::{Error, Operation, execute};
+use mxprobe_models::Model;
+
+use crate::{
+    dots::{Dot, pack},
+    session::{Asked, matches},
+};
+
+/// The unit that a paper asks, or a device in its place.
+#[derive(Clone, Copy)]
+pub struct Target<'a> {
+    /// The model of the unit.
+    pub unit: Option<&'a str>,
+    /// What is asked instead.
+    pub device: Option<&'a Asked>,
+}
+
+impl Target<'_> {
+    /// Who is asked.
+    ///
+    /// # Errors
+    /// If it is a model that there is none of, or nobody.
+    pub fn asked(&self) -> Result<Asked, Error> {
+        if let Some(device) = self.device {
+            return Ok(device.clone());
+        }
+        self.model().map(|model| Asked::of_model(&model))
+    }
+
+    /// The model of the unit that the paper asks.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn model(&self) -> Result<Model, Error> {
+        let name = self.unit.ok_or_else(|| Error::invalid("no unit is named"))?;
+        mxprobe_models::load(name)
+    }
+
+    /// The operation of a pattern; on another device than the paper's, if it has none of it, the first of the same formats
+    /// that takes as many products. `formats` are those of D, A, B and C.
+    ///
+    /// # Errors
+    /// `Unsupported` if there is none.
+    pub fn operation(&self, asked: &Asked, pattern: &str, products: usize) -> Result<Operation, Error> {
+        let operations = asked.device.operations();
+        let fits = |operation: &&Operation| operation.id.shape.sizes().2 >= products;
+        let is_meant = |operation: &&Operation| matches(pattern, &operation.id.to_string());
+        let found = operations.values().filter(fits).find(is_meant).or_else(|| {
+            // The formats are what follows the shape: `*m16n8k8.f32.f16.f16.f32`.
+            let formats = pattern.split_once('.')?.1;
+            let same = |operation: &&Operation| matches(&format!("*.{formats}"), &operation.id.to_string());
+            self.device.and_then(|_| operations.values().filter(fits).find(same))
+        });
+        let none = || Error::unsupported(format!("no operation `{pattern}` of {products} products"));
+        found.cloned().ok_or_else(none)
+    }
+
+    /// D of these dots.
+    ///
+    /// # Errors
+    /// What the device says.
+    pub fn dots(&self, asked: &Asked, operation: &Operation, dots: &[Dot]) -> Result<Vec<u64>, Error> {
+        let (batch, places) = pack(operation, dots);
+        let d = execute(asked.device.as_ref(), operation, &batch)?;
+        Ok(places.into_iter().map(|place| d.get(place)).collect())
+    }
+}
