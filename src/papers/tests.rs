@@ -3,44 +3,11 @@ use std::{collections::BTreeSet, convert::Infallible};
 use super::*;
 
 /// The sections, tables and figures of each paper, and how many numbers it has at least.
-const CONTENTS: [(&str, &[&str], usize); 4] = [
-    (
-        "nvidia",
-        &[
-            "2.1", "2.2", "2.3", "Figure 1", "Figure 2", "Figure 3", "Figure 4", "Figure 5", "4", "Figure 6", "5.2",
-            "5.3", "6",
-        ],
-        34,
-    ),
+const CONTENTS: [(&str, &[&str], usize); 2] = [
     (
         "fasi-2021",
         &["1", "Table 1", "2", "Table 2", "3.1.1", "Table 3", "3.1.2", "3.1.3", "Figure 1", "3.1.4", "3.2", "4"],
         77,
-    ),
-    (
-        "fasi-2023",
-        &[
-            "1",
-            "2",
-            "Table 2.1",
-            "3",
-            "Figure 3.1",
-            "Table 4.1",
-            "4",
-            "4.1",
-            "4.2",
-            "4.2.1",
-            "Figure 4.1",
-            "4.2.2",
-            "Figure 4.2",
-            "4.3",
-            "Figure 4.3",
-            "4.4",
-            "Figure 4.4",
-            "Figure 4.5",
-            "5",
-        ],
-        90,
     ),
     ("poster", &["Motivation", "Tensor cores", "Findings", "Accuracy of dot products", "Rounding modes"], 16),
 ];

@@ -18,7 +18,13 @@ pub use record::{
     DriverRecord, EXECUTION, EvidenceRecord, FEWEST_SAMPLES, FindingRecord, GROWTH_COMPARISON_SCHEMA, GROWTH_SCHEMA,
     GrowthComparison, GrowthReport, Host, IDENTIFICATION_SCHEMA, IdentificationOutcome, IdentificationReport,
     IdentifiedOperation, Inputs, Kind, LIST_SCHEMA, ListedDevice, Listing, Match, MatchedBy, MatrixRow, Notable,
-    OperationRecord, OperationReport, PROPERTIES_SCHEMA, PairRecord, Peak, Plan, ProofRecord, PropertiesReport, PropertyRecord, Rate, Ratio, RefusalRecord, RefutedFormula, Report, Request, Resumption, RivalRecord, SCHEMA, SPREAD_LIMIT_PERCENT, Side, State, Summary, SummaryRow, Throughput, ThroughputRun, Time, TimedBy, Tool, Unit, Units, VERIFICATION_SCHEMA, VerificationReport, VerifiedOperation, algorithms_schema, bench_comparison_schema, bench_schema, build_version, check, classes_schema, comparison_schema, distinction_schema, growth_comparison_schema, growth_schema, identification_schema, list_schema, now, properties_schema, schema, verification_schema, PAPERS_SCHEMA, PaperItem, PaperRecord, PaperSection, PapersReport, Verdict, papers_schema,
+    OperationRecord, OperationReport, PAPERS_SCHEMA, PROPERTIES_SCHEMA, PairRecord, PaperItem, PaperRecord,
+    PaperSection, PapersReport, Peak, Plan, ProofRecord, PropertiesReport, PropertyRecord, Rate, Ratio, RefusalRecord,
+    RefutedFormula, Report, Request, Resumption, RivalRecord, SCHEMA, SPREAD_LIMIT_PERCENT, Side, State, Summary,
+    SummaryRow, Throughput, ThroughputRun, Time, TimedBy, Tool, Unit, Units, VERIFICATION_SCHEMA, Verdict,
+    VerificationReport, VerifiedOperation, algorithms_schema, bench_comparison_schema, bench_schema, build_version,
+    check, classes_schema, comparison_schema, distinction_schema, growth_comparison_schema, growth_schema,
+    identification_schema, list_schema, now, papers_schema, properties_schema, schema, verification_schema,
 };
 pub use summary::is_layout;
 pub use view::{

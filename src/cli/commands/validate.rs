@@ -3,7 +3,9 @@
 use crate::glossary::explanation_schema;
 use crate::plain;
 use crate::report::{
-    algorithms_schema, bench_comparison_schema, bench_schema, check, classes_schema, comparison_schema, distinction_schema, growth_comparison_schema, growth_schema, identification_schema, list_schema, properties_schema, schema as report_schema, verification_schema, papers_schema,
+    algorithms_schema, bench_comparison_schema, bench_schema, check, classes_schema, comparison_schema,
+    distinction_schema, growth_comparison_schema, growth_schema, identification_schema, list_schema, papers_schema,
+    properties_schema, schema as report_schema, verification_schema,
 };
 
 use crate::cli::{

@@ -1,15 +1,9 @@
 //! The ways in which a printed number is computed, a file each.
 
 mod accumulator;
-mod bounds;
-mod digits;
 mod dots;
-mod errors;
 mod finding;
 mod format;
-mod peak;
-mod scalar;
-mod splitting;
 
 use mxprobe_api::Error;
 use serde::Deserialize;
@@ -28,28 +22,6 @@ pub enum Check {
     Accumulator(accumulator::Accumulator),
     /// A property of a number format.
     Format(format::Property),
-    /// An error bound of words.
-    Bound(bounds::BoundOf),
-    /// Where two bounds cross.
-    BoundCrossing(bounds::Crossing),
-    /// Errors of products of drawn matrices.
-    Errors(errors::Errors),
-    /// What words leave of drawn elements, and how large they are.
-    Words(splitting::Splitting),
-    /// Products of words that an algorithm takes.
-    ProductsOfWords(splitting::Count),
-    /// Peaks of GPUs.
-    Peak(peak::PeakOf),
-    /// Steps of scalar arithmetic.
-    Scalar(scalar::Scalar),
-    /// The exact sum of products.
-    ExactSum(digits::ExactSum),
-    /// A number in a format.
-    Number(digits::Number),
-    /// Steps of decimal arithmetic.
-    Decimal(digits::Decimal),
-    /// The cosine of an f64.
-    Cosine(digits::Cosine),
 }
 
 /// What was computed.
@@ -72,17 +44,6 @@ impl Check {
             Self::Finding(finding) => finding.compute(target),
             Self::Accumulator(accumulator) => accumulator.compute(target),
             Self::Format(property) => property.compute(),
-            Self::Bound(bound) => bound.compute(),
-            Self::BoundCrossing(crossing) => crossing.compute(),
-            Self::Errors(errors) => errors.compute(target),
-            Self::Words(words) => words.compute(),
-            Self::ProductsOfWords(count) => count.compute(target),
-            Self::Peak(peak) => peak.compute(target),
-            Self::Scalar(steps) => steps.compute(target),
-            Self::ExactSum(sum) => sum.compute(),
-            Self::Number(number) => number.compute(),
-            Self::Decimal(steps) => steps.compute(),
-            Self::Cosine(cosine) => cosine.compute(),
         }
     }
 }
