@@ -5,7 +5,8 @@ use serde::Deserialize;
 use super::Check;
 
 /// The files, in the order in which papers are listed.
-pub(super) const TEXTS: [&str; 2] = [include_str!("data/fasi-2021.toml"), include_str!("data/poster.toml")];
+pub(super) const TEXTS: [&str; 3] =
+    [include_str!("data/fasi-2021.toml"), include_str!("data/poster.toml"), include_str!("data/valpey.toml")];
 
 /// A paper.
 #[derive(Clone, Debug, Deserialize)]

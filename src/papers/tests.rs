@@ -3,11 +3,42 @@ use std::{collections::BTreeSet, convert::Infallible};
 use super::*;
 
 /// The sections, tables and figures of each paper, and how many numbers it has at least.
-const CONTENTS: [(&str, &[&str], usize); 2] = [
+const CONTENTS: [(&str, &[&str], usize); 3] = [
     (
         "fasi-2021",
         &["1", "Table 1", "2", "Table 2", "3.1.1", "Table 3", "3.1.2", "3.1.3", "Figure 1", "3.1.4", "3.2", "4"],
         77,
+    ),
+    (
+        "valpey",
+        &[
+            "1",
+            "2",
+            "3",
+            "4",
+            "4.1",
+            "Listing 1",
+            "Table 1",
+            "Table 2",
+            "Property 1",
+            "4.2",
+            "Table 3",
+            "Property 2",
+            "Listing 2",
+            "4.3",
+            "Property 3",
+            "Property 4",
+            "5",
+            "Table 4",
+            "Algorithm 1",
+            "Figure 1",
+            "6",
+            "Property 5",
+            "Table 5",
+            "7",
+            "website",
+        ],
+        41,
     ),
     ("poster", &["Motivation", "Tensor cores", "Findings", "Accuracy of dot products", "Rounding modes"], 16),
 ];

@@ -1,9 +1,11 @@
 //! The ways in which a printed number is computed, a file each.
 
 mod accumulator;
+mod algorithms;
 mod dots;
 mod finding;
 mod format;
+mod property;
 
 use mxprobe_api::Error;
 use serde::Deserialize;
@@ -22,6 +24,10 @@ pub enum Check {
     Accumulator(accumulator::Accumulator),
     /// A property of a number format.
     Format(format::Property),
+    /// A property of a unit beside other answers.
+    PropertyOf(property::PropertyOf),
+    /// Two algorithms over a unit.
+    Algorithms(algorithms::Algorithms),
 }
 
 /// What was computed.
@@ -44,6 +50,8 @@ impl Check {
             Self::Finding(finding) => finding.compute(target),
             Self::Accumulator(accumulator) => accumulator.compute(target),
             Self::Format(property) => property.compute(),
+            Self::PropertyOf(property) => property.compute(target),
+            Self::Algorithms(algorithms) => algorithms.compute(target),
         }
     }
 }
