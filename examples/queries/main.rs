@@ -16,6 +16,7 @@ use std::{
 };
 
 use mxprobe::proof::{
+    conditions::Conditions,
     decide::{Comparison, Effort, Verdict},
     rup, smt,
 };
@@ -94,7 +95,7 @@ fn answer(comparison: &Comparison<'_>, seeds: u64) -> Result<Answer, String> {
     let mut tries = Vec::new();
     for seed in 1..=seeds {
         let end = Instant::now() + Duration::from_secs(300);
-        let searched = comparison.rivals().search(seed, 50_000, false, end);
+        let searched = comparison.rivals().search(seed, 50_000, &Conditions::FINITE, end);
         if searched.witness.is_none() {
             break;
         }
@@ -109,12 +110,18 @@ fn answer(comparison: &Comparison<'_>, seeds: u64) -> Result<Answer, String> {
         return Ok(Answer { words, median: times[middle], longest: times[times.len() - 1] });
     }
     let start = Instant::now();
-    let effort = Effort { seed: 1, tries: 0, finite: true, closed_form: false, end: start + Duration::from_secs(300) };
+    let effort = Effort {
+        seed: 1,
+        tries: 0,
+        conditions: Conditions::FINITE,
+        closed_form: false,
+        end: start + Duration::from_secs(300),
+    };
     match comparison.decide(&effort) {
         Verdict::Equal(certificate) => {
             let took = start.elapsed();
             let refuted = certificate.refuted.ok_or("the two formulas are the same")?;
-            let query = comparison.query(true)?;
+            let query = comparison.query(Conditions::FINITE)?;
             let cnf = mxprobe::proof::cnf::Encoded::of(&query.circuit, query.differs).cnf;
             rup::check(&cnf, &refuted.proof)?;
             let words = format!("proved equal, {} conflicts, proof checked", refuted.conflicts);
@@ -146,7 +153,10 @@ fn main() -> Result<(), Box<dyn Error>> {
             println!("| {name} | {file} | {} | {median:.3} | {longest:.3} |", answer.words);
             if let Some(directory) = &directory {
                 let comment = format!("{name}: {} against {}", pair[0].unwrap_or("the model"), pair[1].unwrap_or("it"));
-                fs::write(directory.join(file + ".smt2"), smt::smt2(&comparison.query(true)?, &[comment]))?;
+                fs::write(
+                    directory.join(file + ".smt2"),
+                    smt::smt2(&comparison.query(Conditions::FINITE)?, &[comment]),
+                )?;
             }
         }
     }

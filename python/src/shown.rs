@@ -5,7 +5,10 @@ use std::time::{Duration, Instant};
 use pyo3::prelude::*;
 
 use mxprobe::{
-    proof::decide::{Comparison as ModelComparison, Effort, Verdict},
+    proof::{
+        conditions::Conditions,
+        decide::{Comparison as ModelComparison, Effort, Verdict},
+    },
     report::{self, Comparisons, Form, IdentificationReport, Report, Reports, Show, Style, VerificationReport, check},
     session::Distinction,
 };
@@ -30,7 +33,7 @@ pub(crate) struct Distinct {
     names: [String; 2],
     models: [mxprobe_models::Model; 2],
     id: OperationId,
-    finite: bool,
+    conditions: Conditions,
     verdict: Verdict,
     took: Duration,
 }
@@ -51,7 +54,7 @@ impl Shown {
                 models: found.models.each_ref(),
                 id: &found.id,
                 counterpart: None,
-                finite: found.finite,
+                conditions: found.conditions,
                 verdict: &found.verdict,
                 checked: None,
                 took: found.took,
@@ -129,9 +132,10 @@ pub(crate) fn distinguish(
         .map_err(|_| raise(py, Error::invalid(format!("a budget of {budget} s is not a time"))))?;
     let work = move || -> Result<Distinct, Error> {
         let start = Instant::now();
-        let effort = Effort { seed, tries: TRIES, finite, closed_form: true, end: start + budget };
+        let conditions = Conditions { finite, ..Conditions::ANY };
+        let effort = Effort { seed, tries: TRIES, conditions, closed_form: true, end: start + budget };
         let verdict = ModelComparison::new(models.each_ref(), &id)?.decide(&effort);
-        Ok(Distinct { names, models, id, finite, verdict, took: start.elapsed() })
+        Ok(Distinct { names, models, id, conditions, verdict, took: start.elapsed() })
     };
     // It ends with its budget, whoever waits.
     let found = interruptibly(py, work, || ())?.map_err(|error| raise(py, error))?;

@@ -54,7 +54,7 @@ fn completed(command: Command, words: &[String]) -> Command {
             match (id.as_str(), name) {
                 ("device", _) => offered(argument, devices),
                 ("model" | "expect", _) => offered(argument, models),
-                ("one" | "other", "distinguish") => offered(argument, models),
+                ("models", "distinguish") => offered(argument, models),
                 ("files", "compare") => argument.add(ArgValueCompleter::new(|typed: &OsStr| {
                     let mut found = matching(typed, models());
                     found.extend(paths(typed));

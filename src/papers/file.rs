@@ -5,11 +5,12 @@ use serde::Deserialize;
 use super::Check;
 
 /// The files, in the order in which papers are listed.
-pub(super) const TEXTS: [&str; 4] = [
+pub(super) const TEXTS: [&str; 5] = [
     include_str!("data/nvidia.toml"),
     include_str!("data/fasi-2021.toml"),
     include_str!("data/poster.toml"),
     include_str!("data/fasi-2023.toml"),
+    include_str!("data/valpey.toml"),
 ];
 
 /// A paper.

@@ -3,7 +3,7 @@ use std::{collections::BTreeSet, convert::Infallible};
 use super::*;
 
 /// The sections, tables and figures of each paper, and how many numbers it has at least.
-const CONTENTS: [(&str, &[&str], usize); 4] = [
+const CONTENTS: [(&str, &[&str], usize); 5] = [
     (
         "nvidia",
         &[
@@ -41,6 +41,37 @@ const CONTENTS: [(&str, &[&str], usize); 4] = [
             "5",
         ],
         90,
+    ),
+    (
+        "valpey",
+        &[
+            "1",
+            "2",
+            "3",
+            "4",
+            "4.1",
+            "Listing 1",
+            "Table 1",
+            "Table 2",
+            "Property 1",
+            "4.2",
+            "Table 3",
+            "Property 2",
+            "Listing 2",
+            "4.3",
+            "Property 3",
+            "Property 4",
+            "5",
+            "Table 4",
+            "Algorithm 1",
+            "Figure 1",
+            "6",
+            "Property 5",
+            "Table 5",
+            "7",
+            "website",
+        ],
+        41,
     ),
     ("poster", &["Motivation", "Tensor cores", "Findings", "Accuracy of dot products", "Rounding modes"], 16),
 ];

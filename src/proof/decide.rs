@@ -14,11 +14,12 @@ use super::{
     carry::sufficient_carry_bits,
     circuit::Signal,
     cnf::{Cnf, Encoded},
+    conditions::Conditions,
     dot::Arithmetic,
     lift::lifted,
     parts::{Cut, Part, Query},
     rup::Proof,
-    search::{Rivals, Witness, is_finite},
+    search::{Rivals, Witness},
     solver::{Answer, Refutation, solve},
 };
 use crate::dots::Dot;
@@ -30,8 +31,8 @@ pub struct Effort {
     pub seed: u64,
     /// Dots that the search tries at the most.
     pub tries: u64,
-    /// Operands and c are no NaN and no infinity.
-    pub finite: bool,
+    /// The inputs over which they are compared.
+    pub conditions: Conditions,
     /// Carry bits that the closed form finds sufficient count as unlimited, and both models are brought into canonical
     /// form, before anything is solved.
     pub closed_form: bool,
@@ -194,9 +195,9 @@ impl<'a> Comparison<'a> {
     ///
     /// # Errors
     /// What is not covered, in words.
-    pub fn query(&self, finite: bool) -> Result<Query, NotCovered> {
+    pub fn query(&self, conditions: Conditions) -> Result<Query, NotCovered> {
         let (forms, _) = self.forms(true);
-        Query::new(self.arithmetic(&forms), finite)
+        Query::new(self.arithmetic(&forms), conditions)
     }
 
     /// Both models' arithmetic as it stands, or in canonical form with carry bits that suffice taken as unlimited, and those.
@@ -240,7 +241,7 @@ impl<'a> Comparison<'a> {
     }
 
     fn search(&self, seed: u64, tries: u64, effort: &Effort, tried: &mut u64) -> Option<Verdict> {
-        let searched = self.rivals.search(seed, tries, !effort.finite, effort.end);
+        let searched = self.rivals.search(seed, tries, &effort.conditions, effort.end);
         *tried += searched.tried;
         let witness = searched.witness?;
         Some(Verdict::Differ(witness, FoundBy::Search { tried: *tried, time_ns: searched.search_ns }))
@@ -252,7 +253,7 @@ impl<'a> Comparison<'a> {
         let rewritten = forms.iter().flat_map(|form| form.steps.iter().copied()).collect();
         let taken = Taken { carry, rewritten, any_products: effort.closed_form };
         let arithmetic = self.arithmetic(&forms);
-        let query = Query::new(arithmetic, effort.finite);
+        let query = Query::new(arithmetic, effort.conditions);
         if let Ok(query) = &query
             && query.differs == Signal::FALSE
         {
@@ -300,7 +301,7 @@ impl<'a> Comparison<'a> {
         }
         let parts = "a part of the dot differs, on a result that may never reach it";
         for with_products in [false, true] {
-            let cut = Cut { finite: effort.finite, bounded: true, with_products };
+            let cut = Cut { conditions: effort.conditions, bounded: true, with_products };
             let Some(query) = Query::cut(arithmetic, cut) else { break };
             match self.prove(&query?, plan, effort, tried, taken, conflicts) {
                 Attempt::Decided(verdict) => return Ok(*verdict),
@@ -308,7 +309,7 @@ impl<'a> Comparison<'a> {
                 Attempt::PartsAlone => {}
             }
         }
-        let query = Query::whole(arithmetic, effort.finite)?;
+        let query = Query::whole(arithmetic, effort.conditions)?;
         if query.circuit.gates().len() > GATES {
             return Err(format!("{parts}; of the whole dot, the formula is too large"));
         }
@@ -323,7 +324,7 @@ impl<'a> Comparison<'a> {
         for products in 1..=FEW {
             let left = effort.end.saturating_duration_since(Instant::now());
             let effort = Effort { end: Instant::now() + left / SHARE, ..*effort };
-            let query = Query::of_few(arithmetic, effort.finite, products).ok()?;
+            let query = Query::of_few(arithmetic, effort.conditions, products).ok()?;
             if let Attempt::Decided(verdict) =
                 self.prove(&query, arithmetic[0].plan, &effort, tried, &Taken::default(), u64::MAX)
                 && matches!(*verdict, Verdict::Differ(..))
@@ -397,9 +398,9 @@ impl<'a> Comparison<'a> {
                 let time = start.elapsed();
                 for part in 0..query.parts.len() {
                     let dots = lifted(query, &encoded, &values, part, plan);
-                    let shows = |dot: &Dot| self.rivals.differ(dot) && (!effort.finite || is_finite(self.id, dot));
+                    let shows = |dot: &Dot| self.rivals.differ(dot) && effort.conditions.hold(self.id, dot);
                     if let Some(dot) = dots.into_iter().find(shows) {
-                        let dot = self.rivals.simplest(&dot);
+                        let dot = self.rivals.simplest(&dot, &effort.conditions);
                         let witness = Witness { values: self.rivals.values(&dot), dot };
                         return Attempt::Decided(Box::new(Verdict::Differ(witness, FoundBy::Solver { tried, time })));
                     }

@@ -8,6 +8,7 @@ use mxprobe_models::{Adder, Class, Plan, Term as Place, Unit};
 use super::{
     adder::{NotCovered, add, scales_sum},
     canonical::Bounds,
+    conditions::{Conditions, narrowed},
     integer::Integer,
     logic::Logic,
     number::{Candidate, Number, Scales, Term, flushed, product, read},
@@ -30,6 +31,8 @@ pub struct Inputs<B> {
     pub scale_b: BTreeMap<usize, Word<B>>,
     /// Results of earlier nodes, by node.
     pub results: BTreeMap<usize, Word<B>>,
+    /// What is known of the exponents of operands and c; results count only where it holds.
+    pub conditions: Conditions,
 }
 
 /// The arithmetic of an operation: what computes, not what.
@@ -53,7 +56,15 @@ pub struct Arithmetic<'a> {
 impl<B> Default for Inputs<B> {
     fn default() -> Self {
         let none = BTreeMap::new;
-        Self { a: none(), b: none(), c: None, scale_a: none(), scale_b: none(), results: none() }
+        Self {
+            a: none(),
+            b: none(),
+            c: None,
+            scale_a: none(),
+            scale_b: none(),
+            results: none(),
+            conditions: Conditions::ANY,
+        }
     }
 }
 
@@ -71,6 +82,7 @@ impl Inputs<bool> {
             scale_a: scales.map(|(scale, (a, _))| words(a, scale.format.bits())).unwrap_or_default(),
             scale_b: scales.map(|(scale, (_, b))| words(b, scale.format.bits())).unwrap_or_default(),
             results: BTreeMap::new(),
+            conditions: Conditions::ANY,
         }
     }
 }
@@ -143,6 +155,7 @@ impl<B: Copy + std::fmt::Debug> Scene<'_, B> {
             Place::C => {
                 let bits = self.inputs.c.as_ref().expect("a part that reads c is given one");
                 let number = read(logic, id.c, bits);
+                let number = narrowed(logic, id.c, self.inputs.conditions.c, number);
                 let number = if unit.flush.c { flushed(logic, number, unit.flush.to_positive) } else { number };
                 Ok(value(number))
             }
@@ -177,10 +190,12 @@ impl<B: Copy + std::fmt::Debug> Scene<'_, B> {
 
     fn product<L: Logic<Bit = B>>(&self, logic: &mut L, adder: &Adder, k: usize) -> Term<B> {
         let Arithmetic { unit, id, .. } = self.arithmetic;
-        let flush = unit.flush;
+        let (flush, conditions) = (unit.flush, self.inputs.conditions);
         let a = read(logic, id.a, &self.inputs.a[&k]);
+        let a = narrowed(logic, id.a, conditions.a, a);
         let a = if flush.a { flushed(logic, a, flush.to_positive) } else { a };
         let b = read(logic, id.b, &self.inputs.b[&k]);
+        let b = narrowed(logic, id.b, conditions.b, b);
         let b = if flush.b { flushed(logic, b, flush.to_positive) } else { b };
         let scales = if scales_sum(adder) { None } else { self.scales(logic, k) };
         let mut factors = vec![&a, &b];

@@ -1,7 +1,7 @@
 //! The models one parameter away from a model, and what each parameter is.
 
 use mxprobe_api::{Error, OperationId};
-use mxprobe_models::{Model, PARAMETERS, RULE};
+use mxprobe_models::{Model, PARAMETERS, Plan, RULE};
 
 use super::carry::sufficient_carry_bits;
 
@@ -22,13 +22,45 @@ pub struct Neighbour {
 /// # Errors
 /// If the model has no such operation, or an adder of it has no closed form for its carry bits.
 pub fn neighbours(model: &Model, id: &OperationId) -> Result<(Model, Vec<Neighbour>), Error> {
-    let missing = || Error::invalid(format!("the model {} has no operation {id}", model.name));
+    let missing = || missing(model, id);
     let (_, plan) = model.plan(id).ok_or_else(missing)?;
-    let mut base = model.clone();
+    let used = adders(&plan);
+    let base = with_sufficient_carry(model, id, &used)?;
+    let mut found = of_parameters(&base, &used, |_| true);
+    let unit = base.units.iter().position(|unit| unit.operations.contains(id)).ok_or_else(missing)?;
+    let mut change = |what: &str, change: &dyn Fn(&mut Model)| {
+        let mut model = base.clone();
+        change(&mut model);
+        found.push(Neighbour { what: what.to_owned(), model });
+    };
+    change("subnormals of a and b flushed", &|model| {
+        (model.units[unit].flush.a, model.units[unit].flush.b) = (true, true);
+    });
+    change("subnormals of c flushed", &|model| model.units[unit].flush.c = true);
+    Ok((base, found))
+}
+
+fn missing(model: &Model, id: &OperationId) -> Error {
+    Error::invalid(format!("the model {} has no operation {id}", model.name))
+}
+
+/// The adders that a plan uses, by number.
+#[must_use]
+pub fn adders(plan: &Plan) -> Vec<usize> {
     let mut used: Vec<usize> = plan.nodes.iter().map(|node| node.adder).collect();
     used.sort_unstable();
     used.dedup();
-    for number in &used {
+    used
+}
+
+/// The model with just as many carry bits in these adders as suffice for an operation.
+///
+/// # Errors
+/// If the model has no such operation, or an adder has no closed form for its carry bits.
+pub fn with_sufficient_carry(model: &Model, id: &OperationId, used: &[usize]) -> Result<Model, Error> {
+    let (_, plan) = model.plan(id).ok_or_else(|| missing(model, id))?;
+    let mut base = model.clone();
+    for number in used {
         let adder = &model.adders[*number];
         let nodes = plan.nodes.iter().filter(|node| node.adder == *number);
         let needed: Option<Vec<u32>> =
@@ -36,28 +68,32 @@ pub fn neighbours(model: &Model, id: &OperationId) -> Result<(Model, Vec<Neighbo
         let unknown = || Error::unsupported(format!("the adder {} has no closed form for its carry bits", adder.name));
         base.adders[*number].carry_bits = Some(needed.and_then(|bits| bits.into_iter().max()).ok_or_else(unknown)?);
     }
+    Ok(base)
+}
+
+/// The models in which one parameter of one of these adders has a value near its own, of the parameters with a key that is
+/// wanted.
+#[must_use]
+pub fn of_parameters(base: &Model, used: &[usize], wanted: impl Fn(&str) -> bool) -> Vec<Neighbour> {
     let mut found = Vec::new();
     let mut change = |what: String, change: &dyn Fn(&mut Model)| {
         let mut model = base.clone();
         change(&mut model);
         found.push(Neighbour { what, model });
     };
-    for number in used {
-        for parameter in &PARAMETERS {
+    for number in used.iter().copied() {
+        for parameter in PARAMETERS.iter().filter(|parameter| wanted(parameter.key)) {
             for (to, what) in parameter.proved_neighbours(&base.adders[number]) {
                 change(what, &|model| (parameter.set)(&mut model.adders[number], to));
             }
         }
-        for parameter in &RULE {
-            for (to, what) in parameter.proved_neighbours(&base.adders[number].grid[0]) {
+        for parameter in RULE.iter().filter(|parameter| wanted(parameter.key)) {
+            for (to, what) in
+                base.adders[number].grid.first().into_iter().flat_map(|rule| parameter.proved_neighbours(rule))
+            {
                 change(what, &|model| (parameter.set)(&mut model.adders[number].grid[0], to));
             }
         }
     }
-    let unit = base.units.iter().position(|unit| unit.operations.contains(id)).ok_or_else(missing)?;
-    change("subnormals of a and b flushed".into(), &|model| {
-        (model.units[unit].flush.a, model.units[unit].flush.b) = (true, true);
-    });
-    change("subnormals of c flushed".into(), &|model| model.units[unit].flush.c = true);
-    Ok((base, found))
+    found
 }

@@ -13,6 +13,7 @@ use mxprobe_models::{Plan, Term};
 use super::{
     adder::NotCovered,
     circuit::{Circuit, Signal},
+    conditions::{self, Conditions, Exponents},
     dot::{Arithmetic, Inputs, evaluate, sorted},
     logic::Logic,
     words::{Word, Words},
@@ -76,8 +77,8 @@ pub struct Part {
 /// Where a dot is cut, and what is asked of its parts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cut {
-    /// Operands and c are no NaN and no infinity.
-    pub finite: bool,
+    /// The inputs that the question is about.
+    pub conditions: Conditions,
     /// Earlier results are only what is known that they can be.
     pub bounded: bool,
     /// Products that are rounded alone are not cut off.
@@ -102,14 +103,13 @@ pub struct Query {
 }
 
 impl Query {
-    /// The question, part by part where both models cut a dot alike, else on the whole dot. `finite`: for operands and c
-    /// that are no NaN and no infinity.
+    /// The question, part by part where both models cut a dot alike, else on the whole dot.
     ///
     /// # Errors
     /// What is not covered, in words.
-    pub fn new(models: [Arithmetic<'_>; 2], finite: bool) -> Result<Self, NotCovered> {
-        let cut = Cut { finite, ..Cut::default() };
-        Self::cut(models, cut).unwrap_or_else(|| Self::whole(models, finite))
+    pub fn new(models: [Arithmetic<'_>; 2], conditions: Conditions) -> Result<Self, NotCovered> {
+        let cut = Cut { conditions, ..Cut::default() };
+        Self::cut(models, cut).unwrap_or_else(|| Self::whole(models, conditions))
     }
 
     /// The question, part by part; `None` where the models cut a dot otherwise.
@@ -127,9 +127,9 @@ impl Query {
     ///
     /// # Errors
     /// What is not covered, in words.
-    pub fn of_few(models: [Arithmetic<'_>; 2], finite: bool, products: usize) -> Result<Self, NotCovered> {
+    pub fn of_few(models: [Arithmetic<'_>; 2], conditions: Conditions, products: usize) -> Result<Self, NotCovered> {
         let [one, other] = models;
-        let cut = Cut { finite, ..Cut::default() };
+        let cut = Cut { conditions, ..Cut::default() };
         let parts = parts(&one, &other, cut);
         let whole = parts.is_none();
         Self::of(models, parts.unwrap_or_default(), cut, whole, products)
@@ -139,8 +139,8 @@ impl Query {
     ///
     /// # Errors
     /// What is not covered, in words.
-    pub fn whole(models: [Arithmetic<'_>; 2], finite: bool) -> Result<Self, NotCovered> {
-        Self::of(models, Vec::new(), Cut { finite, ..Cut::default() }, true, usize::MAX)
+    pub fn whole(models: [Arithmetic<'_>; 2], conditions: Conditions) -> Result<Self, NotCovered> {
+        Self::of(models, Vec::new(), Cut { conditions, ..Cut::default() }, true, usize::MAX)
     }
 
     fn of(
@@ -161,7 +161,8 @@ impl Query {
         };
         for number in 0..query.parts.len() {
             let part = query.parts[number].clone();
-            let inputs = query.inputs(number, &models[0], &nodes_of(&part, &models[0]), products);
+            let mut inputs = query.inputs(number, &models[0], &nodes_of(&part, &models[0]), products);
+            inputs.conditions = cut.conditions;
             let mut results = Vec::new();
             for arithmetic in &models {
                 let nodes = nodes_of(&part, arithmetic);
@@ -173,9 +174,12 @@ impl Query {
             if cut.bounded {
                 differs = query.where_possible(number, differs, &models);
             }
-            if cut.finite {
+            if cut.conditions.finite {
                 let never_nan = models.iter().all(|arithmetic| no_result_is_nan(arithmetic));
                 differs = query.where_finite(number, differs, never_nan);
+            }
+            if cut.conditions.has_ranges() {
+                differs = query.where_in_range(number, differs, &cut.conditions);
             }
             query.differs = query.circuit.or(query.differs, differs);
         }
@@ -271,6 +275,28 @@ impl Query {
         }
         holds
     }
+
+    /// `differs` where the part's operands have exponents in their ranges.
+    fn where_in_range(&mut self, part: usize, differs: Signal, conditions: &Conditions) -> Signal {
+        let mut holds = differs;
+        for variable in self.variables.iter().filter(|variable| variable.part == part) {
+            let Some(range) = range_of(conditions, variable.place) else { continue };
+            let number = super::number::read(&mut self.circuit, variable.format, &variable.bits);
+            let within = conditions::within(&mut self.circuit, range, &number);
+            holds = self.circuit.and(holds, within);
+        }
+        holds
+    }
+}
+
+/// The range of exponents of an input, if it is restricted.
+fn range_of(conditions: &Conditions, place: Place) -> Option<Exponents> {
+    match place {
+        Place::A(_) => conditions.a,
+        Place::B(_) => conditions.b,
+        Place::C => conditions.c,
+        Place::ScaleA(_) | Place::ScaleB(_) | Place::Result(_) => None,
+    }
 }
 
 /// Whether results of finite operands and a finite c are never NaN: no addition has two terms that may be infinite.
@@ -347,7 +373,7 @@ fn kind(one: &Arithmetic<'_>, other: &Arithmetic<'_>, nodes: &[usize], cut: Cut)
         *names.entry((sort, index)).or_insert(next)
     };
     // An earlier result may be an infinity where c may not.
-    let c_is_apart = cut.finite || one.unit.flush.c || other.unit.flush.c;
+    let c_is_apart = cut.conditions.finite || cut.conditions.c.is_some() || one.unit.flush.c || other.unit.flush.c;
     let block = one.id.block_scale().map_or(usize::MAX, |scale| scale.block);
     let mut words = Vec::new();
     for node in nodes {

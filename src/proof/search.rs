@@ -2,9 +2,10 @@
 
 use std::{convert::Infallible, time::Instant};
 
-use mxprobe_api::{Decoded, Error, Format, OperationId};
+use mxprobe_api::{Error, OperationId};
 use mxprobe_models::{Evaluator, Model};
 
+use super::conditions::{Conditions, is_finite};
 use crate::dots::{self, Dot, Draw, Sparse, cost, seed_of};
 
 /// How many differing dots are made simple; the simplest of all is kept.
@@ -75,12 +76,15 @@ impl Rivals {
         self.differ(dot).then(|| Witness { dot: dot.clone(), values: self.values(dot) })
     }
 
-    /// The simplest dot near this one on which the models still differ; a dot of finite numbers stays one.
+    /// The simplest dot near this one on which the models still differ; a dot of finite numbers stays one, and
+    /// one that meets conditions goes on meeting them.
     #[must_use]
-    pub fn simplest(&self, dot: &Dot) -> Dot {
+    pub fn simplest(&self, dot: &Dot, conditions: &Conditions) -> Dot {
         let finite = is_finite(&self.id, dot);
         let holds = |dots: &[Dot]| -> Result<Vec<bool>, Infallible> {
-            Ok(dots.iter().map(|dot| (!finite || is_finite(&self.id, dot)) && self.differ(dot)).collect())
+            let holds =
+                |dot: &Dot| (!finite || is_finite(&self.id, dot)) && conditions.hold(&self.id, dot) && self.differ(dot);
+            Ok(dots.iter().map(holds).collect())
         };
         let Ok(dot) = dots::simplest(&self.id, dot, holds);
         let first = in_front(&dot);
@@ -88,19 +92,20 @@ impl Rivals {
     }
 
     /// Draws dots until the models differ on one, at most `tries` and until `end`, and then a few more; the simplest is
-    /// what comes back. A dot without NaN and infinities is taken before one with them, which counts only if `specials`
-    /// do.
+    /// what comes back. A dot without NaN and infinities is taken before one with them, which counts only if
+    /// the conditions let it.
     #[must_use]
-    pub fn search(&self, seed: u64, tries: u64, specials: bool, end: Instant) -> Searched {
+    pub fn search(&self, seed: u64, tries: u64, conditions: &Conditions, end: Instant) -> Searched {
         let start = Instant::now();
         let mut found: Vec<Dot> = Vec::new();
         let mut special: Option<Dot> = None;
         let (mut tried, mut first) = (0, None);
+        let specials = !conditions.finite;
         let mut sparse = Sparse::new(&self.id, seed_of(seed, 3));
         for drawn in Draw::new(&self.id, seed) {
             // Beyond the first dots, every other one has few terms only.
             let few = (tried >= FEW_FROM && tried % 2 == 0).then(|| sparse.next()).flatten();
-            let dot = few.unwrap_or(drawn);
+            let dot = conditions.moved(&self.id, few.unwrap_or(drawn));
             if found.len() >= KEPT || tried >= tries || first.is_some_and(|(first, _)| tried - first >= MORE) {
                 break;
             }
@@ -123,14 +128,14 @@ impl Rivals {
         }
         let (tried, search_ns) = first.unwrap_or_else(|| (tried, start.elapsed().as_nanos()));
         let candidates = if found.is_empty() { special.into_iter().collect() } else { found };
-        let simple = candidates.iter().map(|dot| self.simplest(dot)).min_by_key(|dot| cost(&self.id, dot));
+        let simple = candidates.iter().map(|dot| self.simplest(dot, conditions)).min_by_key(|dot| cost(&self.id, dot));
         let witness = simple.and_then(|dot| self.witness(&dot));
         Searched { witness, tried, search_ns }
     }
 }
 
 /// The dot with the products that are not +0·+0 moved to the front; as it is where scales stand by position.
-fn in_front(dot: &Dot) -> Dot {
+pub(super) fn in_front(dot: &Dot) -> Dot {
     if dot.scales.is_some() {
         return dot.clone();
     }
@@ -145,18 +150,6 @@ fn in_front(dot: &Dot) -> Dot {
 pub fn as_input(dot: &Dot) -> mxprobe_models::Dot<'_> {
     let scales = dot.scales.as_ref().map(|(a, b)| (a.as_slice(), b.as_slice()));
     mxprobe_models::Dot { a: &dot.a, b: &dot.b, c: dot.c, scales }
-}
-
-/// Whether no operand, c or scale is NaN or an infinity.
-#[must_use]
-pub fn is_finite(id: &OperationId, dot: &Dot) -> bool {
-    let finite =
-        |format: Format, bits: &u64| !matches!(format.decode(*bits), Decoded::Nan { .. } | Decoded::Infinity { .. });
-    let scales = id.block_scale().zip(dot.scales.as_ref());
-    dot.a.iter().all(|bits| finite(id.a, bits))
-        && dot.b.iter().all(|bits| finite(id.b, bits))
-        && finite(id.c, &dot.c)
-        && scales.is_none_or(|(scale, (a, b))| a.iter().chain(b).all(|bits| finite(scale.format, bits)))
 }
 
 #[cfg(test)]
@@ -177,7 +170,7 @@ mod tests {
     #[test]
     fn models_that_keep_other_bits_are_told_apart_by_few_finite_terms() {
         let rivals = rivals("a100", "h100", "mma.m16n8k16.f32.f16.f16.f32");
-        let witness = rivals.search(1, 100_000, true, soon()).witness.unwrap();
+        let witness = rivals.search(1, 100_000, &Conditions::ANY, soon()).witness.unwrap();
         assert_eq!(rivals.values(&witness.dot), witness.values);
         assert_ne!(witness.values[0], witness.values[1]);
         assert!(is_finite(&rivals.id, &witness.dot));
@@ -187,9 +180,9 @@ mod tests {
     #[test]
     fn a_difference_in_nan_alone_is_found_unless_inputs_must_be_finite() {
         let rivals = rivals("mi300x", "mi300x@nan-all-ones", "mfma.m16n16k16.f32.f16.f16.f32");
-        let witness = rivals.search(1, 20_000, true, soon()).witness.unwrap();
+        let witness = rivals.search(1, 20_000, &Conditions::ANY, soon()).witness.unwrap();
         assert!(!is_finite(&rivals.id, &witness.dot));
         // No finite f16 input makes a NaN here: what overflows is an infinity of its sign, and there is only one such sum.
-        assert!(rivals.search(1, 20_000, false, soon()).witness.is_none());
+        assert!(rivals.search(1, 20_000, &Conditions::FINITE, soon()).witness.is_none());
     }
 }

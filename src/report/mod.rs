@@ -11,18 +11,20 @@ mod view;
 pub use crate::findings::Outcome;
 pub use compare::{compare, compare_growth, compare_throughput};
 pub use record::{
-    Alone, AloneRate, Answer, AtOnce, BENCH_COMPARISON_SCHEMA, BENCH_SCHEMA, BenchComparison, BenchReport,
-    BenchSettings, BitsKept, COMPARISON_SCHEMA, Compared, ComparedCurve, ComparedRate, Comparison, Conditions,
+    ALGORITHMS_SCHEMA, AlgorithmDot, AlgorithmRecord, AlgorithmsReport, Alone, AloneRate, AlternativeRecord, Answer,
+    AtOnce, BENCH_COMPARISON_SCHEMA, BENCH_SCHEMA, BenchComparison, BenchReport, BenchSettings, BitsKept,
+    CLASSES_SCHEMA, COMPARISON_SCHEMA, ClassesReport, Compared, ComparedCurve, ComparedRate, Comparison, Conditions,
     CyclePeak, DISTINCTION_SCHEMA, Data, DeviceRecord, DistinctionReport, DistinctionVerdict, DotCompared,
     DriverRecord, EXECUTION, EvidenceRecord, FEWEST_SAMPLES, FindingRecord, GROWTH_COMPARISON_SCHEMA, GROWTH_SCHEMA,
     GrowthComparison, GrowthReport, Host, IDENTIFICATION_SCHEMA, IdentificationOutcome, IdentificationReport,
     IdentifiedOperation, Inputs, Kind, LIST_SCHEMA, ListedDevice, Listing, Match, MatchedBy, MatrixRow, Notable,
-    OperationRecord, OperationReport, PAPERS_SCHEMA, PaperItem, PaperRecord, PaperSection, PapersReport, Peak, Plan,
-    ProofRecord, Rate, Ratio, RefusalRecord, RefutedFormula, Report, Request, Resumption, RivalRecord, SCHEMA,
-    SPREAD_LIMIT_PERCENT, Side, State, Summary, SummaryRow, Throughput, ThroughputRun, Time, TimedBy, Tool, Unit,
-    Units, VERIFICATION_SCHEMA, Verdict, VerificationReport, VerifiedOperation, bench_comparison_schema, bench_schema,
-    build_version, check, comparison_schema, distinction_schema, growth_comparison_schema, growth_schema,
-    identification_schema, list_schema, now, papers_schema, schema, verification_schema,
+    OperationRecord, OperationReport, PAPERS_SCHEMA, PROPERTIES_SCHEMA, PairRecord, PaperItem, PaperRecord,
+    PaperSection, PapersReport, Peak, Plan, ProofRecord, PropertiesReport, PropertyRecord, Rate, Ratio, RefusalRecord,
+    RefutedFormula, Report, Request, Resumption, RivalRecord, SCHEMA, SPREAD_LIMIT_PERCENT, Side, State, Summary,
+    SummaryRow, Throughput, ThroughputRun, Time, TimedBy, Tool, Unit, Units, VERIFICATION_SCHEMA, Verdict,
+    VerificationReport, VerifiedOperation, algorithms_schema, bench_comparison_schema, bench_schema, build_version,
+    check, classes_schema, comparison_schema, distinction_schema, growth_comparison_schema, growth_schema,
+    identification_schema, list_schema, now, papers_schema, properties_schema, schema, verification_schema,
 };
 pub use summary::is_layout;
 pub use view::{

@@ -1,12 +1,13 @@
 //! The verdict of `distinguish`.
 
-use std::{fmt::Write as _, time::Duration};
+use std::{collections::BTreeMap, fmt::Write as _, time::Duration};
 
 use crate::{
     dots::Dot,
     findings::Evidence,
     plain::counted,
     proof::{
+        conditions::Conditions,
         decide::{Certificate, FoundBy, SufficientCarry, Undecided, Verdict},
         search::{Witness, as_input},
     },
@@ -29,8 +30,8 @@ pub struct Distinction<'a> {
     pub id: &'a OperationId,
     /// What it is called in the second model, if that has no operation of this id.
     pub counterpart: Option<&'a OperationId>,
-    /// Only finite operands and c were compared.
-    pub finite: bool,
+    /// The inputs over which they were compared.
+    pub conditions: Conditions,
     /// What came of it.
     pub verdict: &'a Verdict,
     /// Steps of the proof that was written and checked.
@@ -70,14 +71,14 @@ impl Distinction<'_> {
     #[must_use]
     pub fn report(&self) -> DistinctionReport {
         let names = self.names;
-        let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         let mut report = DistinctionReport {
             schema: DISTINCTION_SCHEMA.into(),
             tool: Tool::this(self.arguments.clone()),
             models: names.map(str::to_owned),
             operation: self.id.clone(),
             counterpart: self.counterpart.cloned(),
-            inputs: if self.finite { Inputs::Finite } else { Inputs::All },
+            inputs: inputs(&self.conditions),
+            exponents: exponents(&self.conditions),
             verdict: DistinctionVerdict::Undecided,
             tried: 0,
             evidence: None,
@@ -98,18 +99,7 @@ impl Distinction<'_> {
             Verdict::Equal(certificate) => {
                 report.tried = certificate.tried;
                 report.verdict = DistinctionVerdict::Equal;
-                report.proof = Some(ProofRecord {
-                    whole: certificate.whole,
-                    sums: certificate.parts.iter().map(|part| part.count as u64).sum(),
-                    carry: certificate.carry.iter().map(|carry| carry_words(names, carry)).collect(),
-                    refuted: certificate.refuted.as_ref().map(|refuted| RefutedFormula {
-                        variables: refuted.variables.unsigned_abs().into(),
-                        clauses: refuted.clauses as u64,
-                        conflicts: refuted.conflicts,
-                        duration_ns: nanoseconds(refuted.time),
-                    }),
-                    checked_steps: self.checked.map(|steps| steps as u64),
-                });
+                report.proof = Some(proof_record(certificate, names, self.checked));
             }
             Verdict::Undecided(Undecided { tried, why }) => {
                 report.tried = *tried;
@@ -131,7 +121,7 @@ impl Distinction<'_> {
     fn equal(&self, certificate: &Certificate) -> Vec<Block> {
         let names = self.names;
         let [one, other] = names;
-        let inputs = if self.finite { "every finite input" } else { "every input, NaN and infinities included" };
+        let inputs = self.conditions.words();
         let compared = if certificate.whole {
             "the whole dot at once".to_owned()
         } else {
@@ -139,18 +129,7 @@ impl Distinction<'_> {
             let parts = counted(certificate.parts.iter().map(|part| part.count).sum::<usize>(), "rounded sum");
             format!("{parts} of {kinds}, each kind for every input it can have")
         };
-        let why = certificate.refuted.as_ref().map_or_else(
-            || "both are the same circuit, gate by gate".to_owned(),
-            |refuted| {
-                format!(
-                    "the formula that they differ is refuted: {} variables, {} clauses, {} conflicts, {}",
-                    refuted.variables,
-                    refuted.clauses,
-                    refuted.conflicts,
-                    duration(refuted.time)
-                )
-            },
-        );
+        let why = equal_because(certificate);
         let mut why_equal = vec![Block::Facts(vec![("compared".to_owned(), compared)])];
         why_equal.extend(certificate.carry.iter().map(|carry| Block::words(carry_words(names, carry))));
         why_equal.push(Block::Facts(vec![("why".to_owned(), why)]));
@@ -182,13 +161,63 @@ impl Distinction<'_> {
     }
 }
 
+pub(super) fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Over which inputs models were compared, for programs.
+pub(super) fn inputs(conditions: &Conditions) -> Inputs {
+    if conditions.finite { Inputs::Finite } else { Inputs::All }
+}
+
+/// The ranges of exponents, by input.
+pub(super) fn exponents(conditions: &Conditions) -> BTreeMap<String, [i32; 2]> {
+    let ranges = [("a", conditions.a), ("b", conditions.b), ("c", conditions.c)];
+    ranges
+        .into_iter()
+        .filter_map(|(name, range)| range.map(|range| (name.to_owned(), [range.low, range.high])))
+        .collect()
+}
+
+/// Why two models are equal, for programs.
+pub(super) fn proof_record(certificate: &Certificate, names: [&str; 2], checked: Option<usize>) -> ProofRecord {
+    ProofRecord {
+        whole: certificate.whole,
+        sums: certificate.parts.iter().map(|part| part.count as u64).sum(),
+        carry: certificate.carry.iter().map(|carry| carry_words(names, carry)).collect(),
+        refuted: certificate.refuted.as_ref().map(|refuted| RefutedFormula {
+            variables: refuted.variables.unsigned_abs().into(),
+            clauses: refuted.clauses as u64,
+            conflicts: refuted.conflicts,
+            duration_ns: nanoseconds(refuted.time),
+        }),
+        checked_steps: checked.map(|steps| steps as u64),
+    }
+}
+
+/// Why two models are equal, in a line.
+pub(super) fn equal_because(certificate: &Certificate) -> String {
+    certificate.refuted.as_ref().map_or_else(
+        || "both are the same circuit, gate by gate".to_owned(),
+        |refuted| {
+            format!(
+                "the formula that they differ is refuted: {} variables, {} clauses, {} conflicts, {}",
+                refuted.variables,
+                refuted.clauses,
+                refuted.conflicts,
+                duration(refuted.time)
+            )
+        },
+    )
+}
+
 fn carry_words(names: [&str; 2], carry: &SufficientCarry) -> String {
     let SufficientCarry { model, adder, bits, sufficient } = carry;
     let name = names[*model];
     format!("carry bits of {adder} of {name}: {bits}, and {sufficient} suffice (closed form): taken as unlimited")
 }
 
-fn how(found: FoundBy) -> String {
+pub(super) fn how(found: FoundBy) -> String {
     match found {
         FoundBy::Search { tried, time_ns } => {
             let tries =
@@ -201,7 +230,7 @@ fn how(found: FoundBy) -> String {
     }
 }
 
-fn duration(time: Duration) -> String {
+pub(super) fn duration(time: Duration) -> String {
     let seconds = time.as_secs_f64();
     if seconds >= 0.1 {
         format!("{seconds:.1} s")
@@ -213,7 +242,7 @@ fn duration(time: Duration) -> String {
 }
 
 /// The dot as `eval` takes it, without the zeros at its end.
-fn line(id: &OperationId, dot: &Dot) -> String {
+pub(super) fn line(id: &OperationId, dot: &Dot) -> String {
     let filled = dot.a.iter().zip(&dot.b).rposition(|(a, b)| (*a, *b) != (0, 0)).map_or(0, |last| last + 1);
     let hex = |format: mxprobe_api::Format, bits: &[u64]| {
         bits.iter().map(|bits| format!("\"{}\"", format.hex(*bits))).collect::<Vec<_>>().join(",")

@@ -17,6 +17,7 @@ use crate::{
     dots::{Dot, Draw},
     proof::{
         canonical::canonical,
+        conditions::Conditions,
         decide::{Comparison, Effort, Verdict},
     },
 };
@@ -125,7 +126,8 @@ fn are_equal(models: [&Model; 2], id: &OperationId, dots: &[Dot], seed: u64) -> 
     if dots.iter().any(|dot| comparison.rivals().differ(dot)) {
         return false;
     }
-    let effort = Effort { seed, tries: TRIES, finite: false, closed_form: true, end: Instant::now() + PATIENCE };
+    let effort =
+        Effort { seed, tries: TRIES, conditions: Conditions::ANY, closed_form: true, end: Instant::now() + PATIENCE };
     matches!(comparison.decide(&effort), Verdict::Equal(_))
 }
 

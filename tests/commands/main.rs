@@ -28,6 +28,7 @@ mod multiword;
 mod names;
 #[cfg(unix)]
 mod progress;
+mod questions;
 mod run;
 mod scalars;
 mod schema;

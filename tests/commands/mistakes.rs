@@ -60,7 +60,7 @@ const MISTAKES: [Mistake; 58] = [
     mistake("verify --device h100", "`--model MODEL` is missing (the model)"),
     mistake("identify", "`--device SELECTOR` and `--out MODEL.toml` are missing"),
     mistake("identify --device h100", "`--out MODEL.toml` is missing (the model file to write)"),
-    mistake("distinguish h100 --op fp16", "`MODEL` is missing"),
+    mistake("distinguish h100 --op fp16", "`h100` alone: there is no model to compare it with"),
     mistake("gemm --device a100 --op fp16*fp16 --random 4,4,4", "a100 has no operation `fp16*fp16`"),
     mistake("gemm --device a100 --op m16n8k16.f32.f16.f16.f32 --random 4,4,4", "`--out FILE.npy` is missing"),
     mistake("compare {}/report.json", "and a comparison takes two or more"),

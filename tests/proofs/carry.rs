@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use mxprobe::proof::{
     carry::sufficient_carry_bits,
+    conditions::Conditions,
     decide::{Comparison, Effort, Verdict},
 };
 use mxprobe_api::OperationId;
@@ -57,7 +58,7 @@ fn suffice(case: Case, carry_bits: u32) -> bool {
     let ((one, id), (other, _)) = (model(case, carry_bits), model(case, 64));
     let comparison = Comparison::new([&one, &other], &id).unwrap();
     let end = Instant::now() + Duration::from_secs(3600);
-    let effort = Effort { seed: 1, tries: 20_000, finite: true, closed_form: false, end };
+    let effort = Effort { seed: 1, tries: 20_000, conditions: Conditions::FINITE, closed_form: false, end };
     match comparison.decide(&effort) {
         Verdict::Equal(certificate) => {
             assert!(certificate.refuted.is_some(), "{case:?}: the formulas do not tell {carry_bits} bits from 64");

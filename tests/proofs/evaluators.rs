@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use mxprobe::{
     dots::{Dot, Draw},
     proof::{
+        conditions::{Conditions, Exponents},
         dot::{Arithmetic, Inputs, evaluate},
         logic::Values,
         search::as_input,
@@ -31,6 +32,58 @@ fn agree(model: &Model, id: &OperationId, dots: impl Iterator<Item = Dot>) {
             model.variant.as_ref().map(|name| format!("@{name}")).unwrap_or_default(),
             dot.show(id)
         );
+    }
+}
+
+#[test]
+fn in_a_range_of_exponents_the_narrower_circuit_computes_as_the_exact_evaluator_does() {
+    let range = |low, high| Some(Exponents { low, high });
+    for (name, id, conditions) in [
+        (
+            "v100",
+            "mma.m8n8k4.f32.f16.f16.f32",
+            Conditions { a: range(-2, 1), b: range(0, 0), c: range(-3, 9), finite: true },
+        ),
+        (
+            "h100",
+            "mma.m16n8k16.f32.f16.f16.f32",
+            Conditions { a: range(-20, -13), b: range(-40, 3), ..Conditions::FINITE },
+        ),
+        (
+            "h100",
+            "mma.m16n8k16.f16.f16.f16.f16",
+            Conditions { a: range(3, 15), c: range(-24, -20), ..Conditions::FINITE },
+        ),
+        (
+            "mi300x",
+            "mfma.m16n16k16.f32.bf16.bf16.f32",
+            Conditions { b: range(-3, 2), c: range(0, 5), ..Conditions::FINITE },
+        ),
+    ] {
+        let (model, id): (_, OperationId) = (mxprobe_models::load(name).unwrap(), id.parse().unwrap());
+        let (unit, plan) = model.plan(&id).unwrap();
+        let arithmetic = Arithmetic { adders: &model.adders, unit, plan: &plan, id: &id, bounds: &[], spare_bits: 0 };
+        let nodes: Vec<usize> = (0..plan.nodes.len()).collect();
+        let mut counted = 0;
+        for (at, dot) in Draw::new(&id, 5).take(600).enumerate() {
+            let mut dot = conditions.moved(&id, dot);
+            // Zeros are in every range.
+            let place = at % dot.a.len();
+            dot.a[place] = 0;
+            if at % 5 == 0 {
+                dot.b[at % 3] = 0;
+            }
+            if !conditions.hold(&id, &dot) {
+                continue;
+            }
+            counted += 1;
+            let wanted = mxprobe_models::evaluate(&model.adders, unit, &plan, &id, as_input(&dot));
+            let inputs = Inputs { conditions, ..Inputs::of(&id, &dot) };
+            let bits = evaluate(&mut Values, &arithmetic, &nodes, &inputs).unwrap();
+            let found = bits.iter().enumerate().fold(0, |sum, (place, bit)| sum | u64::from(*bit) << place);
+            assert_eq!(id.d.hex(found), id.d.hex(wanted), "{name} {id}: {}", dot.show(&id));
+        }
+        assert!(counted > 300, "{name}: {counted}");
     }
 }
 

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use mxprobe::proof::{
     cnf::Encoded,
+    conditions::Conditions,
     decide::{Comparison, Effort, Verdict},
     neighbours::neighbours,
     rup::check,
@@ -35,7 +36,7 @@ fn decide_all(name: &str, id: &str, tries: u64) -> (usize, usize) {
     for neighbour in &neighbours {
         let comparison = Comparison::new([&base, &neighbour.model], &id).unwrap();
         let start = Instant::now();
-        let effort = Effort { seed: 1, tries, finite: true, closed_form: false, end: start + LIMIT };
+        let effort = Effort { seed: 1, tries, conditions: Conditions::FINITE, closed_form: false, end: start + LIMIT };
         let verdict = comparison.decide(&effort);
         let took = start.elapsed();
         match verdict {
@@ -48,7 +49,7 @@ fn decide_all(name: &str, id: &str, tries: u64) -> (usize, usize) {
             }
             Verdict::Equal(certificate) => {
                 let refuted = certificate.refuted.as_ref().expect("neighbours are not the same circuit");
-                let query = comparison.query(true).unwrap();
+                let query = comparison.query(Conditions::FINITE).unwrap();
                 let cnf = Encoded::of(&query.circuit, query.differs).cnf;
                 let checking = Instant::now();
                 assert_eq!(check(&cnf, &refuted.proof), Ok(()), "{name}: {}", neighbour.what);

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use mxprobe::{
     dots::cost,
     proof::{
+        conditions::Conditions,
         decide::{Comparison, Effort, Verdict},
         search::as_input,
     },
@@ -20,7 +21,7 @@ fn are_equal(one: &str, other: &str, id: &str) -> bool {
     let models = [load(one).unwrap(), load(other).unwrap()];
     let comparison = Comparison::new([&models[0], &models[1]], &id).unwrap();
     let end = Instant::now() + Duration::from_secs(3600);
-    let effort = Effort { seed: 1, tries: 300_000, finite: false, closed_form: true, end };
+    let effort = Effort { seed: 1, tries: 300_000, conditions: Conditions::ANY, closed_form: true, end };
     match comparison.decide(&effort) {
         Verdict::Equal(_) => true,
         Verdict::Differ(witness, _) => {
@@ -68,7 +69,7 @@ fn every_variant_of_a_shipped_model_is_told_from_it_on_an_operation() {
             let told = |tries: u64, id: &OperationId| {
                 let comparison = Comparison::new([model, &changed], id).unwrap();
                 let end = Instant::now() + Duration::from_secs(3600);
-                comparison.rivals().search(1, tries, true, end).witness.is_some()
+                comparison.rivals().search(1, tries, &Conditions::ANY, end).witness.is_some()
             };
             // Exponents of zero terms take longer, and show in f16 results.
             let any_of = |ids: &[&OperationId]| {

@@ -23,7 +23,7 @@ pub(crate) use devices::{Devices, List, Worker};
 pub(crate) use examples::examples;
 pub(crate) use format::{Format, PageFormat};
 pub(crate) use gemm::{Accumulate, Experiment, Gemm, GemmMethod, WordRounding};
-pub(crate) use models::{Conformance, Distinguish, Eval, Identify, Reach, Verify};
+pub(crate) use models::{ALL_PROPERTIES, Conformance, Distinguish, Eval, Identify, Reach, Verify};
 pub(crate) use run::Run;
 pub(crate) use saved::{Compare, Explain, Papers, Schema, SchemaOf, Site, Validate, View};
 pub(crate) use screen::{Screen, ScreenArguments};

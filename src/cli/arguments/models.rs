@@ -2,13 +2,16 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use crate::identify::NanBits;
-use clap::Args;
+use crate::{
+    identify::NanBits,
+    proof::{algorithms::Algorithm, conditions::Exponents, properties::Property},
+};
+use clap::{Args, builder::PossibleValuesParser};
 use mxprobe_api::Shape;
 
 use super::{
     Format, PageFormat,
-    values::{seconds, shape},
+    values::{exponent_range, number_format, seconds, shape},
 };
 
 #[derive(Debug, Args)]
@@ -128,14 +131,47 @@ pub(crate) struct Conformance {
     pub(crate) reach: Reach,
 }
 
+/// Names of properties, and of all.
+fn properties() -> PossibleValuesParser {
+    PossibleValuesParser::new(Property::ALL.map(Property::name).into_iter().chain([ALL_PROPERTIES]))
+}
+
+/// Names of algorithms.
+fn algorithms() -> PossibleValuesParser {
+    PossibleValuesParser::new(Algorithm::ALL.map(Algorithm::name))
+}
+
+/// The name of all properties.
+pub(crate) const ALL_PROPERTIES: &str = "all";
+
 #[derive(Debug, Args)]
 pub(crate) struct Distinguish {
-    /// A model: h100, mi300x@VARIANT, or a file such as ./mine.toml
-    #[arg(value_name = "MODEL")]
-    pub(crate) one: String,
-    /// Another model
-    #[arg(value_name = "MODEL")]
-    pub(crate) other: String,
+    /// Two models or more, or one with `--property` or `--algorithm`: h100, mi300x@VARIANT, or files such as ./mine.toml
+    #[arg(value_name = "MODEL", required = true)]
+    pub(crate) models: Vec<String>,
+    /// Ask how one model computes: a dot that shows the property beside what each other answer would give, or a proof that no
+    /// dot can (repeatable; without a name, all)
+    #[arg(long, value_name = "NAME", num_args = 0..=1, default_missing_value = "all", value_parser = properties())]
+    pub(crate) property: Vec<String>,
+    /// Compare two algorithms over one model's unit (given twice): single, markidis, ootomo, multiword, fabsum-v1, fabsum-v2,
+    /// multiword-fabsum-v1 or multiword-fabsum-v2
+    #[arg(long, value_name = "NAME", value_parser = algorithms(), hide_possible_values = true, conflicts_with = "property")]
+    pub(crate) algorithm: Vec<String>,
+    /// Of two algorithms, ask for a dot on which this one has the larger error
+    #[arg(long, value_name = "NAME", requires = "algorithm")]
+    pub(crate) worse: Option<String>,
+    /// The format of A and B of algorithms [default: f32]
+    #[arg(long, value_name = "FORMAT", requires = "algorithm", value_parser = number_format)]
+    pub(crate) inputs: Option<mxprobe_api::Format>,
+    /// Products of algorithms [default: as many as the unit takes]
+    #[arg(long, value_name = "N", requires = "algorithm", value_parser = clap::value_parser!(u16).range(1..=4096))]
+    pub(crate) terms: Option<u16>,
+    /// Products in a block of FABsum [default: half of the products]
+    #[arg(long, value_name = "N", requires = "algorithm", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) block: Option<u16>,
+    /// Show what both algorithms make of this dot, instead of looking for one
+    #[arg(long, value_name = "JSON", requires = "algorithm")]
+    pub(crate) dot: Option<String>,
     /// The operation: an id, an alias or a pattern that matches only one
     #[arg(long, value_name = "OP")]
     pub(crate) op: String,
@@ -148,6 +184,9 @@ pub(crate) struct Distinguish {
     /// Look at finite inputs only: no NaN and no infinity among them
     #[arg(long)]
     pub(crate) finite: bool,
+    /// Look at values of A, B or C with these exponents only, both ends included, and at zeros (repeatable): a=-14..15
+    #[arg(long, value_name = "a|b|c=LOW..HIGH", value_parser = exponent_range)]
+    pub(crate) exponents: Vec<(char, Exponents)>,
     /// Seconds after which nothing more is tried
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "60")]
     pub(crate) budget: Duration,

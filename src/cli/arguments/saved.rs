@@ -124,8 +124,14 @@ pub(crate) enum SchemaOf {
     BenchComparison,
     /// What `compare --format json` prints of two files of `gemm --experiment growth`
     GrowthComparison,
-    /// What `distinguish --format json` prints
+    /// What `distinguish --format json` prints of two models
     Distinction,
+    /// What `distinguish --format json` prints of more than two models
+    Classes,
+    /// What `distinguish --property --format json` prints
+    Properties,
+    /// What `distinguish --algorithm --format json` prints
+    Algorithms,
     /// What `explain --format json` prints
     Explanation,
     /// What `papers --format json` prints

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use mxprobe_api::Shape;
+use mxprobe_api::{Format, Shape};
+
+use crate::proof::conditions::Exponents;
 
 /// Numbers with a comma between them.
 pub(super) fn numbers<T: std::str::FromStr, const N: usize>(text: &str) -> Result<[T; N], String> {
@@ -46,6 +48,30 @@ pub(super) fn exponents(text: &str) -> Result<(u32, u32), String> {
     } else {
         Err(format!("`{text}`: 0 to 24, the first not above the last"))
     }
+}
+
+/// A format of numbers by its name.
+pub(super) fn number_format(text: &str) -> Result<Format, String> {
+    Format::named(text).map_err(|error| error.to_string())
+}
+
+/// `a=-14..15`: an input and the exponents that its values may have.
+pub(super) fn exponent_range(text: &str) -> Result<(char, Exponents), String> {
+    let wrong = || format!("`{text}` is not an input and a range of exponents such as a=-14..15");
+    let (input, range) = text.split_once('=').ok_or_else(wrong)?;
+    let input = match input.trim() {
+        "a" => 'a',
+        "b" => 'b',
+        "c" => 'c',
+        other => return Err(format!("`{text}`: `{other}` is none of a, b and c")),
+    };
+    let (low, high) = range.split_once("..").ok_or_else(wrong)?;
+    let number = |text: &str| text.trim().parse().map_err(|_| wrong());
+    let (low, high) = (number(low)?, number(high)?);
+    if low > high {
+        return Err(format!("`{text}`: the first exponent is above the last"));
+    }
+    Ok((input, Exponents { low, high }))
 }
 
 pub(super) fn seconds(text: &str) -> Result<Duration, String> {

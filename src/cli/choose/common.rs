@@ -25,7 +25,7 @@ const FEW: usize = 8;
 ///
 /// # Errors
 /// If the name means no operation, none that the models share, or several pairs.
-pub(crate) fn operations(name: &str, chosen: &[Chosen; 2]) -> Result<(OperationId, Option<OperationId>), Failure> {
+pub(crate) fn operations(name: &str, chosen: [&Chosen; 2]) -> Result<(OperationId, Option<OperationId>), Failure> {
     let [one, other] = chosen;
     let named = [name.to_owned()];
     let of_one: Vec<&OperationId> = ids(&matching(&named, &one.listed));
@@ -63,7 +63,7 @@ fn ids<'a>(operations: &[&'a OperationRecord]) -> Vec<&'a OperationId> {
 /// Pairs of operations of which the name means one, the first of each pair of families: m and n do not matter to a dot.
 fn pairs<'a>(
     name: &str,
-    chosen: &'a [Chosen; 2],
+    chosen: [&'a Chosen; 2],
     of_one: &[&'a OperationId],
     of_other: &[&'a OperationId],
 ) -> Vec<(&'a OperationId, &'a OperationId)> {
@@ -109,8 +109,8 @@ fn formats(id: &OperationId) -> [Format; 4] {
 }
 
 /// Both models have operations that the name means, or one has, and none correspond.
-fn nothing_shared(name: &str, chosen: &[Chosen; 2], of_one: &[&OperationId], of_other: &[&OperationId]) -> Failure {
-    let [one, other] = chosen.each_ref().map(|chosen| chosen.name.as_str());
+fn nothing_shared(name: &str, chosen: [&Chosen; 2], of_one: &[&OperationId], of_other: &[&OperationId]) -> Failure {
+    let [one, other] = chosen.map(|chosen| chosen.name.as_str());
     let failure = Failure::usage(format!("{one} and {other} have no operation `{name}` of the same formats and k"));
     let facts = [(one, of_one), (other, of_other)].map(|(model, ids)| {
         let of: BTreeSet<String> =
@@ -122,6 +122,25 @@ fn nothing_shared(name: &str, chosen: &[Chosen; 2], of_one: &[&OperationId], of_
     let formats = synonyms::formats(name).is_some();
     let help = if formats { "bits of different formats are not the same numbers" } else { "the same k is needed too" };
     failure.cause(one).cause(other).help(format!("dots are compared bit by bit: {help}"))
+}
+
+/// The operation that a name means in every model: its id in the first, and of each other that in it if it is another.
+///
+/// # Errors
+/// As of two models, of the first pair that does not share one.
+pub(crate) fn operation_of_all(
+    name: &str,
+    chosen: &[Chosen],
+) -> Result<(OperationId, Vec<Option<OperationId>>), Failure> {
+    let (first, others) = chosen.split_first().expect("two models or more");
+    // A name that is the first model's own, or the id of a later one.
+    let mut tried = others.iter().map(|other| operations(name, [first, other]));
+    let id = match tried.next().expect("two models or more") {
+        Ok((id, _)) => id,
+        Err(failure) => tried.find_map(Result::ok).map(|(id, _)| id).ok_or(failure)?,
+    };
+    let of = |other: &Chosen| operations(&id.to_string(), [first, other]).map(|(_, counterpart)| counterpart);
+    Ok((id.clone(), others.iter().map(of).collect::<Result<_, _>>()?))
 }
 
 /// Gives an operation of a model the id of its counterpart in another.

@@ -3,8 +3,9 @@
 use crate::glossary::explanation_schema;
 use crate::plain;
 use crate::report::{
-    bench_comparison_schema, bench_schema, check, comparison_schema, distinction_schema, growth_comparison_schema,
-    growth_schema, identification_schema, list_schema, papers_schema, schema as report_schema, verification_schema,
+    algorithms_schema, bench_comparison_schema, bench_schema, check, classes_schema, comparison_schema,
+    distinction_schema, growth_comparison_schema, growth_schema, identification_schema, list_schema, papers_schema,
+    properties_schema, schema as report_schema, verification_schema,
 };
 
 use crate::cli::{
@@ -26,6 +27,9 @@ pub(crate) fn schema(arguments: &Schema) -> Outcome {
         SchemaOf::BenchComparison => bench_comparison_schema(),
         SchemaOf::GrowthComparison => growth_comparison_schema(),
         SchemaOf::Distinction => distinction_schema(),
+        SchemaOf::Classes => classes_schema(),
+        SchemaOf::Algorithms => algorithms_schema(),
+        SchemaOf::Properties => properties_schema(),
         SchemaOf::Explanation => explanation_schema(),
         SchemaOf::Papers => papers_schema(),
     })

@@ -1,6 +1,7 @@
 //! The ways in which a printed number is computed, a file each.
 
 mod accumulator;
+mod algorithms;
 mod bounds;
 mod digits;
 mod dots;
@@ -8,6 +9,7 @@ mod errors;
 mod finding;
 mod format;
 mod peak;
+mod property;
 mod scalar;
 mod splitting;
 
@@ -50,6 +52,10 @@ pub enum Check {
     Decimal(digits::Decimal),
     /// The cosine of an f64.
     Cosine(digits::Cosine),
+    /// A property of a unit beside other answers.
+    PropertyOf(property::PropertyOf),
+    /// Two algorithms over a unit.
+    Algorithms(algorithms::Algorithms),
 }
 
 /// What was computed.
@@ -83,6 +89,8 @@ impl Check {
             Self::Number(number) => number.compute(),
             Self::Decimal(steps) => steps.compute(),
             Self::Cosine(cosine) => cosine.compute(),
+            Self::PropertyOf(property) => property.compute(target),
+            Self::Algorithms(algorithms) => algorithms.compute(target),
         }
     }
 }

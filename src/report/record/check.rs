@@ -126,6 +126,9 @@ pub fn kind_of_schema(schema: &str) -> Option<&'static str> {
         "mxprobe-identification" => "an identification",
         "mxprobe-verification" => "a verification",
         "mxprobe-distinction" => "a distinction",
+        "mxprobe-classes" => "classes of models",
+        "mxprobe-algorithms" => "a comparison of algorithms",
+        "mxprobe-properties" => "properties of a model",
         "mxprobe-explanation" => "an explanation",
         _ => return None,
     })

@@ -1,5 +1,7 @@
 //! What `distinguish` found: the types of its JSON.
 
+use std::collections::BTreeMap;
+
 use mxprobe_api::OperationId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -27,6 +29,9 @@ pub struct DistinctionReport {
     pub counterpart: Option<OperationId>,
     /// Over which inputs the models were compared.
     pub inputs: Inputs,
+    /// Ranges of exponents, both ends included, by input: `a`, `b`, `c`. An input without one may have any.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub exponents: BTreeMap<String, [i32; 2]>,
     /// What came of it.
     pub verdict: DistinctionVerdict,
     /// Dots that were tried before it was known.

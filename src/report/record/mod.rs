@@ -1,6 +1,8 @@
 //! What a report is: its types, where it comes from, and how a saved one is checked.
 
+mod algorithms;
 pub mod check;
+mod classes;
 mod comparison;
 mod distinction;
 mod finding;
@@ -10,6 +12,7 @@ mod left;
 mod measured;
 mod papers;
 mod plan;
+mod properties;
 mod provenance;
 mod report;
 mod request;
@@ -18,6 +21,8 @@ mod throughput;
 mod unfinished;
 mod unique;
 
+pub use algorithms::{ALGORITHMS_SCHEMA, AlgorithmDot, AlgorithmRecord, AlgorithmsReport, algorithms_schema};
+pub use classes::{CLASSES_SCHEMA, ClassesReport, PairRecord, classes_schema};
 pub use comparison::{
     Alone, Answer, COMPARISON_SCHEMA, Compared, Comparison, DotCompared, Match, MatchedBy, MatrixRow, Side, State,
     comparison_schema,
@@ -37,6 +42,7 @@ pub use measured::{
 };
 pub use papers::{PAPERS_SCHEMA, PaperItem, PaperRecord, PaperSection, PapersReport, Verdict, papers_schema};
 pub use plan::{Plan, Resumption};
+pub use properties::{AlternativeRecord, PROPERTIES_SCHEMA, PropertiesReport, PropertyRecord, properties_schema};
 pub(super) use provenance::UUID_DIGEST;
 pub use provenance::{Conditions, Host, Time, Tool, build_version, now};
 pub use report::{

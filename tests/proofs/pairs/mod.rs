@@ -17,6 +17,7 @@ use std::{
 use mxprobe::{
     dots::{Dot, Draw, Random},
     proof::{
+        conditions::Conditions,
         decide::{Comparison, Effort, FoundBy, Verdict},
         rup::check,
         search::as_input,
@@ -55,7 +56,7 @@ struct Decided {
 fn decide(models: [&Model; 2], id: &OperationId, tries: u64, limit: Duration) -> Decided {
     let start = processor_seconds();
     let comparison = Comparison::new(models, id).unwrap();
-    let effort = Effort { seed: 1, tries, finite: false, closed_form: true, end: Instant::now() + limit };
+    let effort = Effort { seed: 1, tries, conditions: Conditions::ANY, closed_form: true, end: Instant::now() + limit };
     let verdict = comparison.decide(&effort);
     let took = processor_seconds() - start;
     let (outcome, said) = match verdict {

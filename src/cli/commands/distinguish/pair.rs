@@ -1,9 +1,10 @@
-//! `distinguish`: a dot on which two models differ, or a proof that there is none.
+//! `distinguish` of two models: a dot on which they differ, or a proof that there is none.
 
 use std::time::Instant;
 
 use crate::proof::{
     cnf::Encoded,
+    conditions::Conditions,
     decide::{Certificate, Comparison, Effort, Verdict},
     parts::Query,
     rup::{self, Proof},
@@ -12,35 +13,27 @@ use crate::proof::{
 use crate::session::Distinction;
 use mxprobe_api::OperationId;
 
+use super::{TRIES, conditions};
 use crate::cli::{
     arguments::{Distinguish, Screen, given},
-    choose::{common, models},
+    choose::{common, models::Chosen},
     failure::{Failure, INCOMPLETE, NO, Outcome},
     io::{output, progress::Progress},
 };
 
-/// Dots that the search tries.
-const TRIES: u64 = 1_000_000;
-
 /// Compares two models on an operation.
-pub(crate) fn distinguish(arguments: &Distinguish, screen: Screen) -> Outcome {
+pub(super) fn distinguish(mut chosen: [Chosen; 2], arguments: &Distinguish, screen: Screen) -> Outcome {
     let end = Instant::now() + arguments.budget;
-    let mut chosen = [models::chosen(&arguments.one)?, models::chosen(&arguments.other)?];
-    let (id, counterpart) = common::operations(&arguments.op, &chosen)?;
+    let (id, counterpart) = common::operations(&arguments.op, chosen.each_ref())?;
+    let conditions = conditions(arguments, &id)?;
     if let Some(counterpart) = &counterpart {
         common::rename(&mut chosen[1].model, counterpart, &id);
     }
     let comparison = Comparison::new(chosen.each_ref().map(|chosen| &chosen.model), &id).map_err(Failure::usage)?;
     let names = chosen.each_ref().map(|chosen| chosen.name.as_str());
-    let files = Files { names, id: &id, arguments };
+    let files = Files { names, id: &id, arguments, conditions };
     files.write_formula(&comparison)?;
-    let effort = Effort {
-        seed: arguments.seed,
-        tries: TRIES,
-        finite: arguments.finite,
-        closed_form: !files.asks_for_formula(),
-        end,
-    };
+    let effort = Effort { seed: arguments.seed, tries: TRIES, conditions, closed_form: !files.asks_for_formula(), end };
     let of_other = counterpart.as_ref().map_or_else(String::new, |of_other| format!(" with {of_other}"));
     let progress = Progress::of_one(screen, format!("comparing {} and {} on {id}{of_other}", names[0], names[1]));
     let start = Instant::now();
@@ -56,17 +49,16 @@ pub(crate) fn distinguish(arguments: &Distinguish, screen: Screen) -> Outcome {
     let took = start.elapsed();
     drop(progress);
     let models = chosen.each_ref().map(|chosen| &chosen.model);
-    let (finite, arguments_given) = (arguments.finite, given());
     let found = Distinction {
         names,
         models,
         id: &id,
         counterpart: counterpart.as_ref(),
-        finite,
+        conditions,
         verdict: &verdict,
         checked,
         took,
-        arguments: arguments_given,
+        arguments: given(),
     };
     output::show(&found, arguments.format.into(), screen.unwrapped())?;
     Ok(code)
@@ -77,6 +69,7 @@ struct Files<'a> {
     names: [&'a str; 2],
     id: &'a OperationId,
     arguments: &'a Distinguish,
+    conditions: Conditions,
 }
 
 impl Files<'_> {
@@ -87,9 +80,8 @@ impl Files<'_> {
 
     fn comments(&self, query: &Query) -> Vec<String> {
         let [one, other] = self.names;
-        let inputs = if self.arguments.finite { "operands and c finite" } else { "every input" };
         let mut comments = vec![
-            format!("do {one} and {other} differ on {}? {inputs}", self.id),
+            format!("do {one} and {other} differ on {}? {}", self.id, self.conditions.words()),
             "satisfiable: a part of the dot differs; unsatisfiable: they are equal".to_owned(),
         ];
         for (number, part) in query.parts.iter().enumerate().filter(|_| !query.whole) {
@@ -100,7 +92,7 @@ impl Files<'_> {
     }
 
     fn query(&self, comparison: &Comparison<'_>) -> Result<Query, Failure> {
-        comparison.query(self.arguments.finite).map_err(|why| {
+        comparison.query(self.conditions).map_err(|why| {
             Failure::incomplete(format!("there is no formula for {}: proofs do not cover {why}", self.id))
         })
     }

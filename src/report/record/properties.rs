@@ -1,0 +1,84 @@
+//! What `distinguish --property` found about a model: the types of its JSON.
+
+use std::collections::BTreeMap;
+
+use mxprobe_api::OperationId;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Tool,
+    distinction::{DistinctionVerdict, ProofRecord},
+    finding::EvidenceRecord,
+};
+
+/// The schema version of properties of a model.
+pub const PROPERTIES_SCHEMA: &str = "mxprobe-properties/1.0";
+
+/// How a model computes an operation, over finite inputs.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct PropertiesReport {
+    /// `mxprobe-properties/MAJOR.MINOR`.
+    pub schema: String,
+    /// The program that made it.
+    pub tool: Tool,
+    /// The model: a name or a file.
+    pub model: String,
+    /// The operation.
+    #[schemars(with = "String")]
+    pub operation: OperationId,
+    /// Ranges of exponents, both ends included, by input: `a`, `b`, `c`. An input without one may have any.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub exponents: BTreeMap<String, [i32; 2]>,
+    /// The properties that were asked for.
+    pub properties: Vec<PropertyRecord>,
+    /// How long it took.
+    pub duration_ns: u64,
+}
+
+/// One property.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct PropertyRecord {
+    /// Its name.
+    pub property: String,
+    /// The question.
+    pub question: String,
+    /// What the model does, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<String>,
+    /// Why it does not apply to the operation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub does_not_apply: Option<String>,
+    /// Dots that show it. d is what the model gives, the rivals are what each other answer would give.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub evidence: Vec<EvidenceRecord>,
+    /// Each other answer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub alternatives: Vec<AlternativeRecord>,
+    /// How long it took.
+    pub duration_ns: u64,
+}
+
+/// Another answer to a question.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct AlternativeRecord {
+    /// What would be otherwise.
+    pub alternative: String,
+    /// Whether a dot tells it from the model.
+    pub verdict: DistinctionVerdict,
+    /// Which of the evidence shows it, counted from 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<u64>,
+    /// Why no dot can show it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proof: Option<ProofRecord>,
+    /// Why neither is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// The JSON Schema of properties of a model.
+#[must_use]
+pub fn properties_schema() -> serde_json::Value {
+    schemars::schema_for!(PropertiesReport).to_value()
+}
