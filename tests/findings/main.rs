@@ -199,7 +199,7 @@ fn a_sum_that_is_monotone_in_c_goes_down_where_a_product_of_a_subnormal_number_g
             both.map(|(a, b)| of_a.to_f64(bits(a)) * of_b.to_f64(bits(b))).collect()
         };
         let (less, more) = (products(below), products(above));
-        let grown: Vec<usize> = (0..8).filter(|k| less[*k] != more[*k]).collect();
+        let grown: Vec<usize> = (0..8).filter(|k| less[*k].to_bits() != more[*k].to_bits()).collect();
         assert!(below.c == above.c && grown.len() == 1 && less[grown[0]] < more[grown[0]], "{less:?} {more:?}");
         assert!(Format::F32.to_f64(bits(&below.d)) > Format::F32.to_f64(bits(&above.d)), "{finding:?}");
         // Where products are renormalised, the exponents of their operands do not matter.

@@ -24,7 +24,7 @@ pub(crate) fn papers(arguments: &Papers, screen: Screen) -> Outcome {
     });
     let device = device.transpose()?;
     let Some(report) = computed(paper, device, screen)? else { return Ok(INTERRUPTED) };
-    output::show(&report, arguments.format.into(), screen)?;
+    output::show(&report, arguments.format, screen)?;
     let is_open = |verdict| matches!(verdict, Verdict::Differs | Verdict::Failed);
     Ok(u8::from(report.items().any(|item| is_open(item.verdict))))
 }
