@@ -8,15 +8,11 @@ mod failure;
 mod io;
 mod mistakes;
 
-use std::{ffi::OsString, process::ExitCode, time::Duration};
-
-use clap::FromArgMatches;
-use mxprobe_api::Error;
-
-use crate::session::Asked;
+use std::{ffi::OsString, process::ExitCode};
 
 use arguments::{Command, CommandLine};
-pub use choose::registry::Backends;
+pub use choose::{open::open, registry::Backends};
+use clap::FromArgMatches;
 use commands::{
     bench, compare, conformance, distinguish, eval, explain, gemm, identify, list, manual, papers, report, run, site,
     validate, verify, worker,
@@ -70,24 +66,6 @@ impl Backends {
         choose::started_by(program);
         self
     }
-}
-
-/// Opens the device of a selector, such as `sim:h100` or `cpu:0`, as the commands do: hardware is reached from a process of its
-/// own, which may take `limit` to answer one request. A program's operations that leave their sizes open (`exec:COMMAND`) get
-/// those of the ids among `operations`.
-///
-/// # Errors
-/// If there is no such device or more than one, or its process does not start; the sentence is the command's.
-pub fn open(selector: &str, operations: &[String], limit: Duration) -> Result<Asked, Error> {
-    let invalid = |failure: Failure| Error::invalid(failure.to_string());
-    let search = choose::target::Search::new(true, None, operations);
-    let (targets, _) = choose::select::named(&[selector.to_owned()], &[], &search).map_err(invalid)?;
-    let [target] = targets.as_slice() else {
-        return Err(Error::invalid(format!("`{selector}` means {} devices: name one of them", targets.len())));
-    };
-    let limits = choose::limits::Limits::new(limit, None, io::interrupt::Interrupt::default());
-    let isolation = choose::reach::Isolation { wanted: true, forward_stderr: false };
-    choose::reach::reach(target, isolation, &limits).map(choose::reach::Reached::asked)
 }
 
 fn dispatch(line: CommandLine) -> Outcome {

@@ -5,6 +5,7 @@
 //! reason in the data; a difference without one is an error of the paper, of a model or of this program.
 
 mod checks;
+mod computed;
 mod file;
 mod target;
 #[cfg(test)]
@@ -14,7 +15,8 @@ use std::sync::LazyLock;
 
 use mxprobe_api::ErrorKind;
 
-pub use checks::{Check, Computed};
+pub use checks::Check;
+pub use computed::Computed;
 pub use file::{Item, Paper, Section};
 pub use target::Target;
 

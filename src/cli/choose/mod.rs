@@ -9,6 +9,7 @@ pub(super) mod limits;
 pub(super) mod model_file;
 pub(super) mod models;
 mod names;
+pub(super) mod open;
 mod operation;
 pub(super) mod plan;
 pub(super) mod process;

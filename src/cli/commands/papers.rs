@@ -10,7 +10,10 @@ use crate::{
 
 use crate::cli::{
     arguments::{Papers, Screen, given},
-    choose::similar::{did_you_mean, similar},
+    choose::{
+        open::open,
+        similar::{did_you_mean, similar},
+    },
     failure::{Failure, INTERRUPTED, Outcome},
     io::{interrupt::Interrupt, output, progress::Progress},
 };
@@ -19,7 +22,7 @@ use crate::cli::{
 pub(crate) fn papers(arguments: &Papers, screen: Screen) -> Outcome {
     let paper = arguments.name.as_deref().map(|name| papers::named(name).ok_or_else(|| unknown(name))).transpose()?;
     let device = arguments.device.as_ref().map(|selector| {
-        let opened = crate::cli::open(selector, &[], arguments.timeout);
+        let opened = open(selector, &[], arguments.timeout);
         opened.map(|asked| (selector.clone(), asked)).map_err(Failure::no_device)
     });
     let device = device.transpose()?;

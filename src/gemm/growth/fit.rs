@@ -3,8 +3,6 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Point;
-
 /// A least-squares fit of log error = x·log n + constant.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Fit {
@@ -21,10 +19,10 @@ pub struct Fit {
 /// The fits of a curve: of its errors, and of what they are at the most.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Fits {
-    /// Of [`Point::componentwise`].
+    /// Of [`Point::componentwise`](super::Point::componentwise).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Fit>,
-    /// Of [`Point::bound`].
+    /// Of [`Point::bound`](super::Point::bound).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bound: Option<Fit>,
     /// Of [`Bounds::any`](super::Bounds::any).
@@ -36,23 +34,6 @@ pub struct Fits {
     /// Of [`Published::dominant`](crate::gemm::Published::dominant).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dominant: Option<Fit>,
-}
-
-impl Fits {
-    /// Of the points of a curve.
-    pub(super) fn of(points: &[Point]) -> Self {
-        let fit = |value: fn(&Point) -> Option<f64>| {
-            let points: Vec<(u64, f64)> = points.iter().filter_map(|point| Some((point.n, value(point)?))).collect();
-            Fit::of(&points)
-        };
-        Self {
-            error: fit(|point| Some(point.componentwise)),
-            bound: fit(|point| point.bound),
-            any: fit(|point| point.bounds?.any),
-            probable: fit(|point| point.bounds?.probable),
-            dominant: fit(|point| Some(point.bounds?.published.dominant)),
-        }
-    }
 }
 
 impl Fit {

@@ -1,5 +1,6 @@
 //! How the error of a product grows with the length of its sums, and which part of the unit makes it grow.
 
+mod blame;
 mod cause;
 mod fit;
 mod record;
@@ -16,8 +17,8 @@ use super::{
     reference::{Errors, Reference},
     unit::Lengths,
 };
+use blame::name_the_cause;
 pub use cause::Cause;
-use cause::name_the_cause;
 pub use fit::{Fit, Fits};
 pub use record::{Bounds, Curve, Drawn, Growth, Interval, Point};
 

@@ -4,7 +4,10 @@ use mxprobe_api::Format;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 
-use super::{Cause, Fits};
+use super::{
+    cause::Cause,
+    fit::{Fit, Fits},
+};
 use crate::gemm::{bound::PROBABILITY, theory::Published};
 
 /// Where elements are drawn from, uniformly.
@@ -144,4 +147,21 @@ pub struct Drawn {
 /// Reads a format's name. The derived implementation of [`Format`] asks for a static lifetime.
 fn format_named<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Format, D::Error> {
     Format::try_from(String::deserialize(deserializer)?).map_err(D::Error::custom)
+}
+
+impl Fits {
+    /// Of the points of a curve.
+    pub(super) fn of(points: &[Point]) -> Self {
+        let fit = |value: fn(&Point) -> Option<f64>| {
+            let points: Vec<(u64, f64)> = points.iter().filter_map(|point| Some((point.n, value(point)?))).collect();
+            Fit::of(&points)
+        };
+        Self {
+            error: fit(|point| Some(point.componentwise)),
+            bound: fit(|point| point.bound),
+            any: fit(|point| point.bounds?.any),
+            probable: fit(|point| point.bounds?.probable),
+            dominant: fit(|point| Some(point.bounds?.published.dominant)),
+        }
+    }
 }

@@ -3,11 +3,9 @@
 use mxprobe_api::Error;
 use serde::Deserialize;
 
-use super::{
-    Computed,
-    finding::{found, measured},
-};
+use super::finding::{found, measured};
 use crate::papers::Target;
+use crate::papers::computed::Computed;
 
 /// The accumulator of an operation.
 #[derive(Clone, Debug, Deserialize)]

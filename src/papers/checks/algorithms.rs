@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use mxprobe_api::{Error, Format};
 use serde::Deserialize;
 
-use super::Computed;
+use crate::papers::computed::Computed;
 use crate::{
     dots::Dot,
     literal,

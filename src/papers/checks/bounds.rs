@@ -3,8 +3,8 @@
 use mxprobe_api::{Error, Format};
 use serde::Deserialize;
 
-use super::Computed;
 use crate::gemm::{Accumulation, Block, Theory};
+use crate::papers::computed::Computed;
 
 /// A sum of terms factor·2^exponent·n^power.
 #[derive(Clone, Debug, Deserialize)]

@@ -4,7 +4,7 @@ use dashu_int::{IBig, UBig, ops::BitTest};
 use mxprobe_api::{Decoded, Error, Format};
 use serde::Deserialize;
 
-use super::Computed;
+use crate::papers::computed::Computed;
 use crate::{glossary, literal, scalars};
 
 /// An exact value: the integer `units` of 2^`lowest`.

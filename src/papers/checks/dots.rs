@@ -3,7 +3,7 @@
 use mxprobe_api::{Error, OperationId};
 use serde::Deserialize;
 
-use super::Computed;
+use crate::papers::computed::Computed;
 use crate::{dots::Dot, literal, papers::Target, plain};
 
 /// Dots of one operation.

@@ -3,7 +3,7 @@
 use mxprobe_api::{Error, Format, OperationId, Rounding};
 use serde::Deserialize;
 
-use super::Computed;
+use crate::papers::computed::Computed;
 use crate::{
     gemm::{
         Accumulation, Algorithm, Block, Cause, Fit, Interval, Matrix, Method, Products, Scaling, Split, Theory,

@@ -4,7 +4,7 @@ use mxprobe_api::{Error, Operation};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::Computed;
+use crate::papers::computed::Computed;
 use crate::{
     findings::Outcome,
     papers::Target,

@@ -3,7 +3,7 @@
 use mxprobe_api::{Error, Format};
 use serde::Deserialize;
 
-use super::Computed;
+use crate::papers::computed::Computed;
 
 /// A property of a format, and the integer or the power of two that it is to be.
 #[derive(Clone, Debug, Deserialize)]

@@ -16,7 +16,7 @@ mod splitting;
 use mxprobe_api::Error;
 use serde::Deserialize;
 
-use super::Target;
+use super::{computed::Computed, target::Target};
 
 /// How a number that is printed is computed.
 #[derive(Clone, Debug, Deserialize)]
@@ -56,15 +56,6 @@ pub enum Check {
     PropertyOf(property::PropertyOf),
     /// Two algorithms over a unit.
     Algorithms(algorithms::Algorithms),
-}
-
-/// What was computed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Computed {
-    /// In words.
-    pub text: String,
-    /// Whether it is what is printed.
-    pub agrees: bool,
 }
 
 impl Check {

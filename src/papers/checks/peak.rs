@@ -3,7 +3,7 @@
 use mxprobe_api::{Error, OperationId};
 use serde::Deserialize;
 
-use super::Computed;
+use crate::papers::computed::Computed;
 use crate::{bench::boost_peak, papers::Target};
 
 /// A rate of a GPU, or the ratio of two, beside its peaks.

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use mxprobe_api::Error;
 use serde::Deserialize;
 
-use super::Computed;
+use crate::papers::computed::Computed;
 use crate::{
     papers::Target,
     plain::counted,

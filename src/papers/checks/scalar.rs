@@ -3,7 +3,8 @@
 use mxprobe_api::{Elements, Error, Format, ScalarFunction, ScalarId, call, scalars_of};
 use serde::Deserialize;
 
-use super::{Computed, digits};
+use super::digits;
+use crate::papers::computed::Computed;
 use crate::{literal, papers::Target, plain, scalars};
 
 /// Steps in one format, and the last one's result.

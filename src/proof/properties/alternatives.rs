@@ -4,7 +4,7 @@ use mxprobe_api::{Error, Format, OperationId, Overflow, Rounding, Subnormals};
 use mxprobe_models::{Adder, Below, Choices, Class, Exponent, GridRule, Model, NanRules, Output, Plan, Scale, Term};
 
 use super::{
-    Asked, Property,
+    question::{Asked, Property},
     trees::{Rewrite, call, with_tree},
 };
 use crate::{

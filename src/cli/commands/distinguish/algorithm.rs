@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use mxprobe_api::{Format, Operation};
 
-use super::{TRIES, conditions};
+use super::inputs::{TRIES, conditions};
 use crate::cli::{
     arguments::{Distinguish, Screen, given},
     choose::{models::Chosen, select},
@@ -16,6 +16,7 @@ use crate::{
     proof::{
         algorithms::{Algorithm, Asked, Found, Question},
         cnf::Encoded,
+        conditions::Conditions,
         decide::Effort,
         smt,
     },
@@ -116,7 +117,7 @@ fn given_dot(text: &str, question: &Question<'_>) -> Result<Dot, Failure> {
 }
 
 fn write_formula(question: &Question<'_>, arguments: &Distinguish, inputs: &str) -> Result<(), Failure> {
-    let finite = super::Conditions { finite: true, ..conditions(arguments, &question.of_dots)? };
+    let finite = Conditions { finite: true, ..conditions(arguments, &question.of_dots)? };
     let query = question
         .query(&finite)
         .map_err(|why| Failure::incomplete(format!("there is no formula: proofs do not cover {why}")))?;

@@ -13,7 +13,7 @@ use crate::proof::{
 use crate::session::Distinction;
 use mxprobe_api::OperationId;
 
-use super::{TRIES, conditions};
+use super::inputs::{TRIES, conditions};
 use crate::cli::{
     arguments::{Distinguish, Screen, given},
     choose::{common, models::Chosen},

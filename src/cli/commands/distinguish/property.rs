@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::{TRIES, conditions, without_files};
+use super::inputs::{TRIES, conditions, without_files};
 use crate::cli::{
     arguments::{ALL_PROPERTIES, Distinguish, Screen, given},
     choose::{models::Chosen, select},

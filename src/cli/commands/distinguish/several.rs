@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use mxprobe_models::Model;
 
-use super::{TRIES, conditions, without_files};
+use super::inputs::{TRIES, conditions, without_files};
 use crate::cli::{
     arguments::{Distinguish, Screen, given},
     choose::{common, models::Chosen},

@@ -2,12 +2,12 @@
 
 use crate::{
     gemm::{Accumulation, BlockError, BlockErrors, Draw, Unit, block_errors},
-    report::{Block, Cell, Column, Layout, Page, Row, Rows, Show, Table, is_layout, to_json},
+    report::{Block, Cell, Column, Layout, Page, Row, Rows, Show, Table, to_json},
 };
 use mxprobe_api::{Format, OperationId};
 use serde::Serialize;
 
-use super::variants::{curve_name, drawn, products};
+use super::variants::{curve_name, drawn, longest, products};
 use crate::cli::{
     arguments::{Gemm, Screen},
     choose::{
@@ -107,20 +107,6 @@ fn operation(arguments: &Gemm, target: &Target) -> Result<Option<(OperationId, u
         let words = if arguments.words > 1 { arguments.words } else { words(&id) };
         (id, words)
     }))
-}
-
-/// The operation from a format to f32 that takes most products at once; of those the smallest tile, and the plainest name.
-pub(super) fn longest(target: &Target, format: Format) -> Option<OperationId> {
-    let ids = target.listed.operations.iter().map(|operation| &operation.id);
-    let fits = |id: &&OperationId| {
-        (id.a, id.b, id.c, id.d) == (format, format, Format::F32, Format::F32)
-            && id.qualifiers.iter().all(|word| is_layout(word))
-    };
-    let rank = |id: &&OperationId| {
-        let (tile, words) = (id.shape.m * id.shape.n, id.qualifiers.len());
-        (id.shape.k, std::cmp::Reverse((tile, words)))
-    };
-    ids.filter(fits).max_by_key(rank).cloned()
 }
 
 /// `16`, `16 to 512`, or `none`.

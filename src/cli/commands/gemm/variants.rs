@@ -1,9 +1,11 @@
 //! The ways to multiply that the arguments of `gemm` name.
 
-use crate::gemm::{Accumulation, Block, Drawn, Products, Variant};
+use crate::{
+    gemm::{Accumulation, Block, Drawn, Products, Variant},
+    report::is_layout,
+};
 use mxprobe_api::{Format, OperationId};
 
-use super::smallest_block::longest;
 use crate::cli::{
     arguments::{Accumulate, Gemm},
     choose::{select, target::Target},
@@ -108,4 +110,18 @@ pub(super) fn curve_name(words: usize, format: Format, products: Products, accum
         Accumulation::F64 { block } => format!(", {block} added in f64"),
     };
     format!("{prefix}{format}{all}{added}")
+}
+
+/// The operation from a format to f32 that takes most products at once; of those the smallest tile, and the plainest name.
+pub(super) fn longest(target: &Target, format: Format) -> Option<OperationId> {
+    let ids = target.listed.operations.iter().map(|operation| &operation.id);
+    let fits = |id: &&OperationId| {
+        (id.a, id.b, id.c, id.d) == (format, format, Format::F32, Format::F32)
+            && id.qualifiers.iter().all(|word| is_layout(word))
+    };
+    let rank = |id: &&OperationId| {
+        let (tile, words) = (id.shape.m * id.shape.n, id.qualifiers.len());
+        (id.shape.k, std::cmp::Reverse((tile, words)))
+    };
+    ids.filter(fits).max_by_key(rank).cloned()
 }
