@@ -11,7 +11,6 @@
 pub mod bench;
 mod cli;
 pub mod dots;
-mod erased;
 pub mod findings;
 pub mod gemm;
 pub mod glossary;

@@ -58,7 +58,7 @@ struct Line {
     source: String,
 }
 
-static ALL: LazyLock<Table> = LazyLock::new(|| crate::erased::data(TABLE));
+static ALL: LazyLock<Table> = LazyLock::new(|| toml::from_str(TABLE).expect("the table is part of the program"));
 
 /// The dense peak of an operation at the boost clock, and its source: units × boost clock × what a unit does in a cycle. `chip` is a
 /// word of the GPU's name: `V100-SXM2-16GB`. `None` if the table does not have both.

@@ -243,10 +243,9 @@ fn read<T: DeserializeOwned>(value: Value, wanted: &str) -> Result<T, Problem> {
         }
         Some(_) => {}
     }
-    let mut track = serde_path_to_error::Track::new();
-    crate::erased::read(serde_path_to_error::Deserializer::new(value, &mut track)).map_err(|error| {
-        let path = track.path().to_string();
-        problem(if path == "." { String::new() } else { path }, error.to_string())
+    serde_path_to_error::deserialize(value).map_err(|error| {
+        let path = error.path().to_string();
+        problem(if path == "." { String::new() } else { path }, error.inner().to_string())
     })
 }
 

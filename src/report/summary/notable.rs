@@ -30,7 +30,8 @@ struct Rule {
     headline_of: Option<String>,
 }
 
-static RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| crate::erased::data::<Rules>(include_str!("notable.toml")).rule);
+static RULES: LazyLock<Vec<Rule>> =
+    LazyLock::new(|| toml::from_str::<Rules>(include_str!("notable.toml")).expect("the rules are well formed").rule);
 
 /// What is notable of these operations, which the rows sum up.
 pub(super) fn notable(operations: &[OperationReport], rows: &[SummaryRow]) -> Vec<Notable> {

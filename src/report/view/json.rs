@@ -14,6 +14,7 @@ use crate::plain::is_unsafe;
 #[must_use]
 pub fn to_json(value: &dyn Serialize) -> String {
     let mut bytes = Vec::new();
+    // Through a table of functions: no type has code of its own for this layout.
     let mut serializer = Serializer::with_formatter(&mut bytes, Lines::default());
     let mut serializer = <dyn erased_serde::Serializer>::erase(&mut serializer);
     value.erased_serialize(&mut serializer).expect("a report is JSON");
