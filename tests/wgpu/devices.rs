@@ -130,7 +130,8 @@ fn same_scalars() {
             compared += found.len();
         }
     }
-    assert_eq!(compared, 3 * 12 * 50_021);
+    // Of f16 and of f32 all that shaders have, of f64 one elementary function alone.
+    assert_eq!(compared, (23 + 23 + 16) * 50_021);
     let empty = call(
         &device,
         &device.scalars().unwrap().members()[0],
