@@ -61,5 +61,6 @@ fn every_function_compiles_for_every_api_that_has_its_formats() {
             compiled += 1;
         }
     }
-    assert_eq!(compiled, 3 * 12);
+    // Of f16 and of f32 all that shaders have, of f64 one elementary function alone.
+    assert_eq!(compiled, 23 + 23 + 16);
 }
