@@ -79,6 +79,12 @@ impl Numbers {
     }
 }
 
+const INVALID: &[Flag] = &[Flag::Invalid];
+const ZERO: &[Flag] = &[Flag::DivideByZero];
+const OVER: &[Flag] = &[Flag::Overflow, Flag::Inexact];
+const UNDER: &[Flag] = &[Flag::Underflow, Flag::Inexact];
+const INEXACT: &[Flag] = &[Flag::Inexact];
+
 /// The calls of a function, with what clause 7 asks.
 fn cases(function: ScalarFunction, n: &Numbers) -> Vec<Case> {
     use ScalarFunction as F;
@@ -86,11 +92,6 @@ fn cases(function: ScalarFunction, n: &Numbers) -> Vec<Case> {
     let mut add = |about, operands: &[u64], flags: &[Flag]| {
         found.push(Case { about, function, operands: operands.to_vec(), wanted: Flags::of(flags) });
     };
-    const INVALID: &[Flag] = &[Flag::Invalid];
-    const ZERO: &[Flag] = &[Flag::DivideByZero];
-    const OVER: &[Flag] = &[Flag::Overflow, Flag::Inexact];
-    const UNDER: &[Flag] = &[Flag::Underflow, Flag::Inexact];
-    const INEXACT: &[Flag] = &[Flag::Inexact];
     let Numbers { infinity, one, three, largest, normal, half, sign, signalling, quiet, .. } = *n;
     let odd = normal + 1;
     if TWO_OPERANDS.contains(&function) || matches!(function, F::Remainder | F::TruncatedRemainder) {

@@ -27,7 +27,7 @@ use mxprobe_api::{
 
 pub(crate) use ask::{Ask, Probe};
 pub(crate) use cases::exactly;
-pub(crate) use order::PROBE as SUM_ORDER;
+pub(crate) use order::SUM_ORDER;
 pub(crate) use subnormals::TININESS;
 pub use ulp::POINTS;
 pub(crate) use ulp::cosine;
@@ -61,7 +61,7 @@ pub(crate) const PROBES: &[&Probe] = &[
     &nan::OPERAND,
     &flags::PROBE,
     &dots::ERROR,
-    &order::PROBE,
+    &order::SUM_ORDER,
     ulp::PROBES[0],
     ulp::PROBES[1],
     ulp::PROBES[2],
