@@ -18,6 +18,23 @@ pub(super) fn shows(function: ScalarFunction, format: Format) -> bool {
     }
 }
 
+/// Calls that tell 64 bits from the 53 of f64, of functions of f32: a tie of f32, and a term so far below it that f64 loses it.
+pub(super) fn telling(function: ScalarFunction, format: Format) -> Vec<Vec<u64>> {
+    use ScalarFunction as F;
+    if format != Format::F32 {
+        return Vec::new();
+    }
+    let bits = |value: f64| format.from_f64(value);
+    let (factor, small) = (bits(1.0 + 2f64.powi(-12)), bits(2f64.powi(-30)));
+    match function {
+        F::MultiplyAdd => vec![vec![factor, factor, bits(2f64.powi(-60))]],
+        F::Dot4 { order: DotOrder::Serial | DotOrder::Pairwise } => {
+            vec![vec![factor, small, 0, 0, factor, small, 0, 0]]
+        }
+        _ => Vec::new(),
+    }
+}
+
 /// What a function gives; a NaN as the format's. `None` for functions and formats of which this file knows nothing.
 pub(super) fn result(function: ScalarFunction, format: Format, x: &[u64], rounding: Rounding) -> Option<u64> {
     use ScalarFunction as F;
@@ -108,6 +125,19 @@ mod tests {
         assert_eq!(of([1.0, above], Rounding::NearestEven).map(f64::to_bits), Some(1f64.to_bits()));
         assert_eq!((1.0 + above).to_bits(), 1f64.to_bits() + 1);
         assert_eq!(of([1.0, above], Rounding::Up).map(f64::to_bits), Some(1f64.to_bits() + 1));
+    }
+
+    #[test]
+    fn a_term_that_64_bits_hold_and_53_do_not_lifts_a_sum_off_its_tie() {
+        let functions = [DotOrder::Serial, DotOrder::Pairwise].map(|order| ScalarFunction::Dot4 { order });
+        for function in functions.into_iter().chain([ScalarFunction::MultiplyAdd]) {
+            for call in telling(function, Format::F32) {
+                let x: Vec<f64> = call.iter().map(|bits| Format::F32.to_f64(*bits)).collect();
+                let in_f64 = if let [a, b, c] = x[..] { a * b + c } else { x[0] * x[4] + x[1] * x[5] };
+                let of_x87 = result(function, Format::F32, &call, Rounding::NearestEven).unwrap();
+                assert_eq!(of_x87, Format::F32.from_f64(in_f64) + 1, "{function}");
+            }
+        }
     }
 
     #[test]

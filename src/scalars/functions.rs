@@ -5,6 +5,7 @@ use mxprobe_api::{DotOrder, Error, Format, Rounding, ScalarFunction, Subnormals}
 use super::{
     Ask, Probe, cases,
     exact::{self, Mode, ROUNDINGS, Steps},
+    extended,
     found::{Calls, Found},
     subject::Subject,
 };
@@ -153,6 +154,9 @@ pub(super) fn ask(
     let format = subject.format();
     let mut operands = paper(function, format);
     operands.extend(cases::calls(function, format, 0x5ca1_a5e5));
+    if matches!(Registers::of(subject), Registers::OfX87) {
+        operands.extend(extended::telling(function, format));
+    }
     let results = subject.ask(function, &operands)?;
     let calls = Calls { function, format, operands, results };
     let explain = calls.explaining(readings(function, format, Registers::of(subject)));
