@@ -9,7 +9,7 @@ use rustc_apfloat::{
 use super::{Ask, Probe, cases::number, subject::Subject};
 use crate::{
     dots::Random,
-    findings::{AppliesTo, Finding, Shown, Value},
+    findings::{AppliesTo, Comparable, Finding, Shown, Value},
 };
 
 pub(crate) const SUM_ORDER: Probe = Probe {
@@ -25,7 +25,8 @@ pub(crate) const SUM_ORDER: Probe = Probe {
     ],
     source: "NVIDIA, Precision and Performance: floating point and IEEE 754 compliance (2011), section 5.3",
     applies_to: AppliesTo::Scalars,
-    shown: Shown::PLAIN,
+    // How many products one call takes decides which of them meet.
+    shown: Shown::PLAIN.compared(Comparable::WithinK),
     ask: Ask::Question(|subject, _, findings| {
         findings.push(ask(subject)?);
         Ok(())
