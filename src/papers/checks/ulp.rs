@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// The table that is asked without a device: glibc on a CPU (docs/scalars.md).
-const TABLE: &str = include_str!("../../../results/ulp/cpu-intel-xeon-glibc-2.36.json");
+const TABLE: &str = include_str!("../../../results/ulp/cpu-amd-zen4-glibc-2.36.json");
 
 /// Arguments that a device is asked: an exact value of f64 takes integers of hundreds of bits.
 const POINTS: u64 = 20_000;
