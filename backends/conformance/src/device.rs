@@ -195,6 +195,9 @@ fn scalars(device: &dyn Device, scalar: &Scalar) -> Result<(), String> {
     Ok(())
 }
 
+/// The operands of a call, and the flags that it raises.
+type Raising<'a> = ([u64; 2], &'a [Flag]);
+
 /// Each call lowers the flags of the one before it, and gives what it gives without them. What an approximation raises is its
 /// own affair.
 fn flags(device: &dyn Device, scalar: &Scalar) -> Result<(), String> {
@@ -209,7 +212,7 @@ fn flags(device: &dyn Device, scalar: &Scalar) -> Result<(), String> {
     let one = format.one();
     let three = format.from_f64(3.0);
     // Calls of one batch: each lowers what the one before it raised.
-    let known: [(ScalarFunction, &[([u64; 2], &[Flag])]); 3] = [
+    let known: [(ScalarFunction, &[Raising<'_>]); 3] = [
         (ScalarFunction::Add, &[([one, one], &[])]),
         (ScalarFunction::Multiply, &[([one, one], &[])]),
         (

@@ -52,7 +52,7 @@ impl Ulp {
         let none = || Error::unsupported(format!("no scalar.{format} to ask for {}", self.function));
         let scalar = scalars_of(device).iter().find(is_meant).ok_or_else(none)?;
         let id = scalars::operation_id(&scalar.id);
-        let found = session::probe_at(device, &id, &[probe.clone()], None, POINTS).ok_or_else(none)?;
+        let found = session::probe_at(device, &id, std::slice::from_ref(&probe), None, POINTS).ok_or_else(none)?;
         self.judge(measured(&found, &probe)?, &device.info().name)
     }
 
