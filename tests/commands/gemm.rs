@@ -191,6 +191,13 @@ fn what_does_not_fit_is_one_error_with_the_value_in_it() {
         (&["--random", "1,1,1", "--words", "40", "--lift", "120", "--out", &d], "the last by 4680, and 512"),
         (&["--random", "1,1,1", "--accumulate", "fabsum-f32", "--block", "0", "--out", &d], "a block of 0"),
         (&["--experiment", "growth", "--block", "0", "--accumulate", "fabsum-f32"], "a block of 0"),
+        (
+            &["--experiment", "growth", "--method", "markidis"],
+            "`--method markidis`: experiments multiply unscaled words",
+        ),
+        (&["--experiment", "growth", "--scale"], "`--scale`: experiments multiply unscaled words"),
+        (&["--experiment", "smallest-block", "--lift", "11"], "`--lift 11`: experiments multiply unscaled words"),
+        (&["--experiment", "throughput", "--split-rounding", "rz"], "`--split-rounding`: experiments multiply"),
         (&["--a", &a, "--b", &long, "--out", &d], "9007199254740993 has more bits than f64"),
     ] {
         let said = mxprobe(&[&["gemm"], &A100[..], more].concat()).output().unwrap();

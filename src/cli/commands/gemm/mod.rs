@@ -38,6 +38,7 @@ pub(crate) fn gemm(arguments: &Gemm, screen: Screen) -> Outcome {
         )
         .help("an experiment has rows: `--experiment growth`, `--experiment yardstick`; `--out` writes D"));
     }
+    variants::are_those_of_an_experiment(arguments)?;
     let isolate = !arguments.reach.no_isolation;
     let search = Search::by(&arguments.reach, arguments.op.as_slice());
     let (targets, _) = select::named(std::slice::from_ref(&arguments.device), &[], &search)?;
