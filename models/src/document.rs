@@ -229,6 +229,26 @@ impl<'a> Table<'a> {
         }
     }
 
+    /// A whole number under a key that the file chose.
+    pub(crate) fn number(&self, key: &str, low: i64, high: i64) -> Result<i64, Error> {
+        match self.entries.get(key).map(|node| &node.value) {
+            Some(Value::Integer(number)) if (low..=high).contains(number) => Ok(*number),
+            Some(Value::Integer(number)) => {
+                Err(self.place_of(key).error(format!("{number} is not between {low} and {high}")))
+            }
+            other => {
+                let found = other.map_or_else(|| "nothing".to_owned(), Value::kind);
+                let wanted = format!("{found} where a whole number from {low} to {high} is wanted");
+                Err(self.place_of(key).error(wanted))
+            }
+        }
+    }
+
+    /// Whether a key holds a text.
+    pub(crate) fn is_text(&self, key: &str) -> bool {
+        matches!(self.entries.get(key), Some(Node { value: Value::Text(_), .. }))
+    }
+
     pub(crate) fn boolean(&self, key: &'static str) -> Result<Option<bool>, Error> {
         match self.get(key) {
             None => Ok(None),

@@ -1,0 +1,17 @@
+//! Recipes: what a library makes of a matrix unit.
+//!
+//! A recipe is data, a file beside a model: which operation computes, how k is divided among partial sums and how these are
+//! merged, level by level, and what becomes of the sum before it is stored. docs/recipes.md describes the format.
+
+mod expression;
+mod names;
+mod read;
+#[cfg(test)]
+mod tests;
+mod types;
+mod write;
+
+pub use expression::{Expression, Factor};
+pub use types::{
+    Case, Count, Division, Input, InputShape, Lengths, Level, MergeOrder, Recipe, Rest, SCHEMA, Shapes, Share, Start,
+};
