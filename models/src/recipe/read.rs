@@ -132,6 +132,15 @@ fn read_case(table: &Table<'_>, adders: &[Adder], sources: &BTreeMap<String, Str
         inputs.insert(name.to_owned(), read_input(&input)?);
     }
     let epilogue = read_epilogue(table, adders, &inputs)?;
+    let c_format = match table.text("c_format")? {
+        None => None,
+        Some(_) if !epilogue.as_ref().is_some_and(Expression::reads_c) => {
+            return Err(table
+                .place_of("c_format")
+                .error("the epilogue does not read c, which alone may have another format"));
+        }
+        Some(name) => Some(Format::named(name).map_err(|error| table.place_of("c_format").error(error))?),
+    };
     let case = Case {
         name: name.to_owned(),
         operations,
@@ -139,6 +148,7 @@ fn read_case(table: &Table<'_>, adders: &[Adder], sources: &BTreeMap<String, Str
         parameters,
         start,
         levels,
+        c_format,
         inputs,
         epilogue,
         note: table.text("note")?.map(str::to_owned),

@@ -44,6 +44,8 @@ pub struct Case {
     pub start: Start,
     /// The levels over k, outermost first; none: one chain of operations over all of k.
     pub levels: Vec<Level>,
+    /// The format of the c that the epilogue reads, if it is not the operation's.
+    pub c_format: Option<Format>,
     /// What the epilogue reads beside the sum and c, by name.
     pub inputs: BTreeMap<String, Input>,
     /// What is stored, as an expression of `acc`, `c` and the inputs; none: the sum itself.
@@ -52,6 +54,15 @@ pub struct Case {
     pub note: Option<String>,
     /// Where the values come from.
     pub provenance: Provenance,
+}
+
+impl Case {
+    /// Whether the product depends on c.
+    #[must_use]
+    pub fn reads_c(&self) -> bool {
+        let by_levels = self.levels.iter().any(|level| level.start == Start::C);
+        self.start == Start::C || by_levels || self.epilogue.as_ref().is_some_and(Expression::reads_c)
+    }
 }
 
 /// The shapes for which a case holds: m rows and n columns of D, k products.
