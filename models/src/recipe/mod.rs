@@ -7,6 +7,7 @@ mod divide;
 mod epilogue;
 mod expression;
 mod gather;
+mod library;
 mod names;
 mod program;
 mod read;
@@ -17,6 +18,7 @@ mod types;
 mod write;
 
 pub use expression::{Expression, Factor};
+pub use library::{load, shipped};
 pub use program::Program;
 pub use types::{
     Case, Count, Division, Input, InputShape, Lengths, Level, MergeOrder, Recipe, Rest, SCHEMA, Shapes, Share, Start,

@@ -248,7 +248,10 @@ impl Program {
         let (slices, left) = stage.parts.slices(run, stage.rest);
         let partial = |slice: usize| -> Result<Elements, Error> {
             let sum = self.sum(task, level + 1, &slices[slice], first && slice == 0)?;
-            Ok(stage.partial.as_ref().map_or_else(|| sum.clone(), |partial| partial.round(&sum)))
+            Ok(match &stage.partial {
+                None => sum,
+                Some(partial) => partial.round(&sum),
+            })
         };
         let start = match stage.start {
             Start::First => None,

@@ -16,6 +16,7 @@ use crate::{
     document::{Document, Place, Table},
     parameters::read_adder,
     provenance::Provenance,
+    read::expand,
 };
 
 /// No slice, tile or parameter is larger, and no level has more slices.
@@ -27,7 +28,8 @@ impl Recipe {
     /// # Errors
     /// The first thing that is wrong, as `FILE:LINE: FIELD: what`.
     pub fn parse(file: &str, text: &str) -> Result<Self, Error> {
-        let document = Document::parse(file, text)?;
+        let mut document = Document::parse(file, text)?;
+        document.write_out("case")?;
         let root = document.root();
         let schema = root.required_text("schema")?;
         if schema != SCHEMA {
@@ -94,11 +96,13 @@ fn read_case(table: &Table<'_>, adders: &[Adder], sources: &BTreeMap<String, Str
     check_name(name, &table.place_of("name"))?;
     let mut operations: Vec<OperationId> = Vec::new();
     for (text, place) in table.texts("operations")? {
-        let id: OperationId = text.parse().map_err(|error| place.error(error))?;
-        if operations.contains(&id) {
-            return Err(place.error(format!("{id} stands twice in this case")));
+        for text in expand(text).map_err(|error| place.error(error))? {
+            let id: OperationId = text.parse().map_err(|error| place.error(error))?;
+            if operations.contains(&id) {
+                return Err(place.error(format!("{id} stands twice in this case")));
+            }
+            operations.push(id);
         }
-        operations.push(id);
     }
     let Some(first) = operations.first() else {
         return Err(table.place().error("`operations` is missing or empty"));
