@@ -1,5 +1,5 @@
 //! Lists the files of `units/` and of `recipes/`, so that a new unit or recipe is a new file and nothing else; and tells tests whether
-//! the reference dots are there, so that those that need them are ignored with their reason otherwise.
+//! the reference dots and the recordings are there, so that those that need them are ignored with their reason otherwise.
 use std::{env, fs, path::Path};
 
 /// A list of the `.toml` files of a folder with their texts, as Rust.
@@ -28,4 +28,6 @@ fn main() {
     list("recipes");
     let vectors = mxprobe_machine::place("MXPROBE_VECTORS", "../../shared/vectors");
     mxprobe_machine::tell("vectors", "MXPROBE_REQUIRE_VECTORS", vectors.is_dir());
+    let recordings = mxprobe_machine::place("MXPROBE_RECORDINGS", "../target/recordings/done");
+    mxprobe_machine::tell("recordings", "MXPROBE_REQUIRE_RECORDINGS", recordings.exists());
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use mxprobe_api::{Elements, Error, Format};
 
 use super::{
-    expression::{Expression, Factor},
+    expression::{Expression, Factor, Function},
     gather::Piece,
     sum::Sum,
     types::{Case, Input, InputShape},
@@ -34,6 +34,8 @@ enum Source {
     Input(String),
     /// An earlier step.
     Step(usize),
+    /// A function of a source.
+    Call(Function, Box<Source>),
 }
 
 /// What an element of D finds in a source.
@@ -151,16 +153,27 @@ impl Epilogue {
 }
 
 fn flatten(expression: &Expression, adders: &[Adder], steps: &mut Vec<Step>) -> Source {
-    let mut source = |factor: &Factor| match factor {
+    let terms = expression
+        .terms
+        .iter()
+        .map(|(one, other)| {
+            let one = source_of(one, adders, steps);
+            (one, other.as_ref().map(|other| source_of(other, adders, steps)))
+        })
+        .collect();
+    steps.push(Step { sum: Sum::new(&adders[expression.adder]), terms });
+    Source::Step(steps.len() - 1)
+}
+
+fn source_of(factor: &Factor, adders: &[Adder], steps: &mut Vec<Step>) -> Source {
+    match factor {
         Factor::Acc => Source::Acc,
         Factor::C => Source::C,
         Factor::PositiveZero => Source::PositiveZero,
         Factor::Input(name) => Source::Input(name.clone()),
         Factor::Sum(sum) => flatten(sum, adders, steps),
-    };
-    let terms = expression.terms.iter().map(|(one, other)| (source(one), other.as_ref().map(&mut source))).collect();
-    steps.push(Step { sum: Sum::new(&adders[expression.adder]), terms });
-    Source::Step(steps.len() - 1)
+        Factor::Call(function, of) => Source::Call(*function, Box::new(source_of(of, adders, steps))),
+    }
 }
 
 impl Step {
@@ -172,26 +185,34 @@ impl Step {
         inputs: &Inputs<'a>,
         (piece, n): (&Piece, usize),
     ) -> Column<'a> {
-        let column = |source: &Source| match source {
-            Source::Acc => Found::Each(acc, Index::Piece),
-            Source::C => Found::Each(c, Index::Matrix),
-            Source::PositiveZero => Found::One((self.sum.format(), 0)),
-            Source::Input(name) => match inputs.column(name) {
-                Column::One(bits) => Found::One(bits),
-                Column::Each(elements, index) => Found::Each(elements, index),
-                Column::Computed(_) => unreachable!("inputs are not computed"),
-            },
-            Source::Step(at) => match &done[*at] {
-                Column::One(bits) => Found::One(*bits),
-                Column::Each(elements, index) => Found::Each(elements, *index),
-                Column::Computed(elements) => Found::Each(elements, Index::Piece),
-            },
+        let column = |source: &Source| {
+            let mut functions = Vec::new();
+            let mut of = source;
+            while let Source::Call(function, inner) = of {
+                functions.push(*function);
+                of = inner;
+            }
+            let numbers = match of {
+                Source::Acc => Numbers::Each(acc, Index::Piece),
+                Source::C => Numbers::Each(c, Index::Matrix),
+                Source::Input(name) => match inputs.column(name) {
+                    Column::One(bits) => Numbers::One(bits),
+                    Column::Each(elements, index) => Numbers::Each(elements, index),
+                    Column::Computed(_) => unreachable!("inputs are not computed"),
+                },
+                Source::Step(at) => match &done[*at] {
+                    Column::One(bits) => Numbers::One(*bits),
+                    Column::Each(elements, index) => Numbers::Each(elements, *index),
+                    Column::Computed(elements) => Numbers::Each(elements, Index::Piece),
+                },
+                Source::PositiveZero | Source::Call(..) => Numbers::One((self.sum.format(), 0)),
+            };
+            Found { numbers, functions }
         };
         let terms: Vec<(Found<'_>, Option<Found<'_>>)> =
             self.terms.iter().map(|(one, other)| (column(one), other.as_ref().map(column))).collect();
-        let is_one = |(one, other): &(Found<'_>, Option<Found<'_>>)| {
-            matches!(one, Found::One(_)) && other.as_ref().is_none_or(|other| matches!(other, Found::One(_)))
-        };
+        let is_one =
+            |(one, other): &(Found<'_>, Option<Found<'_>>)| one.is_one() && other.as_ref().is_none_or(Found::is_one);
         let fused = |row: usize, column: usize| {
             let at = move |found: &Found<'_>| found.get(piece, n, (row, column));
             terms.iter().map(move |(one, other)| Fused(at(one), other.as_ref().map(at)))
@@ -211,17 +232,27 @@ impl Step {
     }
 }
 
+/// The numbers of a source, and the functions of them, the outermost first.
+struct Found<'a> {
+    numbers: Numbers<'a>,
+    functions: Vec<Function>,
+}
+
 /// A number for every element, or one for all.
-enum Found<'a> {
+enum Numbers<'a> {
     One((Format, u64)),
     Each(&'a Elements, Index),
 }
 
 impl Found<'_> {
+    fn is_one(&self) -> bool {
+        matches!(self.numbers, Numbers::One(_))
+    }
+
     fn get(&self, piece: &Piece, n: usize, (row, column): (usize, usize)) -> (Format, u64) {
-        match self {
-            Self::One(bits) => *bits,
-            Self::Each(elements, index) => {
+        let (format, bits) = match self.numbers {
+            Numbers::One(bits) => bits,
+            Numbers::Each(elements, index) => {
                 let at = match index {
                     Index::Piece => (row - piece.rows.start) * piece.columns.len() + column - piece.columns.start,
                     Index::Row => row,
@@ -230,6 +261,7 @@ impl Found<'_> {
                 };
                 (elements.format(), elements.get(at))
             }
-        }
+        };
+        (format, self.functions.iter().rev().fold(bits, |bits, function| function.of(format, bits)))
     }
 }

@@ -68,7 +68,8 @@ impl Recipe {
         Ok(model)
     }
 
-    /// The case of a name; without one, the first that is for the operation and holds for the shape (m, n, k).
+    /// The first case that is called so, is for the operation and holds for the shape (m, n, k); without a name or an operation, of
+    /// any.
     ///
     /// # Errors
     /// If there is none.
@@ -78,19 +79,22 @@ impl Recipe {
         operation: Option<&OperationId>,
         shape: (usize, usize, usize),
     ) -> Result<&Case, Error> {
-        if let Some(name) = name {
-            let names = || self.cases.iter().map(|case| case.name.as_str()).collect::<Vec<_>>().join(", ");
-            let found = self.cases.iter().find(|case| case.name == name);
-            return found.ok_or_else(|| {
-                Error::invalid(format!("recipe {} has no case `{name}`; its cases are {}", self.name, names()))
-            });
+        let called = |case: &&Case| name.is_none_or(|name| case.name == name);
+        if !self.cases.iter().any(|case| called(&case)) {
+            let mut names: Vec<&str> = self.cases.iter().map(|case| case.name.as_str()).collect();
+            names.dedup();
+            let (name, known) = (name.unwrap_or_default(), names.join(", "));
+            return Err(Error::invalid(format!("recipe {} has no case `{name}`; its cases are {known}", self.name)));
         }
-        let holds =
-            |case: &&Case| operation.is_none_or(|id| case.operations.contains(id)) && case.shapes.contains(shape);
+        let holds = |case: &&Case| {
+            let is_for = operation.is_none_or(|id| case.operations.contains(id));
+            called(case) && is_for && case.shapes.contains(shape)
+        };
         self.cases.iter().find(holds).ok_or_else(|| {
             let (m, n, k) = shape;
             let operation = operation.map(|id| format!(" of {id}")).unwrap_or_default();
-            Error::invalid(format!("no case of recipe {} holds for {m}×{n}×{k}{operation}", self.name))
+            let case = name.map_or_else(|| "no case".to_owned(), |name| format!("no case `{name}`"));
+            Error::invalid(format!("{case} of recipe {} holds for {m}×{n}×{k}{operation}", self.name))
         })
     }
 }

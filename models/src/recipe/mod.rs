@@ -17,7 +17,7 @@ mod tests;
 mod types;
 mod write;
 
-pub use expression::{Expression, Factor};
+pub use expression::{Expression, Factor, Function};
 pub use library::{load, shipped};
 pub use program::Program;
 pub use types::{

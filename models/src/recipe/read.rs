@@ -51,8 +51,14 @@ impl Recipe {
         let mut cases: Vec<Case> = Vec::new();
         for table in root.tables("case")? {
             let case = read_case(&table, &adders, &sources)?;
-            if cases.iter().any(|other| other.name == case.name) {
-                return Err(table.place_of("name").error(format!("`{}` stands twice in this file", case.name)));
+            let is_hidden = |other: &Case| {
+                let same = (&other.name, other.shapes) == (&case.name, case.shapes);
+                same && other.operations.iter().any(|id| case.operations.contains(id))
+            };
+            if cases.iter().any(is_hidden) {
+                return Err(table
+                    .place_of("name")
+                    .error(format!("`{}` stands twice in this file, for the same shapes and operations", case.name)));
             }
             cases.push(case);
         }
@@ -296,9 +302,6 @@ fn read_epilogue(
     expression.visit(&mut |addition| read.extend(addition.factors().cloned()));
     if !read.contains(&Factor::Acc) {
         return Err(place.error("the epilogue does not read acc: nothing of the product would be stored"));
-    }
-    if let Some(name) = known.iter().find(|name| !read.contains(&Factor::Input((**name).to_owned()))) {
-        return Err(place.error(format!("the epilogue does not read the input `{name}`")));
     }
     Ok(Some(expression))
 }

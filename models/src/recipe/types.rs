@@ -32,7 +32,7 @@ pub struct Recipe {
 /// How products of some operations and shapes are computed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Case {
-    /// The name that selects it.
+    /// The name that selects it. Cases of other shapes or operations may have the same.
     pub name: String,
     /// The operations of the model that it is for.
     pub operations: Vec<OperationId>,
@@ -46,7 +46,7 @@ pub struct Case {
     pub levels: Vec<Level>,
     /// The format of the c that the epilogue reads, if it is not the operation's.
     pub c_format: Option<Format>,
-    /// What the epilogue reads beside the sum and c, by name.
+    /// What the caller gives beside A, B and c, by name. What the epilogue does not read is taken and ignored.
     pub inputs: BTreeMap<String, Input>,
     /// What is stored, as an expression of `acc`, `c` and the inputs; none: the sum itself.
     pub epilogue: Option<Expression>,
