@@ -12,6 +12,6 @@ pub use evaluate::{Dot, evaluate};
 pub use step::{Exact, Observer, Step, Value};
 pub(crate) use {
     evaluate::evaluate_observed,
-    fuse::{Fused, fuse},
+    fuse::{Bits, Fused, fuse},
     output::cut_encoding,
 };

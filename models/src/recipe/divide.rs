@@ -34,14 +34,6 @@ impl Parts {
         }
     }
 
-    /// How many k stand together at the least, which scales of blocks must divide.
-    pub(super) fn granule(self) -> usize {
-        match self {
-            Self::Every(every) => every,
-            Self::Contiguous { tile, .. } | Self::Interleaved { tile, .. } => tile,
-        }
-    }
-
     /// The slices of some k, of which there is one at the least, and the k that are left over for `rest`.
     pub(super) fn slices(self, of: &Run, rest: Rest) -> (Vec<Run>, Run) {
         let total = length(of);

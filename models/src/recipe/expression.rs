@@ -51,6 +51,12 @@ impl Function {
     /// Every one, with what files call it.
     pub const ALL: [(&'static str, Self); 2] = [("finite", Self::Finite), ("relu", Self::Relu)];
 
+    /// What files call it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        Self::ALL.iter().find(|(_, other)| *other == self).map_or("", |(name, _)| name)
+    }
+
     /// Bits of a floating format, changed.
     #[must_use]
     pub fn of(self, format: Format, bits: u64) -> u64 {
@@ -143,8 +149,7 @@ impl Factor {
             Self::Input(name) => name.clone(),
             Self::Sum(sum) => sum.text(adders),
             Self::Call(function, of) => {
-                let name = Function::ALL.iter().find(|(_, other)| other == function).map_or("", |(name, _)| name);
-                format!("{name}({})", of.text(adders))
+                format!("{}({})", function.name(), of.text(adders))
             }
         }
     }

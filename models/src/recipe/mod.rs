@@ -14,12 +14,15 @@ mod read;
 mod sum;
 #[cfg(test)]
 mod tests;
+mod trace;
 mod types;
+mod words;
 mod write;
 
 pub use expression::{Expression, Factor, Function};
 pub use library::{load, shipped};
 pub use program::Program;
+pub use trace::ElementTrace;
 pub use types::{
     Case, Count, Division, Input, InputShape, Lengths, Level, MergeOrder, Recipe, Rest, SCHEMA, Shapes, Share, Start,
 };

@@ -313,11 +313,6 @@ impl Program {
     pub(super) fn stages(&self) -> &[Stage] {
         &self.levels
     }
-
-    /// The evaluator of the unit.
-    pub(super) fn evaluator(&self) -> &Evaluator {
-        &self.evaluator
-    }
 }
 
 /// A piece of a product.
