@@ -73,7 +73,7 @@ fn recipes_are_told_apart_with_a_dot_or_proved_equal_for_one_k() {
 fn what_does_not_fit_a_recipe_is_refused_in_one_sentence() {
     let gemm = |recipe: &str, more: &[&str]| {
         let call = ["gemm", "--random", "1,1,64", "--out", "never.npy", "--op", FP8, "--recipe", recipe];
-        say(&[&call[..], more].concat()).ended(2).error
+        say(&[&call[..], more].concat()).ended(2).err
     };
     let recipe = "cublaslt-sm89-fp8";
     for (said, wanted) in [
@@ -98,5 +98,5 @@ fn what_does_not_fit_a_recipe_is_refused_in_one_sentence() {
         assert!(said.contains(wanted), "{wanted}\n{said}");
     }
     let said = say(&["compare", "recipe:cublaslt-sm89-fp8@fast-f32", "h100"]).ended(2);
-    assert!(said.error.contains("`h100` is not a recipe, and recipes are compared with recipes"), "{}", said.error);
+    assert!(said.err.contains("`h100` is not a recipe, and recipes are compared with recipes"), "{}", said.err);
 }

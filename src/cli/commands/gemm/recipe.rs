@@ -10,7 +10,7 @@ use mxprobe_api::{Elements, GemmOperands, OperationId, Rounding};
 use mxprobe_models::recipe::Recipe;
 use serde_json::json;
 
-use super::inputs;
+use super::inputs::inputs;
 use crate::cli::{
     arguments::{Gemm, Screen},
     choose::recipes::{chosen, inputs as given_inputs},
