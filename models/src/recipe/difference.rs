@@ -51,9 +51,15 @@ pub struct Side<'a> {
     pub program: &'a Program,
 }
 
+/// A unit's fused additions without names, what it flushes, its formats and its qualifiers.
+type Arithmetic<'a> = (Vec<(Adder, &'a [crate::Term])>, crate::Flush, [Format; 4], &'a [String]);
+
+/// What is stored: the expression without names, its adders, its inputs, and the format of c.
+type Stored<'a> = (String, Vec<Adder>, Vec<(&'a String, &'a super::Input)>, Format);
+
 impl Side<'_> {
     /// The fused additions of the unit's operation, without names.
-    fn unit(&self) -> (Vec<(Adder, &[crate::Term])>, crate::Flush, [Format; 4], &[String]) {
+    fn unit(&self) -> Arithmetic<'_> {
         let evaluator = self.program.evaluator();
         let id = self.program.id();
         let nodes = evaluator.plan().nodes.iter();
@@ -62,7 +68,7 @@ impl Side<'_> {
     }
 
     /// The epilogue with its inputs and without the names of adders.
-    fn epilogue(&self) -> Option<(String, Vec<Adder>, Vec<(&String, &super::Input)>, Format)> {
+    fn epilogue(&self) -> Option<Stored<'_>> {
         let case = self.program.case();
         let expression = case.epilogue.as_ref()?;
         let mut adders = Vec::new();
@@ -121,6 +127,7 @@ fn level_difference(one: Option<&Stage>, other: Option<&Stage>) -> Option<String
         (Some(only), None) | (None, Some(only)) => {
             let is_one = one.is_some();
             Some(match split(only.parts) {
+                Some(1) => format!("one slice where the other has no split: {}", only.words()),
                 Some(slices) if is_one => format!("split-K {slices} against 1: {}", only.words()),
                 Some(slices) => format!("split-K 1 against {slices}: {}", only.words()),
                 None if is_one => format!("a level against none: {}", only.words()),

@@ -64,12 +64,14 @@ impl Chosen {
     /// The operation that is named, or the only one.
     pub(crate) fn operation(&self, op: Option<&str>) -> Result<OperationId, Failure> {
         let known = self.operations();
+        if known.is_empty() {
+            // That there is no such case is said with the cases that there are.
+            return self.case((0, 0, 0), None).map(|case| case.operations[0].clone());
+        }
         let listed = || known.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
         let Some(op) = op else {
             return match known[..] {
                 [id] => Ok(id.clone()),
-                // That there is no such case is said with the cases that there are.
-                [] => self.case((0, 0, 0), None).map(|case| case.operations[0].clone()),
                 _ => Err(Failure::usage(format!("`--op OP` is missing: {} is for {}", self.name, listed()))),
             };
         };
