@@ -18,6 +18,7 @@ mod named;
 mod parameters;
 mod provenance;
 mod read;
+pub mod recipe;
 mod shipped;
 mod trace;
 mod tree;

@@ -29,6 +29,7 @@ mod names;
 #[cfg(unix)]
 mod progress;
 mod questions;
+mod recipes;
 mod run;
 mod scalars;
 mod schema;

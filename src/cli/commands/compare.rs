@@ -7,13 +7,24 @@ use crate::report::{Comparisons, Report, compare};
 use super::run;
 use crate::cli::{
     arguments::{Compare, Screen},
-    commands::measured,
+    commands::{
+        measured,
+        recipes::{self, Question},
+    },
     failure::{Failure, INTERRUPTED, NO, Outcome},
     io::{input, interrupt::Interrupt, output},
 };
 
 /// Compares reports: 0 if no difference was found, 1 if there is one. Once interrupted, it compares what was found by then.
 pub(crate) fn show(arguments: &Compare, screen: Screen) -> Outcome {
+    let names: Vec<String> = arguments.compared.iter().map(|name| name.to_string_lossy().into_owned()).collect();
+    if names.iter().any(|name| recipes::is_recipe(name)) {
+        if arguments.format.is_rows() {
+            return Err(Failure::usage("`--format csv`: a comparison of recipes has no rows"));
+        }
+        let question = Question { op: None, k: recipes::USUAL_K, seed: 1, budget: recipes::COMPARE_BUDGET };
+        return recipes::compare(&names, &question, arguments.format, screen);
+    }
     let files: Vec<PathBuf> = arguments.compared.iter().filter(|name| is_file(name)).cloned().collect();
     input::reads_once(&files)?;
     if let Some(measured) = measured::read(&files)? {

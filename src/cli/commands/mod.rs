@@ -14,6 +14,7 @@ pub(super) mod list;
 pub(super) mod manual;
 mod measured;
 pub(super) mod papers;
+mod recipes;
 pub(super) mod report;
 mod resumed;
 pub(super) mod run;

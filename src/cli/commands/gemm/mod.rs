@@ -2,7 +2,9 @@
 
 mod grown;
 mod growth;
+mod inputs;
 mod page;
+mod recipe;
 mod smallest_block;
 mod throughput;
 mod variants;
@@ -10,7 +12,7 @@ mod yardstick;
 
 use std::time::Instant;
 
-use crate::gemm::{Algorithm, Matrix, Method, Scaling, Split, Uniform, Unit, multiply, parts};
+use crate::gemm::{Algorithm, Method, Scaling, Split, Unit, multiply, parts};
 use mxprobe_api::{Error, OperationId, Rounding};
 
 use crate::cli::{
@@ -25,9 +27,10 @@ use crate::cli::{
     io::{interrupt::Interrupt, npy, output, progress::Progress},
 };
 pub(super) use grown::Grown;
+use inputs::inputs;
 use page::Computed;
 use throughput::throughput;
-use variants::{accumulation, drawn, variants};
+use variants::{accumulation, variants};
 use yardstick::yardstick;
 
 /// Multiplies, or measures.
@@ -39,9 +42,13 @@ pub(crate) fn gemm(arguments: &Gemm, screen: Screen) -> Outcome {
         .help("an experiment has rows: `--experiment growth`, `--experiment yardstick`; `--out` writes D"));
     }
     variants::are_those_of_an_experiment(arguments)?;
+    if let Some(name) = &arguments.recipe {
+        return recipe::recipe(arguments, screen, name);
+    }
+    let selector = arguments.device.clone().unwrap_or_default();
     let isolate = !arguments.reach.no_isolation;
     let search = Search::by(&arguments.reach, arguments.op.as_slice());
-    let (targets, _) = select::named(std::slice::from_ref(&arguments.device), &[], &search)?;
+    let (targets, _) = select::named(std::slice::from_ref(&selector), &[], &search)?;
     // What an experiment has found is kept; a product that is interrupted ends the process, as nothing of it is left.
     let interrupt = if arguments.experiment.is_some() { Interrupt::listen() } else { Interrupt::default() };
     let limits = Limits::new(arguments.reach.timeout, None, interrupt);
@@ -50,7 +57,7 @@ pub(crate) fn gemm(arguments: &Gemm, screen: Screen) -> Outcome {
         return smallest_block::smallest_block(arguments, screen, &limits, isolation, &targets);
     }
     let [target] = targets.as_slice() else {
-        return Err(Failure::usage(format!("`{}` means {} devices", arguments.device, targets.len()))
+        return Err(Failure::usage(format!("`{selector}` means {} devices", targets.len()))
             .help("`gemm` computes on one device: name one of them"));
     };
     let device = reach(target, isolation, &limits).map_err(Failure::no_device)?.device;
@@ -84,6 +91,7 @@ pub(crate) fn gemm(arguments: &Gemm, screen: Screen) -> Outcome {
         return Err(Failure::usage("`--random-words` without `--random M,N,K`, which says what to draw"));
     }
     let (a, b, c) = inputs(arguments, &id)?;
+    let c = c.map(|path| npy::read(path, id.c, false)).transpose()?;
     // What cannot be written is not computed.
     output::can_write(out)?;
     let unit = Unit::new(device, &id).map_err(Failure::usage)?;
@@ -108,28 +116,6 @@ pub(crate) fn gemm(arguments: &Gemm, screen: Screen) -> Outcome {
         seconds,
     };
     output::show(&computed, arguments.format, screen.unwrapped())
-}
-
-fn inputs(arguments: &Gemm, id: &OperationId) -> Result<(Matrix, Matrix, Option<Matrix>), Failure> {
-    let c = arguments.c.as_deref().map(|path| npy::read(path, id.c, false)).transpose()?;
-    if let Some([m, n, k]) = arguments.random {
-        let mut uniform = Uniform::new(arguments.seed);
-        let (low, high) = arguments.interval;
-        let (mut a, mut b) = (uniform.matrix(m, k, low, high, true), uniform.matrix(k, n, low, high, true));
-        if let Some(drawn) = drawn(arguments, id)? {
-            (a, b) = (a.in_words(drawn.a, drawn.words), b.in_words(drawn.b, drawn.words));
-        }
-        return Ok((a, b, c));
-    }
-    let named = |path: &Option<_>, name: &str| -> Result<_, Failure> {
-        let path: &Option<std::path::PathBuf> = path;
-        path.clone().ok_or_else(|| {
-            Failure::usage(format!("no {name}: `--{} FILE.npy` names one", name.to_lowercase()))
-                .help("`--random M,N,K` draws A and B")
-        })
-    };
-    let (a, b) = (named(&arguments.a, "A")?, named(&arguments.b, "B")?);
-    Ok((npy::read(&a, id.a, false)?, npy::read(&b, id.b, true)?, c))
 }
 
 fn algorithm(arguments: &Gemm) -> Algorithm {
