@@ -140,6 +140,7 @@ impl Sum {
     }
 
     /// Adds magnitude · 2^lsb.
+    #[expect(clippy::cast_possible_truncation, reason = "the digit is masked")]
     pub(super) fn add(&mut self, magnitude: u128, lsb: i32) {
         let at = lsb - self.lsb;
         let (first, shift) = ((at / DIGIT).unsigned_abs() as usize, at % DIGIT);
@@ -156,6 +157,7 @@ impl Sum {
     }
 
     /// What was added.
+    #[expect(clippy::cast_possible_truncation, reason = "the carry goes on")]
     pub(super) fn value(&self) -> Exact {
         let mut bytes = Vec::with_capacity(self.digits.len() * 4 + 8);
         let mut carry = 0u64;

@@ -212,8 +212,9 @@ fn value(format: Format, exponent: i32, fraction: usize, negative: bool, random:
 /// A neighbour, or the same times two, or half of it; a normal number stays one.
 fn nudged(format: Format, bits: u64, random: &mut Random) -> u64 {
     let Some(FloatEncoding { fraction_bits, unread_bits, .. }) = format.as_float() else { return bits };
-    let by =
-        1u64 << unread_bits << [0, 0, fraction_bits, random.below(fraction_bits as usize + 1) as u32][random.below(4)];
+    let fraction_bits = fraction_bits as usize;
+    let place = [0, 0, fraction_bits, random.below(fraction_bits + 1)][random.below(4)];
+    let by = 1u64 << unread_bits << place;
     let moved = if random.flip() { bits.wrapping_add(by) } else { bits.wrapping_sub(by) } & format.mask();
     let keeps_sign = (moved ^ bits) >> (format.bits() - 1) == 0;
     if keeps_sign && format.to_f64(moved).is_finite() { moved } else { bits }

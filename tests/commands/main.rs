@@ -32,6 +32,7 @@ mod questions;
 mod run;
 mod scalars;
 mod schema;
+mod tolerance;
 mod views;
 mod vulkan;
 

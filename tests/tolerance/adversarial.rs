@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use mxprobe::tolerance::{Bound, Order, Signs, Tolerance};
-use mxprobe_api::{Elements, Format, GemmOperands, OperationId, Overflow, Random, Rounding, Subnormals};
+use mxprobe_api::{Elements, Format, OperationId, Overflow, Random, Rounding, Subnormals};
 
 use super::{
     draws::Product,
@@ -105,6 +105,7 @@ fn hold(unit: &Unit, k: usize, dots: usize, seed: u64) -> usize {
     let id = &unit.id;
     let order = if id.c == id.d { Order::Chain } else { Order::Given };
     let tolerance = Tolerance::new(&unit.model, id, k, order).unwrap();
+    let of_any = (id.c == id.d).then(|| Tolerance::new(&unit.model, id, k, Order::Any).unwrap());
     let mut random = Random(seed);
     let mut exactly = 0;
     for _ in 0..dots.div_ceil(LINES * LINES) {
@@ -133,18 +134,13 @@ fn hold(unit: &Unit, k: usize, dots: usize, seed: u64) -> usize {
         }
         exactly += doubtful.len();
         for at in doubtful {
-            let (row, column) = (at / LINES, at % LINES);
-            let dot = product.dot(row, column);
+            let dot = product.dot(at / LINES, at % LINES);
             let one = dot.operands();
             let of_d = Elements::from_bits(id.d, [d.get(at)]);
-            for order in [order, Order::Any].into_iter().take(1 + usize::from(order == Order::Chain)) {
-                let tolerance = if order == tolerance.order() {
-                    &tolerance
-                } else {
-                    &Tolerance::new(&unit.model, id, k, order).unwrap()
-                };
+            for tolerance in [Some(&tolerance), of_any.as_ref()].into_iter().flatten() {
                 let checked = tolerance.check(&one, &of_d, 1).unwrap();
                 if let Some(outside) = checked.worst() {
+                    let order = tolerance.order();
                     panic!("{}, {order:?}, k = {k}: {outside:?}\n{}", unit.name, dot.show(id, outside));
                 }
             }

@@ -46,7 +46,7 @@ impl Product {
             (ones(m * blocks), ones(blocks * n))
         });
         // Seeds of neighbours share no class at the same place.
-        let mut dots = Draw::new(id, seed).skip(seed as usize * 5 % 64);
+        let mut dots = Draw::new(id, seed).skip((seed * 5 % 64).try_into().unwrap());
         for line in 0..m.max(n) {
             for first in (0..k).step_by(step) {
                 let dot = dots.next().unwrap();

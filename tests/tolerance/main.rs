@@ -3,7 +3,13 @@
 
 mod adversarial;
 mod draws;
+mod near;
+mod orders;
+#[allow(dead_code, reason = "not every test needs all of a dot")]
+#[path = "../../models/tests/reference/mod.rs"]
+mod reference;
 mod units;
+mod vectors;
 
 use mxprobe::tolerance::{Element, Interval, Order, Tolerance};
 use mxprobe_api::GemmOperands;
@@ -12,7 +18,7 @@ use draws::Product;
 use units::{Unit, units};
 
 /// How many products each test draws of a unit.
-const PRODUCTS: u64 = 12;
+const PRODUCTS: usize = 12;
 
 /// Holds results of a unit against its tolerances in an order; how many were judged.
 fn hold(unit: &Unit, product: &Product, order: Order) -> usize {
@@ -33,9 +39,9 @@ fn no_result_of_a_model_lies_outside_of_what_its_order_allows() {
         let step = unit.id.shape.sizes().2;
         let mut judged = 0;
         for seed in 0..PRODUCTS {
-            let operations = if unit.id.c == unit.id.d { 1 + (seed % 3) as usize } else { 1 };
-            let short = if unit.id.block_scale().is_none() { seed as usize % step } else { 0 };
-            let product = Product::drawn(&unit.id, seed, (4, 4, operations * step - short));
+            let operations = if unit.id.c == unit.id.d { 1 + seed % 3 } else { 1 };
+            let short = if unit.id.block_scale().is_none() { seed % step } else { 0 };
+            let product = Product::drawn(&unit.id, seed as u64, (4, 4, operations * step - short));
             for order in [Order::Chain, Order::Any] {
                 if unit.id.c == unit.id.d || order == Order::Chain {
                     judged += hold(&unit, &product, order);

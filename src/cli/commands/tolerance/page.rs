@@ -78,7 +78,7 @@ impl Bounded<'_> {
     fn of_bound(bound: &Bound, blocks: &mut Vec<Block>) {
         let (gamma, eta) = bound.of_magnitudes();
         if gamma.is_finite() {
-            blocks.push(Block::words(format!("|d − exact| ≤ {gamma:.6e}·S + {eta:.3e}, where S = Σ|a·b| + |c|")));
+            blocks.push(Block::words(format!("|d − exact| ≤ {gamma:.6e} · S + {eta:.3e}, where S = Σ|a·b| + |c|")));
         } else {
             blocks.push(Block::words(
                 "no multiple of S = Σ|a·b| + |c| bounds the error: sums are too long for the format",
@@ -89,8 +89,8 @@ impl Bounded<'_> {
             let cell = |relative: f64, absolute: f64| {
                 Cell::words(match (relative == 0.0, absolute == 0.0) {
                     (true, true) => "0".to_owned(),
-                    (_, true) => format!("{relative:.6e}·2^e"),
-                    _ => format!("{relative:.6e}·2^e + {absolute:.3e}"),
+                    (_, true) => format!("{relative:.6e} · 2^e"),
+                    _ => format!("{relative:.6e} · 2^e + {absolute:.3e}"),
                 })
             };
             Row::plain(vec![
@@ -178,6 +178,7 @@ impl Show for Bounded<'_> {
             json!({
                 "relative_to_magnitudes": number(gamma),
                 "absolute": number(eta),
+                "relative_to": "2^e",
                 "least_exponent": bound.least_exponent(),
                 "by_signs": sides,
             })
