@@ -75,7 +75,7 @@ fn product(id: &OperationId, k: usize, random: &mut Random) -> Product {
 
 /// Whether values are near enough to be inside beyond doubt: sums in f64, whose own errors are counted in full. All that it does not
 /// know to be inside is judged exactly.
-fn is_inside(bound: &Bound, products: &[f64], c: f64, d: f64, aligned: f64) -> bool {
+fn is_inside(bound: &Bound, products: &[f64], c: f64, d: f64) -> bool {
     let (mut positive, mut negative) = (c.max(0.0), (-c).max(0.0));
     for product in products {
         positive += product.max(0.0);
@@ -91,7 +91,7 @@ fn is_inside(bound: &Bound, products: &[f64], c: f64, d: f64, aligned: f64) -> b
         _ => Signs::Mixed,
     };
     let own = magnitudes * (products.len() + 2) as f64 * 2f64.powi(-51);
-    let largest = positive.max(negative).max(aligned) * (1.0 - 2f64.powi(-40));
+    let largest = positive.max(negative) * (1.0 - 2f64.powi(-40));
     let unit = largest.max(2f64.powi(bound.least_exponent())).log2().floor().exp2();
     let (relative, error) = (bound.relative(signs), d - (positive - negative));
     let along = bound.along() * magnitudes;
@@ -117,8 +117,10 @@ fn hold(unit: &Unit, k: usize, dots: usize, seed: u64) -> usize {
         let (a, b, c) = (values(operands.a), values(operands.b), values(operands.c));
         // Exponents of subnormal operands count for more than their values.
         let least = [id.a, id.b].map(|format| 2f64.powi(format.as_float().unwrap().min_exponent()));
-        let subnormal =
-            a.iter().any(|x| *x != 0.0 && x.abs() < least[0]) || b.iter().any(|x| *x != 0.0 && x.abs() < least[1]);
+        let small = |value: f64, least: f64| value != 0.0 && value.abs() < least;
+        let rows: Vec<bool> = a.chunks(k).map(|row| row.iter().any(|x| small(*x, least[0]))).collect();
+        let columns: Vec<bool> =
+            (0..LINES).map(|column| (0..k).any(|place| small(b[place * LINES + column], least[1]))).collect();
         let mut doubtful = Vec::new();
         let mut products = vec![0.0; k];
         for at in 0..LINES * LINES {
@@ -128,7 +130,7 @@ fn hold(unit: &Unit, k: usize, dots: usize, seed: u64) -> usize {
             }
             let bound = tolerance.bound(c[at] != 0.0).unwrap();
             let value = id.d.to_f64(d.get(at));
-            if subnormal || !is_inside(bound, &products, c[at], value, 0.0) {
+            if rows[row] || columns[column] || !is_inside(bound, &products, c[at], value) {
                 doubtful.push(at);
             }
         }
