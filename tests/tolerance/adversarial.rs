@@ -174,7 +174,9 @@ fn no_adversarial_dot_lies_outside() {
 fn no_adversarial_dot_of_many_lies_outside() {
     let dots = std::env::var("MXPROBE_DOTS").map_or(10_000_000, |dots| dots.parse().unwrap());
     let only = std::env::var("MXPROBE_ONLY").unwrap_or_default();
-    for (seed, unit) in asked().iter().enumerate().filter(|(_, unit)| unit.name.starts_with(&only)) {
+    let asked = asked();
+    assert!(asked.iter().any(|unit| unit.name.starts_with(&only)), "no operation begins with `{only}`");
+    for (seed, unit) in asked.iter().enumerate().filter(|(_, unit)| unit.name.starts_with(&only)) {
         let step = unit.id.shape.sizes().2;
         let long = if unit.id.c == unit.id.d { 3 * step } else { step };
         let exactly: usize = [step, long].into_iter().map(|k| hold(unit, k, dots / 2, 1000 + seed as u64)).sum();
