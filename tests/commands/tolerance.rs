@@ -1,4 +1,9 @@
 //! `tolerance` and `check`: bounds, intervals, elements that lie outside, exit codes, and what is refused.
+#![allow(
+    clippy::float_cmp,
+    clippy::cast_possible_truncation,
+    reason = "ends of intervals are exact, and values that f32 holds"
+)]
 
 use super::{
     gemm::{file, npy},

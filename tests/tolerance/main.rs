@@ -1,5 +1,5 @@
 //! Tolerances: no result of a model lies outside of them, whatever the order, and errors come near to them.
-#![allow(missing_docs)]
+#![allow(missing_docs, clippy::print_stderr, clippy::needless_range_loop)]
 
 mod adversarial;
 mod draws;
