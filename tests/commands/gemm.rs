@@ -1,11 +1,11 @@
 use super::{mxprobe, say};
 
-fn file(folder: &tempfile::TempDir, name: &str) -> String {
+pub(super) fn file(folder: &tempfile::TempDir, name: &str) -> String {
     folder.path().join(name).to_str().expect("the path is UTF-8").to_owned()
 }
 
 /// A NumPy file of format version 1.0, row-major.
-fn npy(descr: &str, shape: &str, data: &[u8]) -> Vec<u8> {
+pub(super) fn npy(descr: &str, shape: &str, data: &[u8]) -> Vec<u8> {
     let mut header = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}");
     while !(10 + header.len() + 1).is_multiple_of(64) {
         header.push(' ');

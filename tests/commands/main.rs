@@ -33,6 +33,7 @@ mod recipes;
 mod run;
 mod scalars;
 mod schema;
+mod tolerance;
 mod views;
 mod vulkan;
 

@@ -1,6 +1,7 @@
 //! A command a file: it parses what was given, chooses, calls, prints.
 
 pub(super) mod bench;
+pub(super) mod check;
 pub(super) mod compare;
 pub(super) mod conformance;
 pub(super) mod distinguish;
@@ -19,6 +20,7 @@ pub(super) mod report;
 mod resumed;
 pub(super) mod run;
 pub(super) mod site;
+pub(super) mod tolerance;
 pub(super) mod validate;
 pub(super) mod verify;
 pub(super) mod worker;
