@@ -12,6 +12,7 @@ mod experiments;
 mod expression;
 mod fit;
 mod focus;
+mod gemm;
 mod groups;
 mod hypothesis;
 mod integers;
@@ -43,6 +44,7 @@ use std::collections::HashSet;
 use mxprobe_api::{Device, Error, Operation};
 
 pub use crate::nan_bits::NanBits;
+pub use gemm::{Found, GemmEffort, GemmIdentification, GemmOutcome, Part, Unexplained, identify_gemm};
 pub use document::model_of;
 pub use known::{EXPECTED, as_expected, disagreements, equals};
 pub use outcome::{Arithmetic, Effort, Identification, Outcome};

@@ -31,8 +31,17 @@ pub(crate) struct Identify {
     /// Which NaN results of the device count as the same: those of the same bits, or any
     #[arg(long, value_name = "bits|any", default_value = "bits")]
     pub(crate) nan: NanBits,
+    /// Recover what a library makes of its unit, the recipe of its product, for each of `--shapes`; `--out` is a recipe file then
+    #[arg(long, requires = "shapes", conflicts_with = "resume")]
+    pub(crate) gemm: bool,
+    /// Shapes of the product, with `--gemm`: 1x4096x4096,16x4096x4096
+    #[arg(long, value_name = "MxNxK,…", value_parser = shape, value_delimiter = ',', requires = "gemm")]
+    pub(crate) shapes: Vec<Shape>,
+    /// Random elements of each shape that a recipe is compared on, at the least
+    #[arg(long, value_name = "N", default_value = "100000", requires = "gemm", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) elements: u64,
     /// The model file to write, again after each operation
-    #[arg(long, value_name = "MODEL.toml", required_unless_present = "resume")]
+    #[arg(long, value_name = "MODEL.toml", required_unless_present_any = ["resume", "gemm"])]
     pub(crate) out: Option<PathBuf>,
     /// Also write the JSON to a file; like the model file, it grows with the run
     #[arg(long, value_name = "FILE.json")]

@@ -10,6 +10,7 @@ pub(super) mod explain;
 pub(super) mod gemm;
 mod identified;
 pub(super) mod identify;
+mod identify_gemm;
 pub(super) mod list;
 pub(super) mod manual;
 mod measured;
