@@ -40,6 +40,16 @@ struct Node {
 }
 
 impl Node {
+    /// Replaces a word in every text.
+    fn replace(&mut self, word: &str, by: &str) {
+        match &mut self.value {
+            Value::Table(table) => table.values_mut().for_each(|node| node.replace(word, by)),
+            Value::Array(nodes) => nodes.iter_mut().for_each(|node| node.replace(word, by)),
+            Value::Text(text) => *text = text.replace(word, by),
+            Value::Integer(_) | Value::Boolean(_) | Value::Other(_) => {}
+        }
+    }
+
     fn is_named(&self, name: &str) -> bool {
         let Value::Table(table) = &self.value else { return false };
         matches!(table.get("name"), Some(Node { value: Value::Text(text), .. }) if text == name)
@@ -106,6 +116,59 @@ impl Document {
         merge(&mut self.root, over, &place)
     }
 }
+
+impl Document {
+    /// Writes out the tables of an array that stand for several: with `each = { WORD = ["x", "y"] }`, a table is there once for
+    /// each choice, the last word's fastest, and `{WORD}` in any of its texts is the choice.
+    pub(crate) fn write_out(&mut self, array: &str) -> Result<(), Error> {
+        let place = Place { file: self.file.clone(), line: 1, field: String::new() };
+        let Value::Table(root) = &mut self.root.value else { return Ok(()) };
+        let Some(Node { value: Value::Array(tables), .. }) = root.get_mut(array) else { return Ok(()) };
+        let mut all = Vec::new();
+        for (index, mut table) in tables.drain(..).enumerate() {
+            let Value::Table(entries) = &mut table.value else {
+                all.push(table);
+                continue;
+            };
+            let Some(each) = entries.remove("each") else {
+                all.push(table);
+                continue;
+            };
+            let place = place.field(&format!("{array}[{index}].each"), each.line);
+            let Value::Table(words) = &each.value else {
+                return Err(place.error(format!("{} where a table is wanted", each.value.kind())));
+            };
+            let mut written = vec![table];
+            for (word, choices) in words {
+                let place = place.field(word, choices.line);
+                let Value::Array(choices) = &choices.value else {
+                    return Err(place.error(format!("{} where an array of texts is wanted", choices.value.kind())));
+                };
+                let mut next = Vec::new();
+                for table in &written {
+                    for choice in choices {
+                        let Value::Text(choice) = &choice.value else {
+                            return Err(place.error(format!("{} where a text is wanted", choice.value.kind())));
+                        };
+                        let mut table = table.clone();
+                        table.replace(&format!("{{{word}}}"), choice);
+                        next.push(table);
+                    }
+                }
+                written = next;
+                if written.len() > MOST_TABLES {
+                    return Err(place.error(format!("more than {MOST_TABLES} tables of one")));
+                }
+            }
+            all.extend(written);
+        }
+        *tables = all;
+        Ok(())
+    }
+}
+
+/// One table stands for no more.
+const MOST_TABLES: usize = 4096;
 
 fn merge(under: &mut Node, over: Node, place: &Place) -> Result<(), Error> {
     match (&mut under.value, over.value) {

@@ -223,7 +223,7 @@ fn operations_of(table: &Table<'_>, scope: &str) -> Result<Vec<(Operation, Place
 }
 
 /// `x{a,b}y` as `xay` and `xby`; several braces give every combination, the last one fastest.
-fn expand(text: &str) -> Result<Vec<String>, String> {
+pub(crate) fn expand(text: &str) -> Result<Vec<String>, String> {
     let Some((head, rest)) = text.split_once('{') else {
         return if text.contains('}') { Err(format!("`}}` without `{{` in `{text}`")) } else { Ok(vec![text.into()]) };
     };

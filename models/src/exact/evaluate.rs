@@ -77,7 +77,7 @@ pub(crate) fn evaluate_observed(
     }
 }
 
-fn add(
+pub(super) fn add(
     adder: &Adder,
     node: &PlanNode,
     product: &dyn Fn(usize, bool) -> Operands,

@@ -2,6 +2,7 @@
 
 mod align;
 mod evaluate;
+mod fuse;
 mod number;
 mod output;
 mod step;
@@ -9,4 +10,8 @@ mod sum;
 
 pub use evaluate::{Dot, evaluate};
 pub use step::{Exact, Observer, Step, Value};
-pub(crate) use {evaluate::evaluate_observed, output::cut_encoding};
+pub(crate) use {
+    evaluate::evaluate_observed,
+    fuse::{Bits, Fused, fuse},
+    output::cut_encoding,
+};

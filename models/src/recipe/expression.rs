@@ -3,10 +3,12 @@
 //! ```text
 //! expression = ADDER "(" term {"," term} ")"
 //! term       = factor ["*" factor]
-//! factor     = "acc" | "c" | "+0" | INPUT | expression
+//! factor     = "acc" | "c" | "+0" | INPUT | expression | FUNCTION "(" factor ")"
 //! ```
 
 use std::fmt::Write as _;
+
+use mxprobe_api::{Decoded, Format};
 
 use crate::adder::Adder;
 
@@ -32,6 +34,43 @@ pub enum Factor {
     Input(String),
     /// Another addition's result.
     Sum(Box<Expression>),
+    /// A function of a factor, which rounds nothing.
+    Call(Function, Box<Factor>),
+}
+
+/// What a factor may be changed to without being rounded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Function {
+    /// An infinity becomes the largest finite value of its sign and format.
+    Finite,
+    /// What is below zero, and −0, becomes +0; NaN stays (max(x, +0) of IEEE 754-2019, 9.6, `maximum`).
+    Relu,
+}
+
+impl Function {
+    /// Every one, with what files call it.
+    pub const ALL: [(&'static str, Self); 2] = [("finite", Self::Finite), ("relu", Self::Relu)];
+
+    /// What files call it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        Self::ALL.iter().find(|(_, other)| *other == self).map_or("", |(name, _)| name)
+    }
+
+    /// Bits of a floating format, changed.
+    #[must_use]
+    pub fn of(self, format: Format, bits: u64) -> u64 {
+        match (self, format.decode(bits)) {
+            (Self::Finite, Decoded::Infinity { negative }) => format.largest(negative),
+            (
+                Self::Relu,
+                Decoded::Infinity { negative: true }
+                | Decoded::Zero { negative: true }
+                | Decoded::Finite { negative: true, .. },
+            ) => 0,
+            _ => bits,
+        }
+    }
 }
 
 /// Expressions are nested at most so deep.
@@ -60,13 +99,7 @@ impl Expression {
     /// If it names an adder beyond the last of `adders`.
     #[must_use]
     pub fn text(&self, adders: &[Adder]) -> String {
-        let factor = |factor: &Factor| match factor {
-            Factor::Acc => "acc".to_owned(),
-            Factor::C => "c".to_owned(),
-            Factor::PositiveZero => "+0".to_owned(),
-            Factor::Input(name) => name.clone(),
-            Factor::Sum(sum) => sum.text(adders),
-        };
+        let factor = |factor: &Factor| factor.text(adders);
         let mut text = format!("{}(", adders[self.adder].name);
         for (at, (one, other)) in self.terms.iter().enumerate() {
             let _ = write!(text, "{}{}", if at == 0 { "" } else { ", " }, factor(one));
@@ -87,9 +120,15 @@ impl Expression {
         visit(self);
     }
 
-    /// The factors of its own terms.
+    /// The factors of its own terms, without the functions around them.
     pub fn factors(&self) -> impl Iterator<Item = &Factor> {
-        self.terms.iter().flat_map(|(one, other)| std::iter::once(one).chain(other))
+        self.terms.iter().flat_map(|(one, other)| std::iter::once(one).chain(other)).map(|factor| {
+            let mut factor = factor;
+            while let Factor::Call(_, of) = factor {
+                factor = of;
+            }
+            factor
+        })
     }
 
     /// Whether it reads c.
@@ -98,6 +137,21 @@ impl Expression {
         let mut reads = false;
         self.visit(&mut |addition| reads |= addition.factors().any(|factor| *factor == Factor::C));
         reads
+    }
+}
+
+impl Factor {
+    fn text(&self, adders: &[Adder]) -> String {
+        match self {
+            Self::Acc => "acc".to_owned(),
+            Self::C => "c".to_owned(),
+            Self::PositiveZero => "+0".to_owned(),
+            Self::Input(name) => name.clone(),
+            Self::Sum(sum) => sum.text(adders),
+            Self::Call(function, of) => {
+                format!("{}({})", function.name(), of.text(adders))
+            }
+        }
     }
 }
 
@@ -139,6 +193,13 @@ impl<'a> Parser<'a> {
         }
         let word = self.word();
         if self.eat('(') {
+            if let Some((_, function)) = Function::ALL.iter().find(|(name, _)| *name == word) {
+                let of = self.factor(depth + 1)?;
+                if !self.eat(')') {
+                    return Err(format!("`{word}(` takes one factor and is closed"));
+                }
+                return Ok(Factor::Call(*function, Box::new(of)));
+            }
             let adder = self.adders.iter().position(|name| *name == word);
             let adder = adder
                 .ok_or_else(|| format!("`{word}` is not an adder of this recipe; it has {}", listed(self.adders)))?;
@@ -191,12 +252,34 @@ mod tests {
             .iter()
             .map(|name| Adder::exact(name, crate::Output::in_format(mxprobe_api::Format::F32), Default::default()))
             .collect();
-        for text in ["f32(acc)", "to-bf16(f32(acc*f32(alpha*beta), +0))", "f32(acc*alpha, c*beta, acc)"] {
+        for text in [
+            "f32(acc)",
+            "to-bf16(f32(acc*f32(alpha*beta), +0))",
+            "f32(acc*alpha, c*beta, acc)",
+            "f32(finite(relu(acc)), relu(f32(c)))",
+        ] {
             assert_eq!(Expression::parse(text, &ADDERS, &["alpha", "beta"]).unwrap().text(&adders), text);
         }
         let spaced = Expression::parse(" f32 ( acc * alpha ,c ) ", &ADDERS, &["alpha"]).unwrap();
         assert_eq!(spaced.text(&adders), "f32(acc*alpha, c)");
         assert!(spaced.reads_c());
+    }
+
+    #[test]
+    fn functions_round_nothing() {
+        for (function, of, gives) in [
+            (Function::Finite, 0x7f80_0000, 0x7f7f_ffff),
+            (Function::Finite, 0xff80_0000, 0xff7f_ffff),
+            (Function::Finite, 0x7fc0_0001, 0x7fc0_0001),
+            (Function::Finite, 0x8000_0000, 0x8000_0000),
+            (Function::Relu, 0x8000_0000, 0),
+            (Function::Relu, 0x8000_0001, 0),
+            (Function::Relu, 0xff80_0000, 0),
+            (Function::Relu, 0xffc0_0000, 0xffc0_0000),
+            (Function::Relu, 0x0000_0001, 0x0000_0001),
+        ] {
+            assert_eq!(function.of(Format::F32, of), gives, "{function:?} {of:#x}");
+        }
     }
 
     #[test]
@@ -211,6 +294,8 @@ mod tests {
             ("f32(acc*alpha*c)", "a product has more than two factors, which no adder takes"),
             ("f32(acc) c", "`c` stands after the end of the expression"),
             ("f32(+1)", "`+1` is not +0, the only constant"),
+            ("f32(relu(acc, c))", "`relu(` takes one factor and is closed"),
+            ("relu(acc)", "`relu(acc)` is not an addition: an adder and its terms in parentheses"),
             ("f32(/)", "`/` where acc, c, +0, an input or an adder is wanted"),
         ] {
             assert_eq!(Expression::parse(text, &ADDERS, &["alpha"]).unwrap_err(), said, "{text}");

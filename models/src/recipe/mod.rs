@@ -3,15 +3,26 @@
 //! A recipe is data, a file beside a model: which operation computes, how k is divided among partial sums and how these are
 //! merged, level by level, and what becomes of the sum before it is stored. docs/recipes.md describes the format.
 
+mod divide;
+mod epilogue;
 mod expression;
+mod gather;
+mod library;
 mod names;
+mod program;
 mod read;
+mod sum;
 #[cfg(test)]
 mod tests;
+mod trace;
 mod types;
+mod words;
 mod write;
 
-pub use expression::{Expression, Factor};
+pub use expression::{Expression, Factor, Function};
+pub use library::{load, shipped};
+pub use program::Program;
+pub use trace::ElementTrace;
 pub use types::{
     Case, Count, Division, Input, InputShape, Lengths, Level, MergeOrder, Recipe, Rest, SCHEMA, Shapes, Share, Start,
 };

@@ -16,6 +16,7 @@ use crate::{
     document::{Document, Place, Table},
     parameters::read_adder,
     provenance::Provenance,
+    read::expand,
 };
 
 /// No slice, tile or parameter is larger, and no level has more slices.
@@ -27,7 +28,8 @@ impl Recipe {
     /// # Errors
     /// The first thing that is wrong, as `FILE:LINE: FIELD: what`.
     pub fn parse(file: &str, text: &str) -> Result<Self, Error> {
-        let document = Document::parse(file, text)?;
+        let mut document = Document::parse(file, text)?;
+        document.write_out("case")?;
         let root = document.root();
         let schema = root.required_text("schema")?;
         if schema != SCHEMA {
@@ -49,8 +51,14 @@ impl Recipe {
         let mut cases: Vec<Case> = Vec::new();
         for table in root.tables("case")? {
             let case = read_case(&table, &adders, &sources)?;
-            if cases.iter().any(|other| other.name == case.name) {
-                return Err(table.place_of("name").error(format!("`{}` stands twice in this file", case.name)));
+            let is_hidden = |other: &Case| {
+                let same = (&other.name, other.shapes) == (&case.name, case.shapes);
+                same && other.operations.iter().any(|id| case.operations.contains(id))
+            };
+            if cases.iter().any(is_hidden) {
+                return Err(table
+                    .place_of("name")
+                    .error(format!("`{}` stands twice in this file, for the same shapes and operations", case.name)));
             }
             cases.push(case);
         }
@@ -94,11 +102,13 @@ fn read_case(table: &Table<'_>, adders: &[Adder], sources: &BTreeMap<String, Str
     check_name(name, &table.place_of("name"))?;
     let mut operations: Vec<OperationId> = Vec::new();
     for (text, place) in table.texts("operations")? {
-        let id: OperationId = text.parse().map_err(|error| place.error(error))?;
-        if operations.contains(&id) {
-            return Err(place.error(format!("{id} stands twice in this case")));
+        for text in expand(text).map_err(|error| place.error(error))? {
+            let id: OperationId = text.parse().map_err(|error| place.error(error))?;
+            if operations.contains(&id) {
+                return Err(place.error(format!("{id} stands twice in this case")));
+            }
+            operations.push(id);
         }
-        operations.push(id);
     }
     let Some(first) = operations.first() else {
         return Err(table.place().error("`operations` is missing or empty"));
@@ -132,6 +142,15 @@ fn read_case(table: &Table<'_>, adders: &[Adder], sources: &BTreeMap<String, Str
         inputs.insert(name.to_owned(), read_input(&input)?);
     }
     let epilogue = read_epilogue(table, adders, &inputs)?;
+    let c_format = match table.text("c_format")? {
+        None => None,
+        Some(_) if !epilogue.as_ref().is_some_and(Expression::reads_c) => {
+            return Err(table
+                .place_of("c_format")
+                .error("the epilogue does not read c, which alone may have another format"));
+        }
+        Some(name) => Some(Format::named(name).map_err(|error| table.place_of("c_format").error(error))?),
+    };
     let case = Case {
         name: name.to_owned(),
         operations,
@@ -139,6 +158,7 @@ fn read_case(table: &Table<'_>, adders: &[Adder], sources: &BTreeMap<String, Str
         parameters,
         start,
         levels,
+        c_format,
         inputs,
         epilogue,
         note: table.text("note")?.map(str::to_owned),
@@ -282,9 +302,6 @@ fn read_epilogue(
     expression.visit(&mut |addition| read.extend(addition.factors().cloned()));
     if !read.contains(&Factor::Acc) {
         return Err(place.error("the epilogue does not read acc: nothing of the product would be stored"));
-    }
-    if let Some(name) = known.iter().find(|name| !read.contains(&Factor::Input((**name).to_owned()))) {
-        return Err(place.error(format!("the epilogue does not read the input `{name}`")));
     }
     Ok(Some(expression))
 }

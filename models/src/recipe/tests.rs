@@ -35,6 +35,7 @@ m = { to = 16 }
 k = { from = 64, multiple_of = 16 }
 parameters = { slices = 4 }
 epilogue = "to-bf16(f32(acc*f32(scale_a*scale_b), c))"
+c_format = "bf16"
 note = "what there is to say beside"
 basis = "measured"
 source = "bench"

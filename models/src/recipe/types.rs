@@ -32,7 +32,7 @@ pub struct Recipe {
 /// How products of some operations and shapes are computed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Case {
-    /// The name that selects it.
+    /// The name that selects it. Cases of other shapes or operations may have the same.
     pub name: String,
     /// The operations of the model that it is for.
     pub operations: Vec<OperationId>,
@@ -44,7 +44,9 @@ pub struct Case {
     pub start: Start,
     /// The levels over k, outermost first; none: one chain of operations over all of k.
     pub levels: Vec<Level>,
-    /// What the epilogue reads beside the sum and c, by name.
+    /// The format of the c that the epilogue reads, if it is not the operation's.
+    pub c_format: Option<Format>,
+    /// What the caller gives beside A, B and c, by name. What the epilogue does not read is taken and ignored.
     pub inputs: BTreeMap<String, Input>,
     /// What is stored, as an expression of `acc`, `c` and the inputs; none: the sum itself.
     pub epilogue: Option<Expression>,
@@ -52,6 +54,15 @@ pub struct Case {
     pub note: Option<String>,
     /// Where the values come from.
     pub provenance: Provenance,
+}
+
+impl Case {
+    /// Whether the product depends on c.
+    #[must_use]
+    pub fn reads_c(&self) -> bool {
+        let by_levels = self.levels.iter().any(|level| level.start == Start::C);
+        self.start == Start::C || by_levels || self.epilogue.as_ref().is_some_and(Expression::reads_c)
+    }
 }
 
 /// The shapes for which a case holds: m rows and n columns of D, k products.

@@ -51,6 +51,9 @@ fn case_text(case: &Case, adders: &[Adder]) -> String {
     if let Some(epilogue) = &case.epilogue {
         let _ = writeln!(text, "epilogue = {}", quoted(&epilogue.text(adders)));
     }
+    if let Some(format) = case.c_format {
+        let _ = writeln!(text, "c_format = {}", quoted(format.name()));
+    }
     if let Some(note) = &case.note {
         let _ = writeln!(text, "note = {}", quoted(note));
     }

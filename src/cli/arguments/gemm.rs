@@ -6,15 +6,33 @@ use clap::{Args, ValueEnum};
 
 use super::{
     Format, Reach,
-    values::{exponents, interval, sizes},
+    values::{exponents, interval, named, setting, sizes},
 };
 
 /// What `gemm` does: D = A·B + C, or an experiment.
 #[derive(Debug, Args)]
 pub(crate) struct Gemm {
     /// The device: cpu:0, cuda:0, sim:h100, sim:FILE.toml, …
-    #[arg(long, value_name = "SELECTOR", env = "MXPROBE_DEVICE", hide_env_values = true)]
-    pub(crate) device: String,
+    #[arg(
+        long,
+        value_name = "SELECTOR",
+        env = "MXPROBE_DEVICE",
+        hide_env_values = true,
+        required_unless_present = "recipe"
+    )]
+    pub(crate) device: Option<String>,
+    /// Multiply as a library does with a unit, by a recipe: a shipped one, or a file (docs/recipes.md)
+    #[arg(long, value_name = "NAME|FILE", conflicts_with = "experiment")]
+    pub(crate) recipe: Option<String>,
+    /// The recipe's case [default: the first that holds for the operation and the shape]
+    #[arg(long, value_name = "NAME", requires = "recipe")]
+    pub(crate) case: Option<String>,
+    /// A number that the case leaves open, such as how many slices k is split into
+    #[arg(long, value_name = "NAME=NUMBER", requires = "recipe", value_parser = setting)]
+    pub(crate) set: Vec<(String, usize)>,
+    /// What the recipe's epilogue reads: a number, bits such as 0x3f800000, or a NumPy file
+    #[arg(long, value_name = "NAME=VALUE", requires = "recipe", value_parser = named)]
+    pub(crate) input: Vec<(String, String)>,
     /// The operation: an id or an alias; an experiment chooses its own where none is named
     #[arg(long, value_name = "OP")]
     pub(crate) op: Option<String>,

@@ -50,6 +50,23 @@ pub(super) fn exponents(text: &str) -> Result<(u32, u32), String> {
     }
 }
 
+/// `NAME=VALUE`.
+pub(super) fn named(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() && !value.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err(format!("`{text}` is not a name and a value such as scale_a=0.5")),
+    }
+}
+
+/// `NAME=NUMBER`.
+pub(super) fn setting(text: &str) -> Result<(String, usize), String> {
+    let (name, value) = text.split_once('=').unwrap_or((text, ""));
+    let number = value.parse().ok().filter(|_| !name.is_empty());
+    number
+        .map(|number| (name.to_owned(), number))
+        .ok_or_else(|| format!("`{text}` is not a name and a whole number such as slices=4"))
+}
+
 /// A format of numbers by its name.
 pub(super) fn number_format(text: &str) -> Result<Format, String> {
     Format::named(text).map_err(|error| error.to_string())

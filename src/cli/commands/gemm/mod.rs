@@ -3,12 +3,13 @@
 mod grown;
 mod growth;
 mod page;
+mod recipe;
 mod smallest_block;
 mod throughput;
 mod variants;
 mod yardstick;
 
-use std::time::Instant;
+use std::{path::Path, time::Instant};
 
 use crate::gemm::{Algorithm, Matrix, Method, Scaling, Split, Uniform, Unit, multiply, parts};
 use mxprobe_api::{Error, OperationId, Rounding};
@@ -38,9 +39,13 @@ pub(crate) fn gemm(arguments: &Gemm, screen: Screen) -> Outcome {
         )
         .help("an experiment has rows: `--experiment growth`, `--experiment yardstick`; `--out` writes D"));
     }
+    if let Some(name) = &arguments.recipe {
+        return recipe::recipe(arguments, screen, name);
+    }
+    let selector = arguments.device.clone().unwrap_or_default();
     let isolate = !arguments.reach.no_isolation;
     let search = Search::by(&arguments.reach, arguments.op.as_slice());
-    let (targets, _) = select::named(std::slice::from_ref(&arguments.device), &[], &search)?;
+    let (targets, _) = select::named(std::slice::from_ref(&selector), &[], &search)?;
     // What an experiment has found is kept; a product that is interrupted ends the process, as nothing of it is left.
     let interrupt = if arguments.experiment.is_some() { Interrupt::listen() } else { Interrupt::default() };
     let limits = Limits::new(arguments.reach.timeout, None, interrupt);
@@ -49,7 +54,7 @@ pub(crate) fn gemm(arguments: &Gemm, screen: Screen) -> Outcome {
         return smallest_block::smallest_block(arguments, screen, &limits, isolation, &targets);
     }
     let [target] = targets.as_slice() else {
-        return Err(Failure::usage(format!("`{}` means {} devices", arguments.device, targets.len()))
+        return Err(Failure::usage(format!("`{selector}` means {} devices", targets.len()))
             .help("`gemm` computes on one device: name one of them"));
     };
     let device = reach(target, isolation, &limits).map_err(Failure::no_device)?.device;
@@ -83,6 +88,7 @@ pub(crate) fn gemm(arguments: &Gemm, screen: Screen) -> Outcome {
         return Err(Failure::usage("`--random-words` without `--random M,N,K`, which says what to draw"));
     }
     let (a, b, c) = inputs(arguments, &id)?;
+    let c = c.map(|path| npy::read(path, id.c, false)).transpose()?;
     // What cannot be written is not computed.
     output::can_write(out)?;
     let unit = Unit::new(device, &id).map_err(Failure::usage)?;
@@ -109,8 +115,9 @@ pub(crate) fn gemm(arguments: &Gemm, screen: Screen) -> Outcome {
     output::show(&computed, arguments.format, screen.unwrapped())
 }
 
-fn inputs(arguments: &Gemm, id: &OperationId) -> Result<(Matrix, Matrix, Option<Matrix>), Failure> {
-    let c = arguments.c.as_deref().map(|path| npy::read(path, id.c, false)).transpose()?;
+/// A and B as values, and where C lies.
+fn inputs<'a>(arguments: &'a Gemm, id: &OperationId) -> Result<(Matrix, Matrix, Option<&'a Path>), Failure> {
+    let c = arguments.c.as_deref();
     if let Some([m, n, k]) = arguments.random {
         let mut uniform = Uniform::new(arguments.seed);
         let (low, high) = arguments.interval;
