@@ -169,6 +169,7 @@ impl Stored {
                 Factor::C => c.clone(),
                 Factor::PositiveZero => Values { format: acc.format, bits: vec![0; count] },
                 Factor::Sum(sum) => self.value(sum, acc, c)?,
+                Factor::Call(..) => return Err(Error::unsupported("a function in an epilogue")),
                 Factor::Input(name) => {
                     let constant = self.constants.iter().find(|(known, ..)| known == name);
                     let (_, format, bits) =

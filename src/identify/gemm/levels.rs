@@ -150,24 +150,27 @@ fn splits(tree: &Tree, products: &[usize]) -> Vec<Split> {
         if ranks.len() >= products.len() {
             continue;
         }
-        for division in divisions(&ranks, products.len()) {
+        'divisions: for division in divisions(&ranks, products.len()) {
             for rest in [Rest::Divided, Rest::Added, Rest::Chained] {
                 let mut split = Split { division: division.clone(), rest, merge: MergeOrder::Serial };
                 let (slices, left) = slices(&split, products);
-                if slices.len() < 2 && left.is_empty() || (rest != Rest::Divided && left.is_empty()) {
+                if slices.len() < 2 || (rest != Rest::Divided && left.is_empty()) {
                     continue;
                 }
                 let holds = |order: &MergeOrder| {
-                    let split = Split { merge: *order, ..split.clone() };
-                    // Single products one after another are a chain of the unit.
-                    let is_chain = ranks.len() == 1 && matches!(order, MergeOrder::Serial);
-                    !is_chain && merged(tree, &split, &slices, &left, products)
+                    merged(tree, &Split { merge: *order, ..split.clone() }, &slices, &left, products)
                 };
+                // Single products one after another are a chain of the unit.
+                if slices[1..].iter().all(|slice| slice.len() == 1) && holds(&MergeOrder::Serial) {
+                    continue;
+                }
                 if let Some(order) = ORDERS.into_iter().find(holds) {
                     split.merge = order;
                     if !found.contains(&split) {
                         found.push(split);
                     }
+                    // Other words for the same slices.
+                    break 'divisions;
                 }
             }
         }

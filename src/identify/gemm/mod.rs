@@ -7,6 +7,7 @@
 mod check;
 mod evaluate;
 mod fit;
+mod invariance;
 mod levels;
 mod pool;
 mod product;
@@ -19,5 +20,6 @@ mod stored;
 mod tree;
 mod units;
 
+pub use invariance::{Invariance, ShapeOf, ShapeWitness, compare_shapes};
 pub use run::{Found, GemmEffort, GemmIdentification, GemmOutcome, Part, identify_gemm};
 pub use smallest::Unexplained;

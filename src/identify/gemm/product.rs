@@ -63,6 +63,11 @@ impl<'d> Product<'d> {
         Self { device, operation: operation.clone(), places, asked: Cell::new(0), requests: Cell::new(0) }
     }
 
+    /// The device.
+    pub(super) fn device(&self) -> &'d dyn Device {
+        self.device
+    }
+
     /// The products of one dot.
     pub(super) fn k(&self) -> usize {
         self.operation.id.shape.sizes().2

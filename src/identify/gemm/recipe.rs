@@ -49,6 +49,7 @@ pub(super) fn case(candidate: &Candidate, shape: Shape, adders: &mut Vec<Adder>)
         parameters: BTreeMap::new(),
         start: if candidate.from_c { Start::C } else { Start::Zero },
         levels,
+        c_format: None,
         inputs: inputs.collect(),
         epilogue,
         note: None,
