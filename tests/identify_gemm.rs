@@ -104,7 +104,8 @@ fn drawn(seed: u64) -> (String, u32) {
         };
         let partial = ["", "", "partial = \"bf16\"\n"][random.below(3)];
         let merge = one_of(random, &["serial", "serial", "reverse", "pairs", "halves", "last-then-slots"]);
-        let start = one_of(random, &["", "start = \"+0\"\n"]);
+        let starts: &[&str] = if ["serial", "reverse"].contains(&merge) { &["", "start = \"+0\"\n"] } else { &[""] };
+        let start = one_of(random, starts);
         levels += &format!("[[case.level]]\n{division}{partial}merge = \"{merge}\"\n{start}add = \"f32\"\n");
         span /= slices;
     }

@@ -51,22 +51,24 @@ pub(super) fn check(
         let wanted = usize::try_from((elements - found.elements).div_ceil(per_tile)).unwrap_or(usize::MAX);
         let batch = drawn(product, tiles.min(wanted), round, &mut random);
         let d = product.whole(&batch)?;
-        for tile in 0..batch.tiles {
-            let (rows, columns) = block(region, per_tile, &mut random);
-            let operands = part(&batch, (m, n, k), tile, &rows, &columns);
-            let computed = candidate.compute(&operands)?;
-            for (at, element) in rows.iter().flat_map(|row| columns.iter().map(move |column| row * n + column)).enumerate() {
-                if !regions.holds(region, element) {
-                    continue;
-                }
-                found.elements += 1;
-                if computed.format == id.d && alike(id.d, computed.bits[at], d.get(tile * m * n + element)) {
-                    continue;
-                }
-                found.mismatches += 1;
-                if found.failed.len() < KEPT {
-                    found.failed.push(alone(product, &operands, (at / columns.len(), at % columns.len()))?);
-                }
+        let (rows, columns) = block(region, per_tile, &mut random);
+        // All tiles have the same A: side by side they are one product.
+        let places: Vec<(usize, usize)> =
+            (0..batch.tiles).flat_map(|tile| columns.iter().map(move |column| (tile, *column))).collect();
+        let operands = part(&batch, (m, n, k), &rows, &places);
+        let computed = candidate.compute(&operands)?;
+        for (at, (row, (tile, column))) in rows.iter().flat_map(|row| places.iter().map(move |place| (row, place))).enumerate() {
+            let element = row * n + column;
+            if !regions.holds(region, element) {
+                continue;
+            }
+            found.elements += 1;
+            if computed.format == id.d && alike(id.d, computed.bits[at], d.get(tile * m * n + element)) {
+                continue;
+            }
+            found.mismatches += 1;
+            if found.failed.len() < KEPT {
+                found.failed.push(alone(product, &operands, (at / places.len(), at % places.len()))?);
             }
         }
         round += 1;
@@ -103,6 +105,8 @@ fn drawn(product: &Product<'_>, tiles: usize, round: u64, random: &mut Random) -
         fill(&mut batch.c, random);
     }
     let order = some(random, k, k);
+    let first = batch.a.bytes()[..m * k * id.a.storage_bytes()].to_vec();
+    batch.a.bytes_mut().chunks_exact_mut(first.len()).for_each(|tile| tile.copy_from_slice(&first));
     for tile in 0..tiles {
         if round % 4 == 1 || round % 4 == 3 {
             for pair in order.chunks_exact(2) {
@@ -143,20 +147,15 @@ fn block(region: &Region, most: u64, random: &mut Random) -> (Vec<usize>, Vec<us
     (rows, pick(region.columns.0, across, width))
 }
 
-/// Some rows and columns of one product of a batch.
-fn part(
-    batch: &TileBatch,
-    (m, n, k): (usize, usize, usize),
-    tile: usize,
-    rows: &[usize],
-    columns: &[usize],
-) -> Operands {
-    let a = rows.iter().flat_map(|row| (0..k).map(move |at| batch.a.get((tile * m + row) * k + at)));
-    let b = (0..k).flat_map(|at| columns.iter().map(move |column| batch.b.get((tile * k + at) * n + column)));
-    let c = rows.iter().flat_map(|row| columns.iter().map(move |column| batch.c.get((tile * m + row) * n + column)));
+/// Some rows of A, which all tiles share, and some columns of tiles.
+fn part(batch: &TileBatch, (m, n, k): (usize, usize, usize), rows: &[usize], places: &[(usize, usize)]) -> Operands {
+    let a = rows.iter().flat_map(|row| (0..k).map(move |at| batch.a.get(row * k + at)));
+    let b = (0..k).flat_map(|at| places.iter().map(move |(tile, column)| batch.b.get((tile * k + at) * n + column)));
+    let of_c = |row: usize, (tile, column): (usize, usize)| batch.c.get((tile * m + row) * n + column);
+    let c = rows.iter().flat_map(|row| places.iter().map(move |place| of_c(*row, *place)));
     Operands {
         m: rows.len(),
-        n: columns.len(),
+        n: places.len(),
         k,
         a: Elements::from_bits(batch.a.format(), a),
         b: Elements::from_bits(batch.b.format(), b),

@@ -3,18 +3,24 @@
 use std::rc::Rc;
 
 use mxprobe_api::{Error, Format, OperationId, Random, Rounding};
-use mxprobe_models::{Adder, recipe::Start};
+use mxprobe_models::{
+    Adder,
+    recipe::{MergeOrder, Start},
+};
 
 use super::{
     evaluate::{Candidate, Merge, Stored, Unit, nearest, rounded},
-    levels::{Split, slices},
+    levels::{Split, is_chain, slices},
     pool::{Pool, line, shared},
     product::{Line, Product},
     stored::{Weights, epilogues},
+    tree::Tree,
 };
 
 /// Dots of each pool.
 const DOTS: usize = 96;
+/// Those within one slice: coarse partial sums hide much of the unit.
+const SLICE_DOTS: usize = 320;
 
 /// Numbers that differ from the usual ones, at the most.
 const CHANGES: usize = 3;
@@ -32,6 +38,7 @@ const UNITS: usize = 12;
 pub(super) struct Fit<'p, 'd> {
     pub(super) product: &'p Product<'d>,
     pub(super) units: Vec<Unit>,
+    pub(super) tree: Option<Tree>,
     pub(super) weights: Weights,
     pub(super) seed: u64,
     /// Candidates that were computed.
@@ -55,19 +62,30 @@ impl Fit<'_, '_> {
         &self.product.operation.id
     }
 
-    /// A candidate with these levels that explains every dot asked, if one does.
+    /// A candidate with these levels that explains every dot asked, if one does; of the units whose chains the tree shows, if
+    /// `strictly`, else of the others.
     ///
     /// # Errors
     /// What the device reports.
-    pub(super) fn reading(&mut self, levels: &[Split]) -> Result<Option<Candidate>, Error> {
+    pub(super) fn reading(&mut self, levels: &[Split], strictly: bool) -> Result<Option<Candidate>, Error> {
+        let fits = |unit: &Unit| {
+            let of = self.tree.as_ref().map(|tree| {
+                is_chain(tree, levels, unit.evaluator.plan(), unit.id.shape.sizes().2)
+            });
+            of.unwrap_or(true) == strictly
+        };
+        let units: Vec<Unit> = self.units.iter().filter(|unit| fits(unit)).cloned().collect();
+        if units.is_empty() {
+            return Ok(None);
+        }
         let pools = self.pools(levels)?;
         let mut starts = Vec::new();
-        for unit in self.units.clone() {
+        for unit in units {
             for narrowed in narrowings(unit.id.d, self.id().d) {
                 let Some(candidate) = self.usual(&unit, levels, narrowed) else { continue };
                 self.tried += 1;
                 let explained = pools.slice.explained(&candidate, self.id().d);
-                if explained == DOTS {
+                if explained == pools.slice.lines.len() {
                     starts.push(candidate);
                     break;
                 }
@@ -116,7 +134,7 @@ impl Fit<'_, '_> {
         let acc = unit.id.d;
         let mut merges: Vec<Merge> = levels
             .iter()
-            .map(|split| Merge { split: split.clone(), partial: None, start: Start::Zero, add: nearest(acc) })
+            .map(|split| Merge { split: split.clone(), partial: None, start: first(split), add: nearest(acc) })
             .collect();
         if let Some(format) = narrowed {
             merges.first_mut()?.partial = Some(nearest(format));
@@ -139,7 +157,7 @@ impl Fit<'_, '_> {
         let within = |random: &mut Random, depth: usize, style: usize| {
             line(varied, &fixed, &some_slice(levels, k, depth, random), style, random)
         };
-        let slice: Vec<Line> = (0..DOTS).map(|dot| within(&mut random, levels.len(), dot)).collect();
+        let slice: Vec<Line> = (0..SLICE_DOTS).map(|dot| within(&mut random, levels.len(), dot)).collect();
         let whole: Vec<Line> =
             (0..2 * DOTS).map(|dot| within(&mut random, dot / 4 % (levels.len() + 1), dot)).collect();
         let c = self.id().c;
@@ -273,23 +291,31 @@ impl Fit<'_, '_> {
         let mut stored: Vec<Change> =
             epilogues(acc, self.id().d, self.id().c, self.weights).into_iter().map(Change::Stored).collect();
         // What c is added to is rounded first as the whole sum was seen to be.
-        let mut first = Vec::new();
+        let mut from_c = Vec::new();
         if self.weights.alpha.to_bits() == 1.0_f64.to_bits() && self.id().c == start.unit.id.c {
-            first.push(Change::FromC);
+            from_c.push(Change::FromC);
         }
         let mut starts = vec![Vec::new(); start.merges.len()];
         for (level, starts) in starts.iter_mut().enumerate() {
+            if first(&start.merges[level].split) == Start::First {
+                continue;
+            }
             starts.push(Change::Start(level, Start::First));
             if self.weights.alpha.to_bits() == 1.0_f64.to_bits() && level == 0 {
                 starts.push(Change::Start(level, Start::C));
             }
         }
         stored.retain(|change| *change != Change::Stored(start.stored.clone()));
-        let mut slots = vec![stored, first];
+        let mut slots = vec![stored, from_c];
         slots.extend(starts);
         slots.retain(|slot| !slot.is_empty());
         slots
     }
+}
+
+/// What a merge usually starts from: +0 if it is a chain, else its first partial sums, the only thing it can.
+fn first(split: &Split) -> Start {
+    if matches!(split.merge, MergeOrder::Serial | MergeOrder::Reverse) { Start::Zero } else { Start::First }
 }
 
 /// One number in the place of the usual one.

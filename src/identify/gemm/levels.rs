@@ -2,7 +2,10 @@
 
 use std::ops::Range;
 
-use mxprobe_models::recipe::{Count, Division, MergeOrder, Rest, Share};
+use mxprobe_models::{
+    Plan, Term,
+    recipe::{Count, Division, MergeOrder, Rest, Share},
+};
 
 use super::tree::{Tree, key, key_of};
 
@@ -63,6 +66,42 @@ fn explains(tree: &Tree, products: &[usize], levels: &[Split]) -> bool {
         return explains(tree, products, inner);
     }
     merged(tree, split, &slices, &rest, products) && slices.iter().all(|slice| explains(tree, slice, inner))
+}
+
+/// Whether a unit whose operations add as `plan` says, chained over each innermost slice, gives the sums that the tree has
+/// within it. The longest slice stands for all.
+pub(super) fn is_chain(tree: &Tree, levels: &[Split], plan: &Plan, step: usize) -> bool {
+    let mut products: Vec<usize> = (0..tree.k).collect();
+    for level in levels {
+        let (parts, _) = slices(level, &products);
+        products = parts.into_iter().max_by_key(Vec::len).unwrap_or_default();
+    }
+    let mut acc: (u64, usize) = (0, 0);
+    let mut sums = 0;
+    for block in products.chunks(step) {
+        let mut nodes: Vec<(u64, usize)> = Vec::new();
+        for node in &plan.nodes {
+            let (mut key, mut count, mut largest) = (0_u64, 0, 0);
+            for term in &node.terms {
+                let (of, size) = match term {
+                    Term::Product(at) => block.get(*at).map_or((0, 0), |product| (key_of(*product), 1)),
+                    Term::C => acc,
+                    Term::Node(at) => nodes[*at],
+                    Term::PositiveZero => (0, 0),
+                };
+                (key, count, largest) = (key.wrapping_add(of), count + size, largest.max(size));
+            }
+            if count > largest {
+                sums += 1;
+                if tree.find(key).is_none_or(|clade| clade.size != count) {
+                    return false;
+                }
+            }
+            nodes.push((key, count));
+        }
+        acc = nodes.last().copied().unwrap_or(acc);
+    }
+    within(tree, &products) == Some(sums)
 }
 
 /// The number of sums of products within a set, itself included; `None` if it is no set of the tree.

@@ -112,10 +112,14 @@ pub(super) fn line(format: Format, fixed: &Rc<[u64]>, places: &[usize], style: u
         base[*at] = scaled(format, random.moderate(format), random.between(-spread, spread));
     }
     if random.flip() {
-        // Each second one takes back another of the same shared value.
-        for pair in chosen.chunks_exact(2) {
-            if fixed[pair[0]] == fixed[pair[1]] {
-                base[pair[1]] = negated(format, base[pair[0]]);
+        // The second half takes back what the first gave, but for what has no other of its kind: rounding is what is left.
+        let (first, second) = chosen.split_at(chosen.len() / 2);
+        let is_all = random.flip();
+        for (one, other) in first.iter().zip(second) {
+            if fixed[*one] == fixed[*other] {
+                base[*other] = negated(format, base[*one]);
+            } else if is_all {
+                (base[*one], base[*other]) = (0, 0);
             }
         }
     }

@@ -113,6 +113,9 @@ impl Found {
 /// Parts of D that are identified, the largest; more are counted alone.
 const PARTS: usize = 3;
 
+/// Units that are counted at once, at the least.
+const FEWEST: usize = 8;
+
 /// How often a comparison may fail before the search is given up.
 const ATTEMPTS: usize = 4;
 
@@ -175,22 +178,29 @@ fn part(
     if units.is_empty() {
         return Ok(refused(&format!("no model has a unit for {} by {}", id.a, id.b)));
     }
-    let readings: Vec<Vec<Split>> = if id.is_integer() || product.k() == 1 {
-        vec![Vec::new()]
+    let (readings, tree): (Vec<Vec<Split>>, _) = if id.is_integer() || product.k() == 1 {
+        (vec![Vec::new()], None)
     } else {
         let Some(scale) = Scale::find(product, effort.seed)? else {
             return Ok(refused("no sum counts units beside a large value: the order does not show"));
         };
-        let Some(tree) = discover(product, &scale, effort.seed, progress)? else {
-            return Ok(refused("a sum of units beside a large value is no count: the order does not show"));
+        // A sum in few bits counts fewer units where they meet in one slice than at random places.
+        let mut scale = scale;
+        let tree = loop {
+            if let Some(tree) = discover(product, &scale, effort.seed, progress)? {
+                break tree;
+            }
+            scale.capacity /= 2;
+            if scale.capacity < FEWEST {
+                return Ok(refused("a sum of units beside a large value is no count: the order does not show"));
+            }
         };
-        let found = readings(&tree);
-        if std::env::var_os("GEMM_DEBUG").is_some() { eprintln!("capacity {} clades {} uneven {} readings {found:?}", scale.capacity, tree.clades.len(), tree.uneven); }
-        found
+        (readings(&tree), Some(tree))
     };
     let weights = weights(product)?;
     let seed = effort.seed;
-    let mut fit = Fit { product, units, weights, seed, tried: 0, nearest: None, failed: Vec::new(), kept: Vec::new() };
+    let (failed, kept) = (Vec::new(), Vec::new());
+    let mut fit = Fit { product, units, tree, weights, seed, tried: 0, nearest: None, failed, kept };
     for _ in 0..ATTEMPTS {
         let Some(candidate) = first_that_fits(&mut fit, &readings, progress)? else { break };
         let checked = check(product, &candidate, (regions, region), (effort.elements, effort.seed), progress)?;
@@ -223,10 +233,12 @@ fn first_that_fits(
     readings: &[Vec<Split>],
     progress: &dyn Fn(&str),
 ) -> Result<Option<Candidate>, Error> {
-    for (at, levels) in readings.iter().enumerate() {
-        progress(&format!("reading {} of {}: {} levels", at + 1, readings.len(), levels.len()));
-        if let Some(candidate) = fit.reading(levels)? {
-            return Ok(Some(candidate));
+    for strictly in [true, false] {
+        for (at, levels) in readings.iter().enumerate() {
+            progress(&format!("reading {} of {}: {} levels", at + 1, readings.len(), levels.len()));
+            if let Some(candidate) = fit.reading(levels, strictly)? {
+                return Ok(Some(candidate));
+            }
         }
     }
     Ok(None)
