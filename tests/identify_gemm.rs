@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use mxprobe::identify::{GemmEffort, GemmOutcome, identify_gemm};
 use mxprobe_api::{
-    Device, DeviceInfo, DeviceKind, Elements, Error, GemmOperands, Operation, OperationId, OperationSet, Random, TileBatch,
+    Device, DeviceInfo, DeviceKind, Elements, Error, GemmOperands, Operation, OperationId, OperationSet, Random,
+    TileBatch,
 };
 use mxprobe_models::{
     load,
@@ -109,7 +110,10 @@ fn drawn(seed: u64) -> (String, u32) {
         levels += &format!("[[case.level]]\n{division}{partial}merge = \"{merge}\"\n{start}add = \"f32\"\n");
         span /= slices;
     }
-    let epilogue = one_of(random, &["", "epilogue = \"f32(acc, c)\"\n", "epilogue = \"bf16(f32(acc, c))\"\n", "epilogue = \"bf16(acc)\"\n"]);
+    let epilogue = one_of(
+        random,
+        &["", "epilogue = \"f32(acc, c)\"\n", "epilogue = \"bf16(f32(acc, c))\"\n", "epilogue = \"bf16(acc)\"\n"],
+    );
     let adder = |name: &str, nan: &str| {
         format!(
             "[adder.{name}]\noutput = \"{name}\"\nrounding = \"nearest-even\"\nnan = \"{nan}\"\nbasis = \"assumed\"\nsource = \"own\"\n"
@@ -145,7 +149,8 @@ fn recovers(text: &str, shape: (u32, u32, u32)) -> Result<(), String> {
         adders,
         cases: vec![case],
     };
-    let read = Recipe::parse("found.toml", &recipe.to_toml()).map_err(|error| format!("{error}\n{}", recipe.to_toml()))?;
+    let read =
+        Recipe::parse("found.toml", &recipe.to_toml()).map_err(|error| format!("{error}\n{}", recipe.to_toml()))?;
     let written = Library::new(&read, shape);
     let mut random = Random(99);
     let mut batch = TileBatch::zeros(hidden.operation(), 40);
@@ -160,7 +165,7 @@ fn recovers(text: &str, shape: (u32, u32, u32)) -> Result<(), String> {
 
 #[test]
 fn drawn_recipes_are_recovered() {
-    let seeds: BTreeSet<u64> = match std::env::var("GEMM_SEEDS") {
+    let seeds: BTreeSet<u64> = match std::env::var("MXPROBE_RECIPE_SEEDS") {
         Ok(range) => {
             let (from, to) = range.split_once("..").unwrap();
             (from.parse().unwrap()..to.parse().unwrap()).collect()

@@ -44,8 +44,11 @@ use std::collections::HashSet;
 use mxprobe_api::{Device, Error, Operation};
 
 pub use crate::nan_bits::NanBits;
-pub use gemm::{Found, GemmEffort, GemmIdentification, GemmOutcome, Part, Unexplained, identify_gemm};
 pub use document::model_of;
+pub use gemm::{
+    Found, GemmEffort, GemmIdentification, GemmOutcome, Invariance, Part, ShapeOf, ShapeWitness, Unexplained,
+    compare_shapes, identify_gemm,
+};
 pub use known::{EXPECTED, as_expected, disagreements, equals};
 pub use outcome::{Arithmetic, Effort, Identification, Outcome};
 pub use verify::{Comparison, verify};

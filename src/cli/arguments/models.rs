@@ -54,6 +54,33 @@ pub(crate) struct Identify {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct Invariance {
+    /// The device, whose operation leaves its sizes open: 'exec:COMMAND ARGUMENTS'
+    #[arg(long, value_name = "SELECTOR", env = "MXPROBE_DEVICE", hide_env_values = true)]
+    pub(crate) device: String,
+    /// The operation, if the device has several
+    #[arg(long, value_name = "GLOB")]
+    pub(crate) op: Vec<String>,
+    /// Shapes of the same k; each is compared with the first: 1x64x256,16x64x256
+    #[arg(long, value_name = "MxNxK,…", value_parser = shape, value_delimiter = ',', required = true)]
+    pub(crate) shapes: Vec<Shape>,
+    /// Also identify the recipe of each shape: if it is the same, that says why
+    #[arg(long)]
+    pub(crate) recipes: bool,
+    /// Random elements that a recipe is compared on, at the least
+    #[arg(long, value_name = "N", default_value = "100000", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) elements: u64,
+    /// What inputs are drawn from: the same number gives the same inputs
+    #[arg(long, value_name = "N", default_value = "1")]
+    pub(crate) seed: u64,
+    /// How the result is printed: for people or for programs
+    #[arg(long, value_enum, default_value = "table")]
+    pub(crate) format: PageFormat,
+    #[command(flatten)]
+    pub(crate) reach: Reach,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct Verify {
     /// The device: cpu:0, vulkan:0, sim:h100, sim:FILE.toml, 'exec:COMMAND ARGUMENTS', …
     #[arg(

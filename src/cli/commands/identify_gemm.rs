@@ -1,13 +1,16 @@
 //! `identify --gemm`: the recipe of a library's product, shape by shape.
 
-use std::{cell::RefCell, collections::BTreeMap, time::Instant};
+use std::{cell::RefCell, collections::BTreeMap, sync::Arc, time::Instant};
 
 use crate::{
     identify::{Found, GemmEffort, GemmIdentification, GemmOutcome, Part, Unexplained, identify_gemm},
     report::{Block, Cell, Page, Row, Show, Tone, Tool, to_json},
 };
-use mxprobe_api::{Format as Number, OperationId, Shape, operation_of};
-use mxprobe_models::{Adder, recipe::{Case, Recipe}};
+use mxprobe_api::{Device, Format as Number, OperationId, Shape, operation_of};
+use mxprobe_models::{
+    Adder,
+    recipe::{Case, Recipe},
+};
 use serde::Serialize;
 
 use crate::cli::{
@@ -33,7 +36,9 @@ pub(crate) fn identify_shapes(arguments: &Identify, screen: Screen) -> Outcome {
     let (name, id) = open.named(&arguments.op)?;
     let effort = GemmEffort { seed: arguments.inputs.seed, elements: arguments.elements };
     let progress = RefCell::new(Progress::new(screen, arguments.shapes.len()));
-    progress.borrow_mut().begin(arguments.shapes.iter().map(|shape| format!("{device} {}", of_shape(&id, *shape))).collect());
+    progress
+        .borrow_mut()
+        .begin(arguments.shapes.iter().map(|shape| format!("{device} {}", of_shape(&id, *shape))).collect());
     let mut all = Recipes {
         tool: Tool::this(given()),
         device: device.to_owned(),
@@ -67,15 +72,15 @@ pub(crate) fn identify_shapes(arguments: &Identify, screen: Screen) -> Outcome {
 }
 
 /// How a device is opened, for one shape after another.
-struct Open<'a> {
-    device: &'a str,
-    reach: &'a Reach,
-    limits: &'a Limits,
+pub(super) struct Open<'a> {
+    pub(super) device: &'a str,
+    pub(super) reach: &'a Reach,
+    pub(super) limits: &'a Limits,
 }
 
 impl Open<'_> {
     /// The device's name and the one operation that is meant.
-    fn named(&self, patterns: &[String]) -> Result<(String, OperationId), Failure> {
+    pub(super) fn named(&self, patterns: &[String]) -> Result<(String, OperationId), Failure> {
         let target = each::one_target(self.device, &Search::by(self.reach, patterns))?;
         let operations = each::operations(patterns, &target)?;
         match operations.as_slice() {
@@ -90,28 +95,33 @@ impl Open<'_> {
         }
     }
 
-    fn identify(
+    /// The device, opened for one operation.
+    pub(super) fn device(&self, id: &OperationId) -> Result<Arc<dyn Device>, Failure> {
+        let search = Search::new(!self.reach.no_isolation, None, &[id.to_string()]);
+        let target = each::one_target(self.device, &search)?;
+        let isolation = Isolation { wanted: !self.reach.no_isolation, forward_stderr: false };
+        Ok(reach(&target, isolation, self.limits).map_err(Failure::usage)?.device)
+    }
+
+    pub(super) fn identify(
         &self,
         id: &OperationId,
         effort: GemmEffort,
         progress: &dyn Fn(&str),
     ) -> Result<GemmIdentification, String> {
-        let search = Search::new(!self.reach.no_isolation, None, &[id.to_string()]);
-        let target = each::one_target(self.device, &search).map_err(|failure| failure.to_string())?;
-        let isolation = Isolation { wanted: !self.reach.no_isolation, forward_stderr: false };
-        let reached = reach(&target, isolation, self.limits).map_err(|error| error.to_string())?;
-        let operation = operation_of(&*reached.device, id).map_err(|error| error.to_string())?.clone();
-        identify_gemm(&*reached.device, &operation, effort, progress).map_err(|error| error.to_string())
+        let device = self.device(id).map_err(|failure| failure.to_string())?;
+        let operation = operation_of(&*device, id).map_err(|error| error.to_string())?.clone();
+        identify_gemm(&*device, &operation, effort, progress).map_err(|error| error.to_string())
     }
 }
 
 /// The same operation with these sizes.
-fn of_shape(id: &OperationId, shape: Shape) -> OperationId {
+pub(super) fn of_shape(id: &OperationId, shape: Shape) -> OperationId {
     OperationId { shape, ..id.clone() }
 }
 
 /// The recipe that a shape's largest part has.
-fn first(found: &Result<GemmIdentification, String>) -> Option<&Found> {
+pub(super) fn first(found: &Result<GemmIdentification, String>) -> Option<&Found> {
     found.as_ref().ok()?.parts.iter().find_map(|part| match &part.outcome {
         GemmOutcome::Identified(found) => Some(found),
         GemmOutcome::Refused { .. } => None,
@@ -223,14 +233,8 @@ struct UnexplainedRecord {
 impl ShapeRecord {
     fn of(id: &OperationId, found: &Result<GemmIdentification, String>, start: Instant) -> Self {
         let duration_ns = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        let empty = |failed| Self {
-            operation: id.clone(),
-            parts: Vec::new(),
-            failed,
-            elements: 0,
-            requests: 0,
-            duration_ns,
-        };
+        let empty =
+            |failed| Self { operation: id.clone(), parts: Vec::new(), failed, elements: 0, requests: 0, duration_ns };
         match found {
             Err(reason) => empty(Some(reason.clone())),
             Ok(found) => Self {
@@ -300,14 +304,22 @@ impl Show for Recipes {
             let seconds = shape.duration_ns / 100_000_000;
             blocks.push(Block::Words(
                 Tone::Muted,
-                format!("{} elements in {} requests, {}.{} s", shape.elements, shape.requests, seconds / 10, seconds % 10),
+                format!(
+                    "{} elements in {} requests, {}.{} s",
+                    shape.elements,
+                    shape.requests,
+                    seconds / 10,
+                    seconds % 10
+                ),
             ));
         }
         if !self.changes.is_empty() {
             blocks.push(Block::Gap);
             let changes = self.changes.iter();
             blocks.push(Block::List(
-                changes.map(|change| (Tone::Plain, format!("the recipe of {} is not that of {}", change.to, change.from))).collect(),
+                changes
+                    .map(|change| (Tone::Plain, format!("the recipe of {} is not that of {}", change.to, change.from)))
+                    .collect(),
             ));
         }
         Page { title, blocks }
@@ -347,14 +359,17 @@ impl PartRecord {
 
 impl UnexplainedRecord {
     fn blocks(&self) -> Vec<Block> {
-        let rows = self.products.iter().take(SHOWN).map(|(k, a, b)| {
-            Row::plain(vec![Cell::code(format!("k = {k}")), Cell::code(a), Cell::code(b)])
-        });
+        let rows = self
+            .products
+            .iter()
+            .take(SHOWN)
+            .map(|(k, a, b)| Row::plain(vec![Cell::code(format!("k = {k}")), Cell::code(a), Cell::code(b)]));
         let mut blocks = vec![Block::table(["product", "a", "b"], rows)];
         if self.products.len() > SHOWN {
             blocks.push(Block::words(format!("and {} products more", self.products.len() - SHOWN)));
         }
-        let nearest = self.nearest.as_ref().map_or(String::new(), |nearest| format!("; the nearest candidate gives {nearest}"));
+        let nearest =
+            self.nearest.as_ref().map_or(String::new(), |nearest| format!("; the nearest candidate gives {nearest}"));
         blocks.push(Block::words(format!("with c = {} the device gives {}{nearest}", self.c, self.d)));
         blocks
     }

@@ -11,6 +11,7 @@ pub(super) mod gemm;
 mod identified;
 pub(super) mod identify;
 mod identify_gemm;
+pub(super) mod invariance;
 pub(super) mod list;
 pub(super) mod manual;
 mod measured;

@@ -57,7 +57,9 @@ pub(super) fn check(
             (0..batch.tiles).flat_map(|tile| columns.iter().map(move |column| (tile, *column))).collect();
         let operands = part(&batch, (m, n, k), &rows, &places);
         let computed = candidate.compute(&operands)?;
-        for (at, (row, (tile, column))) in rows.iter().flat_map(|row| places.iter().map(move |place| (row, place))).enumerate() {
+        for (at, (row, (tile, column))) in
+            rows.iter().flat_map(|row| places.iter().map(move |place| (row, place))).enumerate()
+        {
             let element = row * n + column;
             if !regions.holds(region, element) {
                 continue;

@@ -127,7 +127,9 @@ impl Candidate {
         }
         let first = match merge.start {
             Start::First => None,
-            Start::Zero => Some(Values { format: merge.add.output_format().unwrap_or(Format::F32), bits: vec![0; c.bits.len()] }),
+            Start::Zero => {
+                Some(Values { format: merge.add.output_format().unwrap_or(Format::F32), bits: vec![0; c.bits.len()] })
+            }
             Start::C => Some(c.clone()),
         };
         let merged = merged(&merge.add, merge.split.merge, first, partial)?;
@@ -172,8 +174,7 @@ impl Stored {
                 Factor::Call(..) => return Err(Error::unsupported("a function in an epilogue")),
                 Factor::Input(name) => {
                     let constant = self.constants.iter().find(|(known, ..)| known == name);
-                    let (_, format, bits) =
-                        constant.ok_or_else(|| Error::invalid(format!("`{name}` has no value")))?;
+                    let (_, format, bits) = constant.ok_or_else(|| Error::invalid(format!("`{name}` has no value")))?;
                     Values { format: *format, bits: vec![*bits; count] }
                 }
             })
@@ -217,11 +218,7 @@ fn merged(
             let mut next = Vec::new();
             for at in 0..half {
                 let (one, other) = if halves { (at, at + half) } else { (2 * at, 2 * at + 1) };
-                next.push(if other < count {
-                    add(adder, &[&level[one], &level[other]])?
-                } else {
-                    level[one].clone()
-                });
+                next.push(if other < count { add(adder, &[&level[one], &level[other]])? } else { level[one].clone() });
             }
             level = next;
         }
@@ -355,4 +352,3 @@ fn rows(matrix: &Elements, n: usize, products: &[usize]) -> Elements {
     }
     Elements::from_bytes(matrix.format(), bytes).expect("elements of a matrix")
 }
-

@@ -69,9 +69,8 @@ impl Fit<'_, '_> {
     /// What the device reports.
     pub(super) fn reading(&mut self, levels: &[Split], strictly: bool) -> Result<Option<Candidate>, Error> {
         let fits = |unit: &Unit| {
-            let of = self.tree.as_ref().map(|tree| {
-                is_chain(tree, levels, unit.evaluator.plan(), unit.id.shape.sizes().2)
-            });
+            let of =
+                self.tree.as_ref().map(|tree| is_chain(tree, levels, unit.evaluator.plan(), unit.id.shape.sizes().2));
             of.unwrap_or(true) == strictly
         };
         let units: Vec<Unit> = self.units.iter().filter(|unit| fits(unit)).cloned().collect();
@@ -258,7 +257,8 @@ impl Fit<'_, '_> {
         if !acc.is_integer() {
             let formats = [Format::F32, Format::BF16, Format::F16, Format::F64];
             for level in 0..start.merges.len() {
-                let mut adds: Vec<Adder> = formats.iter().filter(|format| **format != acc).map(|f| nearest(*f)).collect();
+                let mut adds: Vec<Adder> =
+                    formats.iter().filter(|format| **format != acc).map(|f| nearest(*f)).collect();
                 let others = [Rounding::TowardZero, Rounding::Down, Rounding::Up, Rounding::ToOdd];
                 adds.extend(others.map(|rounding| rounded(acc, rounding)));
                 slots.push(adds.into_iter().map(|adder| Change::Add(level, adder)).collect());
@@ -266,9 +266,10 @@ impl Fit<'_, '_> {
                 let mut partial: Vec<Change> =
                     narrower.clone().map(|format| Change::Partial(level, Some(nearest(*format)))).collect();
                 partial.push(Change::Partial(level, None));
-                partial.extend([Format::BF16, Format::F16].map(|format| {
-                    Change::Partial(level, Some(rounded(format, Rounding::TowardZero)))
-                }));
+                partial.extend(
+                    [Format::BF16, Format::F16]
+                        .map(|format| Change::Partial(level, Some(rounded(format, Rounding::TowardZero)))),
+                );
                 slots.push(partial);
             }
         }
@@ -287,7 +288,8 @@ impl Fit<'_, '_> {
 
     /// What shows where c is another value, and in the signs of zeros.
     fn slots_with_c(&self, start: &Candidate) -> Vec<Vec<Change>> {
-        let acc = start.merges.first().map_or(start.unit.id.d, |merge| merge.add.output_format().unwrap_or(Format::F32));
+        let acc =
+            start.merges.first().map_or(start.unit.id.d, |merge| merge.add.output_format().unwrap_or(Format::F32));
         let mut stored: Vec<Change> =
             epilogues(acc, self.id().d, self.id().c, self.weights).into_iter().map(Change::Stored).collect();
         // What c is added to is rounded first as the whole sum was seen to be.

@@ -55,7 +55,9 @@ pub fn compare_shapes(one: ShapeOf<'_>, other: ShapeOf<'_>, seed: u64) -> Result
     let (first, second) = (Product::new(one.device, one.operation), Product::new(other.device, other.operation));
     let ((m, n, k), (m2, n2, k2)) = (one.operation.id.shape.sizes(), other.operation.id.shape.sizes());
     if k != k2 {
-        return Err(Error::invalid(format!("k is {k} in one shape and {k2} in the other: their elements are other sums")));
+        return Err(Error::invalid(format!(
+            "k is {k} in one shape and {k2} in the other: their elements are other sums"
+        )));
     }
     let (rows, columns) = (m.min(m2).min(SIDE), n.min(n2).min(SIDE));
     let id = &one.operation.id;

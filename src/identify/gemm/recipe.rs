@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use mxprobe_api::Shape;
 use mxprobe_models::{
     Adder, Basis, Origin, Provenance,
-    recipe::{Case, Count, Division, Expression, Factor, Input, InputShape, Lengths, Level, Rest, Shapes, Share, Start},
+    recipe::{
+        Case, Count, Division, Expression, Factor, Input, InputShape, Lengths, Level, Rest, Shapes, Share, Start,
+    },
 };
 
 use super::evaluate::{Candidate, Stored};

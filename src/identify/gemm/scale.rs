@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use mxprobe_api::{Error, Format, Random, Rounding, Subnormals, Overflow};
+use mxprobe_api::{Error, Format, Overflow, Random, Rounding, Subnormals};
 
 use super::product::{Line, Product};
 

@@ -31,7 +31,11 @@ const REQUESTS: usize = 48;
 ///
 /// # Errors
 /// What the device reports.
-pub(super) fn smallest(product: &Product<'_>, pool: &Pool, candidates: &[Candidate]) -> Result<Option<Unexplained>, Error> {
+pub(super) fn smallest(
+    product: &Product<'_>,
+    pool: &Pool,
+    candidates: &[Candidate],
+) -> Result<Option<Unexplained>, Error> {
     let candidates = &candidates[..candidates.len().min(RIVALS)];
     let Some(first) = worst(pool, candidates, product) else { return Ok(None) };
     let (mut line, mut c) = (pool.lines[first].bits(), pool.c[if pool.c.len() == 1 { 0 } else { first }]);

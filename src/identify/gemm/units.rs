@@ -23,7 +23,11 @@ pub(super) fn units(id: &OperationId) -> Vec<Unit> {
     let mut found = Vec::new();
     for model in models {
         let fits = |one: &&OperationId| {
-            one.a == id.a && one.b == id.b && one.c == one.d && one.is_integer() == id.is_integer() && one.block_scale().is_none()
+            one.a == id.a
+                && one.b == id.b
+                && one.c == one.d
+                && one.is_integer() == id.is_integer()
+                && one.block_scale().is_none()
         };
         for operation in model.operations.keys().filter(fits) {
             let Ok(evaluator) = Evaluator::new(model, operation) else { continue };
@@ -56,8 +60,7 @@ fn signature(evaluator: &Evaluator) -> Option<Vec<u64>> {
         }
     }
     let b = Elements::from_bits(id.b, (0..PRODUCTS).map(|_| draw(id.b, 0)));
-    let operands =
-        GemmOperands { m: SUMS, n: 1, k: PRODUCTS, a: &a, b: &b, c: &c, scale_a: None, scale_b: None };
+    let operands = GemmOperands { m: SUMS, n: 1, k: PRODUCTS, a: &a, b: &b, c: &c, scale_a: None, scale_b: None };
     let d = evaluator.multiply(&operands, 1).ok()?;
     Some(std::iter::once(u64::from(id.d.bits())).chain(d.iter()).collect())
 }
