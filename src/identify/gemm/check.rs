@@ -15,6 +15,8 @@ const ELEMENTS: usize = 1 << 14;
 const PRODUCTS: usize = 1 << 27;
 /// Elements of operands of one request, where one product alone does not hold more.
 const OPERANDS: usize = 1 << 22;
+/// Values that are drawn for one operand: a prime.
+const DRAWN: usize = 262_147;
 /// Mismatches that are kept.
 const KEPT: usize = 6;
 
@@ -96,10 +98,14 @@ fn drawn(product: &Product<'_>, tiles: usize, round: u64, random: &mut Random) -
     let spread = [0, 0, 3, 12][usize::try_from(round % 4).unwrap_or(0)];
     let fill = |elements: &mut Elements, random: &mut Random| {
         let format = elements.format();
-        for at in 0..elements.len() {
-            let value = random.moderate(format);
-            elements.set(at, if spread == 0 { value } else { scaled(format, value, random.between(-spread, spread)) });
-        }
+        let drawn: Vec<u64> = (0..elements.len().min(DRAWN))
+            .map(|_| {
+                let value = random.moderate(format);
+                if spread == 0 { value } else { scaled(format, value, random.between(-spread, spread)) }
+            })
+            .collect();
+        // A prime number of values, over and over: no two lines of a matrix are alike.
+        (0..elements.len()).zip(drawn.iter().cycle()).for_each(|(at, bits)| elements.set(at, *bits));
     };
     fill(&mut batch.a, random);
     fill(&mut batch.b, random);

@@ -20,6 +20,9 @@ pub(super) struct Split {
 /// Readings of one tree that are kept.
 const READINGS: usize = 24;
 
+/// Readings of one slice that are kept: few of them hold for the other slices.
+const WITHIN: usize = 240;
+
 /// Levels are nested at most so deep.
 const DEEPEST: usize = 4;
 
@@ -37,9 +40,11 @@ pub(super) fn readings(tree: &Tree) -> Vec<Vec<Split>> {
 
 fn below(tree: &Tree, products: &[usize], depth: usize) -> Vec<Vec<Split>> {
     let mut found = vec![Vec::new()];
+    let mut known: Vec<(usize, Vec<Vec<usize>>)> = Vec::new();
     if depth == 0 || products.len() < 2 {
         return found;
     }
+    let most = if products.len() == tree.k { READINGS } else { WITHIN };
     for split in splits(tree, products) {
         let (slices, _) = slices(&split, products);
         let longest = slices.iter().max_by_key(|slice| slice.len()).cloned().unwrap_or_default();
@@ -49,12 +54,27 @@ fn below(tree: &Tree, products: &[usize], depth: usize) -> Vec<Vec<Split>> {
                 continue;
             }
             let levels: Vec<Split> = std::iter::once(split.clone()).chain(inner).collect();
-            if explains(tree, products, &levels) && found.len() < READINGS {
+            if found.len() >= most || !explains(tree, products, &levels) {
+                continue;
+            }
+            // Within a slice, other words for its own slices may say other things of shorter ones.
+            let is_whole = products.len() == tree.k;
+            let chains = (levels.len(), chains(products, &levels));
+            if !is_whole || !known.contains(&chains) {
+                known.push(chains);
                 found.push(levels);
             }
         }
     }
     found
+}
+
+/// The products of each of the unit's own chains.
+fn chains(products: &[usize], levels: &[Split]) -> Vec<Vec<usize>> {
+    let Some((split, inner)) = levels.split_first() else { return vec![products.to_vec()] };
+    let (slices, rest) = slices(split, products);
+    let rest = if rest.is_empty() { None } else { Some(rest) };
+    slices.iter().flat_map(|slice| chains(slice, inner)).chain(rest).collect()
 }
 
 /// Whether these levels give the sums of these products, as far down as the unit's own chains.
@@ -203,12 +223,17 @@ fn splits(tree: &Tree, products: &[usize]) -> Vec<Split> {
                 if slices[1..].iter().all(|slice| slice.len() == 1) && holds(&MergeOrder::Serial) {
                     continue;
                 }
-                if let Some(order) = ORDERS.into_iter().find(holds) {
-                    split.merge = order;
+                // Of all of k one way to say it is enough; slices within others may be shorter, where ways differ.
+                let is_whole = products.len() == tree.k;
+                let orders: Vec<MergeOrder> =
+                    ORDERS.into_iter().filter(holds).take(if is_whole { 1 } else { ORDERS.len() }).collect();
+                for order in &orders {
+                    split.merge = *order;
                     if !found.contains(&split) {
-                        found.push(split);
+                        found.push(split.clone());
                     }
-                    // Other words for the same slices.
+                }
+                if is_whole && !orders.is_empty() {
                     break 'divisions;
                 }
             }
@@ -235,14 +260,6 @@ fn divisions(ranks: &[usize], count: usize) -> Vec<Division> {
                 }
             }
         }
-        // Slices that are not alike are told apart by where the second one ends: one of many stands for all.
-        let mut seen: Vec<Vec<Range<usize>>> = Vec::new();
-        found.retain(|division| {
-            let ends = contiguous(division, count);
-            let is_new = !seen.contains(&ends);
-            seen.push(ends);
-            is_new
-        });
         return found;
     }
     let period = ranks[run];
