@@ -43,8 +43,6 @@ pub(super) struct Tree {
     by_key: HashMap<u64, usize>,
     /// The smallest set that each product lies in.
     around: Vec<Option<usize>>,
-    /// Some sums do not contain what they should if each loses what is small beside the large value.
-    pub(super) uneven: bool,
 }
 
 /// The key of one product: keys of sets are sums of them.
@@ -59,8 +57,8 @@ pub(super) fn key(products: &[usize]) -> u64 {
 
 impl Tree {
     /// The tree of some sets of products, each before those within it.
-    fn of(clades: Vec<Clade>, around: Vec<Option<usize>>, uneven: bool) -> Self {
-        let mut tree = Self { k: around.len(), by_key: HashMap::new(), clades, around, uneven };
+    fn of(clades: Vec<Clade>, around: Vec<Option<usize>>) -> Self {
+        let mut tree = Self { k: around.len(), by_key: HashMap::new(), clades, around };
         for at in (0..tree.clades.len()).rev() {
             if let Some(parent) = tree.clades[at].parent {
                 tree.clades[parent].within += tree.clades[at].within;
@@ -130,7 +128,6 @@ pub(super) fn discover(
     let mut random = Random(seed);
     let mut clades: Vec<Clade> = Vec::new();
     let mut around = vec![None; k];
-    let mut uneven = false;
     let mut wave = vec![Group { members: (0..k).collect(), witness: None, parent: None, depth: 0 }];
     while !wave.is_empty() {
         wave.retain(|group| group.members.len() > 1);
@@ -148,12 +145,12 @@ pub(super) fn discover(
             let groups: Vec<Group> = rest.drain(..here.count()).collect();
             let Some(sizes) = sizes(product, scale, &groups, &mut random)? else { return Ok(None) };
             for (group, (anchor, sizes)) in groups.into_iter().zip(sizes) {
-                uneven |= place(group, anchor, sizes, (&mut clades, &mut around), &mut next);
+                place(group, anchor, sizes, (&mut clades, &mut around), &mut next);
             }
         }
         wave = next;
     }
-    Ok(Some(Tree::of(clades, around, uneven)))
+    Ok(Some(Tree::of(clades, around)))
 }
 
 /// So many questions count the units of one group.
@@ -212,14 +209,14 @@ fn parts_of(total: usize, scale: &Scale) -> usize {
     total.div_ceil(scale.capacity)
 }
 
-/// Turns what one anchor showed into sets, and says what is left to ask. Returns whether sizes and members disagree.
+/// Turns what one anchor showed into sets, and says what is left to ask.
 fn place(
     group: Group,
     anchor: usize,
     sizes: Vec<(usize, usize)>,
     (clades, around): (&mut Vec<Clade>, &mut [Option<usize>]),
     next: &mut Vec<Group>,
-) -> bool {
+) {
     // Those that meet the anchor no sooner than the witness does are other sets of the same sum.
     let apart = |size: usize| group.witness.is_some() && size > group.members.len();
     let (others, mut inside): (Vec<_>, Vec<_>) = sizes.into_iter().partition(|(_, size)| apart(*size));
@@ -231,13 +228,11 @@ fn place(
     // Sets along the way from the anchor, the largest first.
     let (mut sum, mut count, mut first) = (key_of(anchor), 1, anchor);
     let mut way = Vec::new();
-    let mut uneven = false;
     for join in &joins {
         let members: Vec<usize> = join.iter().map(|(member, _)| *member).collect();
         sum = sum.wrapping_add(key(&members));
         count += members.len();
         first = first.min(members[0]);
-        uneven |= count != join[0].1;
         way.push((sum, count, first, members));
     }
     let mut parent = parent;
@@ -248,5 +243,4 @@ fn place(
         around[anchor] = parent;
         next.push(Group { members, witness: Some(anchor), parent, depth: depth + 1 });
     }
-    uneven
 }
