@@ -1,6 +1,6 @@
 //! Levels of a recipe, read from the tree: which slices k is divided into, and in which order their sums are merged.
 
-use std::ops::Range;
+use std::{collections::HashMap, ops::Range};
 
 use mxprobe_models::{
     Plan, Term,
@@ -21,10 +21,12 @@ pub(super) struct Split {
 const READINGS: usize = 24;
 
 /// Readings of one slice that are kept: few of them hold for the other slices.
-const WITHIN: usize = 240;
+const WITHIN: usize = 120;
+/// The same farther down.
+const DEEP: usize = 6;
 
 /// Levels are nested at most so deep.
-const DEEPEST: usize = 4;
+const DEEPEST: usize = 3;
 
 /// All orders, the usual ones first.
 const ORDERS: [MergeOrder; 5] =
@@ -44,11 +46,18 @@ fn below(tree: &Tree, products: &[usize], depth: usize) -> Vec<Vec<Split>> {
     if depth == 0 || products.len() < 2 {
         return found;
     }
-    let most = if products.len() == tree.k { READINGS } else { WITHIN };
+    let is_whole = products.len() == tree.k;
+    let most = match depth {
+        DEEPEST => READINGS,
+        _ if depth + 1 == DEEPEST => WITHIN,
+        _ => DEEP,
+    };
+    let mut inner_of: HashMap<u64, Vec<Vec<Split>>> = HashMap::new();
     for split in splits(tree, products) {
         let (slices, _) = slices(&split, products);
         let longest = slices.iter().max_by_key(|slice| slice.len()).cloned().unwrap_or_default();
-        for inner in below(tree, &longest, depth - 1) {
+        let inner = inner_of.entry(key(&longest)).or_insert_with(|| below(tree, &longest, depth - 1)).clone();
+        for inner in inner {
             // What a finer division with the same order says at once.
             if inner.first().is_some_and(|inner| inner.merge == split.merge && split.merge != MergeOrder::Serial) {
                 continue;
@@ -58,12 +67,14 @@ fn below(tree: &Tree, products: &[usize], depth: usize) -> Vec<Vec<Split>> {
                 continue;
             }
             // Within a slice, other words for its own slices may say other things of shorter ones.
-            let is_whole = products.len() == tree.k;
-            let chains = (levels.len(), chains(products, &levels));
-            if !is_whole || !known.contains(&chains) {
+            if is_whole {
+                let chains = (levels.len(), chains(products, &levels));
+                if known.contains(&chains) {
+                    continue;
+                }
                 known.push(chains);
-                found.push(levels);
             }
+            found.push(levels);
         }
     }
     found
