@@ -22,6 +22,7 @@ fn tell_tests() {
     println!("cargo::rerun-if-env-changed=MXPROBE_PYTHON_TOOLS");
     let python = PathBuf::from(env::var_os("MXPROBE_PYTHON_TOOLS").unwrap_or_else(|| ".python".into()));
     tell("python_tools", "MXPROBE_REQUIRE_PYTHON", python.join("bin/python").exists());
+    tell("vectors", "MXPROBE_REQUIRE_VECTORS", place("MXPROBE_VECTORS", "../shared/vectors").is_dir());
     println!("cargo::rerun-if-env-changed=MXPROBE_CHROMIUM");
     let chromium = env::var_os("MXPROBE_CHROMIUM").unwrap_or_else(|| "chromium".into());
     let chromium = chromium.to_string_lossy();

@@ -3,7 +3,8 @@
 //! A device computes batches of tiles ([`mxprobe_api`]); [`probes`] ask it questions and answer them with evidence,
 //! [`scalars`] those of IEEE 754 beside it;
 //! [`identify`] fits an executable model to what it answers and tries to break it; [`dots`] draws inputs and makes them
-//! simple; [`proof`] tells two models apart or proves them equal; [`gemm`] multiplies whole matrices; [`mod@bench`]
+//! simple; [`proof`] tells two models apart or proves them equal; [`gemm`] multiplies whole matrices, and [`tolerance`] says how
+//! far their elements may be from the exact ones; [`mod@bench`]
 //! measures throughput; [`session`] asks all that of one device and makes a report of it; [`findings`] are the answers,
 //! [`report`] holds what was learnt, [`plot`] draws it, [`site`] makes pages of all units, and [`glossary`] says what its words mean. [`Backends`] is the command `mxprobe`, for the backends that it includes and for
 //! any other. Nothing here knows a vendor.
@@ -27,5 +28,6 @@ pub mod report;
 pub mod scalars;
 pub mod session;
 pub mod site;
+pub mod tolerance;
 
 pub use cli::{Backends, open};

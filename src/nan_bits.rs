@@ -3,8 +3,8 @@
 use std::{fmt, str::FromStr};
 
 use mxprobe_api::{
-    Code, Decoded, Device, DeviceInfo, Elements, Error, Format, GemmOperands, Matrices, Operation, OperationSet,
-    Refusal, Scalar, ScalarFunction, Scalars, TileBatch, Timing, scalars_of,
+    Code, Decoded, Device, DeviceInfo, Elements, Error, Flags, Format, GemmOperands, Matrices, Operation, OperationSet,
+    Refusal, Scalar, ScalarFunction, Scalars, StatusFlags, TileBatch, Timing, flags_of, scalars_of,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -116,6 +116,23 @@ impl Scalars for OneNan<'_> {
     fn call(&self, scalar: &Scalar, function: ScalarFunction, operands: &Elements) -> Result<Elements, Error> {
         let behind = self.0.scalars().ok_or_else(|| Error::unsupported("it has no scalar functions"))?;
         Ok(with_one_nan(behind.call(scalar, function, operands)?))
+    }
+
+    fn flags(&self) -> Option<&dyn StatusFlags> {
+        self.0.scalars()?.flags().map(|_| self as &dyn StatusFlags)
+    }
+}
+
+impl StatusFlags for OneNan<'_> {
+    fn call_with_flags(
+        &self,
+        scalar: &Scalar,
+        function: ScalarFunction,
+        operands: &Elements,
+    ) -> Result<(Elements, Vec<Flags>), Error> {
+        let behind = flags_of(self.0).ok_or_else(|| Error::unsupported("no flags can be read"))?;
+        let (results, flags) = behind.call_with_flags(scalar, function, operands)?;
+        Ok((with_one_nan(results), flags))
     }
 }
 

@@ -245,7 +245,7 @@ fn every_backend_and_every_ability_is_held_to_the_suite() {
         assert!(read(file).contains("check_device("), "{file} runs no suite on {name}");
     }
     // What a device may have is what it gives as an object.
-    let contract = read("backends/api/src/device.rs");
+    let contract = ["device", "scalar"].map(|name| read(&format!("backends/api/src/{name}.rs"))).concat();
     let object =
         |line: &str| Some(line.trim().strip_prefix("fn ")?.split_once("(&self) -> Option<&dyn ")?.0.to_owned());
     let mut abilities: Vec<String> = contract.lines().filter_map(object).collect();

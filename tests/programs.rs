@@ -2,7 +2,11 @@
 #![cfg(unix)]
 #![allow(missing_docs)]
 
-use std::process::{Command, Output};
+use std::{
+    process::{Command, Output, Stdio},
+    thread::sleep,
+    time::{Duration, Instant},
+};
 
 const MXPROBE: &str = env!("CARGO_BIN_EXE_mxprobe");
 
@@ -49,6 +53,27 @@ fn script_with(operations: &str, execute: &str, unknown: &str) -> String {
 
 const FREE: &str = r#""gemm.m*n*k*.f32.f16.f16.f32""#;
 const OPERATION: &str = "mma.m16n8k8.f32.f16.f16.f32";
+
+#[test]
+fn a_comparison_that_is_interrupted_shows_what_was_found_by_then() {
+    let folder = tempfile::tempdir().unwrap();
+    let (begun, out) = (folder.path().join("begun"), folder.path().join("out.json"));
+    let hangs = script(&format!("\"{OPERATION}\""), &format!("echo >> {}; exec sleep 86400", begun.display()));
+    let arguments = ["compare", "v100", &hangs, "--format", "json", "--out", out.to_str().unwrap()];
+    let mut child = Command::new(MXPROBE).args(arguments).stderr(Stdio::null()).spawn().unwrap();
+    let deadline = Instant::now() + Duration::from_secs(600);
+    while !begun.exists() {
+        assert!(Instant::now() < deadline && child.try_wait().unwrap().is_none(), "the program was not asked");
+        sleep(Duration::from_millis(10));
+    }
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let found: serde_json::Value = serde_json::from_slice(&std::fs::read(out).unwrap()).unwrap();
+    let alone = found["alone"].as_array().unwrap();
+    assert!(!alone[0]["operations"].as_array().unwrap().is_empty(), "the model was probed: {found}");
+    let notes: Vec<&str> = found["notes"].as_array().unwrap().iter().filter_map(|note| note.as_str()).collect();
+    assert!(notes.contains(&"B is unfinished: it ends after 0 of 1 operations"), "{notes:?}");
+}
 
 #[test]
 fn a_model_behind_a_program_is_probed_verified_and_computes_like_the_model() {

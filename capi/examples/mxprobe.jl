@@ -1,4 +1,4 @@
-# Models of matrix units in Julia: `LIBRARY` is target/release/libmxprobe_c.so (.dylib, .dll).
+# Models of matrix units in Julia: `LIBRARY` is target/library/libmxprobe_c.so (.dylib, .dll).
 #
 #     include("mxprobe.jl")
 #     h100 = MxProbe.Model("h100")

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from . import _mxprobe
+from . import _mxprobe, testing
 from ._device import Device, device
 from ._errors import DeviceError, Error, FormatError, InvalidError, NotIdentifiedError
 from ._model import Model, Operation, Trace, model, models
@@ -68,6 +68,7 @@ __all__ = [
     "models",
     "read",
     "run",
+    "testing",
     "verify",
 ]
 

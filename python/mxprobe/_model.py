@@ -105,13 +105,46 @@ class Model:
 
         Raises ``FormatError`` for a wrong type, ``InvalidError`` for a wrong shape or operation.
         """
+        of, (m, n, k), operands = self._operands(a, b, c, op, scale_a, scale_b)
+        found = self._inner.multiply(of.id, (m, n, k), *operands)
+        return from_bytes(found, of.d, (m, n))
+
+    def intervals(
+        self,
+        a: Any,
+        b: Any,
+        c: Any = None,
+        op: str | None = None,
+        order: Literal["given", "chain", "any"] = "any",
+        *,
+        scale_a: Any = None,
+        scale_b: Any = None,
+    ) -> tuple[Array, Array]:
+        """The lowest and the highest value that each element of D = A·B + C may have in an order, as two m×n arrays of float64.
+
+        Operands, ``op`` and errors are those of ``matmul``, orders those of ``mxprobe.testing.assert_mma_close``. Both ends are values
+        of the format of D and belong to the interval. They are NaN if the element is a NaN, and −∞ and ∞ if a partial sum may
+        overflow.
+        """
+        of, (m, n, k), operands = self._operands(a, b, c, op, scale_a, scale_b)
+        low, high = self._inner.intervals(of.id, (m, n, k), *operands, order)
+        return from_bytes(low, "f64", (m, n)), from_bytes(high, "f64", (m, n))
+
+    def _check(
+        self, a: Any, b: Any, c: Any, d: Any, op: str | None, order: str, scale_a: Any, scale_b: Any
+    ) -> tuple[int, int, list[tuple[int, int, float, float, float, float, float, float]]]:
+        of, (m, n, k), operands = self._operands(a, b, c, op, scale_a, scale_b)
+        judged, _ = to_bytes(d, "d", of.d, (m, n))
+        return self._inner.check(of.id, (m, n, k), *operands, judged, order)
+
+    def _operands(
+        self, a: Any, b: Any, c: Any, op: str | None, scale_a: Any, scale_b: Any
+    ) -> tuple[Operation, tuple[int, int, int], tuple[bytes, bytes, bytes | None, bytes | None, bytes | None]]:
         of = self.operation(op if op is not None else self._default(a, b))
         left, (m, k) = to_bytes(a, "a", of.a, (None, None))
         right, (_, n) = to_bytes(b, "b", of.b, (k, None))
         added = None if c is None else to_bytes(c, "c", of.c, (m, n))[0]
-        scales = self._scales(of, scale_a, scale_b, (m, n, k))
-        found = self._inner.multiply(of.id, (m, n, k), left, right, added, *scales)
-        return from_bytes(found, of.d, (m, n))
+        return of, (m, n, k), (left, right, added, *self._scales(of, scale_a, scale_b, (m, n, k)))
 
     @overload
     def dot(self, a: Any, b: Any, c: Any = ..., op: str | None = ..., *, trace: Literal[False] = ...) -> Any: ...

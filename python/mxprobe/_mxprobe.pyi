@@ -28,6 +28,29 @@ class Model:
     def dot(
         self, id: str, a: bytes, b: bytes, c: bytes, scales: tuple[bytes, bytes] | None, trace: bool
     ) -> tuple[bytearray, str]: ...
+    def intervals(
+        self,
+        id: str,
+        sizes: tuple[int, int, int],
+        a: bytes,
+        b: bytes,
+        c: bytes | None,
+        scale_a: bytes | None,
+        scale_b: bytes | None,
+        order: str,
+    ) -> tuple[bytearray, bytearray]: ...
+    def check(
+        self,
+        id: str,
+        sizes: tuple[int, int, int],
+        a: bytes,
+        b: bytes,
+        c: bytes | None,
+        scale_a: bytes | None,
+        scale_b: bytes | None,
+        d: bytes,
+        order: str,
+    ) -> tuple[int, int, list[tuple[int, int, float, float, float, float, float, float]]]: ...
 
 class Device:
     @staticmethod

@@ -11,6 +11,7 @@ mod error;
 mod model;
 mod session;
 mod shown;
+mod tolerance;
 mod wait;
 
 use pyo3::prelude::*;

@@ -45,7 +45,7 @@ impl Model {
         Self { device: Asked::of_model(&model).device, model, name: name.to_owned() }
     }
 
-    fn operation(&self, py: Python<'_>, id: &str) -> PyResult<&Operation> {
+    pub(crate) fn operation(&self, py: Python<'_>, id: &str) -> PyResult<&Operation> {
         self.model.operation_named(id).map_err(|error| raise(py, error))
     }
 }
@@ -168,7 +168,7 @@ impl Model {
 }
 
 /// The operands of a product.
-struct Operands {
+pub(crate) struct Operands {
     sizes: (usize, usize, usize),
     a: Elements,
     b: Elements,
@@ -177,7 +177,7 @@ struct Operands {
 }
 
 impl Operands {
-    fn new(
+    pub(crate) fn new(
         id: &OperationId,
         sizes: (usize, usize, usize),
         [a, b]: [&[u8]; 2],
@@ -197,8 +197,13 @@ impl Operands {
             _ => None,
         };
         let operands = Self { sizes, a, b, c, scales };
-        operands.rows(sizes.0, &operands.a, &operands.c, operands.scales.as_ref().map(|(a, _)| a)).validate(id)?;
+        operands.whole().validate(id)?;
         Ok(operands)
+    }
+
+    /// All of them.
+    pub(crate) fn whole(&self) -> GemmOperands<'_> {
+        self.rows(self.sizes.0, &self.a, &self.c, self.scales.as_ref().map(|(a, _)| a))
     }
 
     /// `count` rows of A and C, with all of B.

@@ -70,11 +70,6 @@ impl Failure {
         }
     }
 
-    /// A person stopped it, and there is nothing to show.
-    pub(crate) fn interrupted() -> Self {
-        Self::new(INTERRUPTED, "interrupted")
-    }
-
     fn new(code: u8, message: impl Display) -> Self {
         Self { code, message: message.to_string(), causes: Vec::new(), help: None }
     }

@@ -14,8 +14,8 @@ use arguments::{Command, CommandLine};
 pub use choose::{open::open, registry::Backends};
 use clap::FromArgMatches;
 use commands::{
-    bench, compare, conformance, distinguish, eval, explain, gemm, identify, invariance, list, manual, papers, report,
-    run, site, validate, verify, worker,
+    bench, check, compare, conformance, distinguish, eval, explain, gemm, identify, invariance, list, manual, papers,
+    report, run, site, tolerance, validate, verify, worker,
 };
 use failure::{Failure, Outcome};
 use io::output;
@@ -84,6 +84,8 @@ fn dispatch(line: CommandLine) -> Outcome {
         Command::Eval(arguments) => eval::eval(&arguments, screen),
         Command::Bench(arguments) => bench::bench(&arguments, screen),
         Command::Gemm(arguments) => gemm::gemm(&arguments, screen),
+        Command::Tolerance(arguments) => tolerance::tolerance(&arguments, screen),
+        Command::Check(arguments) => check::check(&arguments, screen),
         Command::Conformance(arguments) => conformance::conformance(&arguments, screen),
         Command::Distinguish(arguments) => distinguish::distinguish(&arguments, screen),
         Command::Report(arguments) => report::report(&arguments, screen),

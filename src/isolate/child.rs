@@ -9,7 +9,8 @@ use std::{
 };
 
 use mxprobe_api::{
-    Backend, Device, Elements, Error, Format, GemmOperands, Library, Load, Scalar, execute, operation_of, scalars_of,
+    Backend, Device, Elements, Error, Format, GemmOperands, Library, Load, Scalar, ScalarId, execute, flags_of,
+    operation_of, scalars_of,
 };
 
 use super::{
@@ -53,11 +54,11 @@ pub fn serve(
     });
     let mut devices = Devices { backend, shown, open: BTreeMap::new(), libraries: BTreeMap::new() };
     for request in requests {
-        let (message, part) = match request.and_then(|frame: Frame<Request>| devices.answer(frame)) {
-            Ok((message, part)) => (message, part),
-            Err(error) => (Answer::Failed { kind: error.kind(), message: error.to_string() }, None),
+        let (message, parts) = match request.and_then(|frame: Frame<Request>| devices.answer(frame)) {
+            Ok((message, parts)) => (message, parts),
+            Err(error) => (Answer::Failed { kind: error.kind(), message: error.to_string() }, Vec::new()),
         };
-        let parts = part.iter().map(Elements::bytes).collect();
+        let parts = parts.iter().map(Elements::bytes).collect();
         Frame { message, parts }.write(&mut output)?;
     }
     drop(idle);
@@ -96,28 +97,33 @@ struct Devices<'b> {
 const DONE: Answer = Answer::Done { kernel_ns: None };
 
 /// An answer and the elements that follow it.
-type Answered = Result<(Answer, Option<Elements>), Error>;
+type Answered = Result<(Answer, Vec<Elements>), Error>;
 
 impl Devices<'_> {
     fn answer(&mut self, Frame { message, parts }: Frame<Request>) -> Answered {
         match message {
             Request::Discover { protocol, backend } => self.discover(&protocol, backend.as_deref()),
             Request::Open { device } => {
-                Ok((Answer::Opened { device: Box::new(Described::of(self.device(&device)?)) }, None))
+                Ok((Answer::Opened { device: Box::new(Described::of(self.device(&device)?)) }, Vec::new()))
             }
             Request::Execute { device, operation, tiles } => {
                 let device = self.device(&device)?;
                 let operation = operation_of(device, &operation)?;
                 let batch = batch_of_parts(operation, tiles, parts)?;
-                Ok((DONE, Some(execute(device, operation, &batch)?)))
+                Ok((DONE, vec![execute(device, operation, &batch)?]))
             }
             Request::Call { device, scalar, function } => {
                 let device = self.device(&device)?;
-                let is_meant = |known: &&Scalar| known.id == scalar;
-                let missing = || Error::invalid(format!("{} has no {scalar}", device.info().selector));
-                let known = scalars_of(device).iter().find(is_meant).ok_or_else(missing)?;
                 let [operands] = elements([scalar.format], parts)?;
-                Ok((DONE, Some(mxprobe_api::call(device, known, function, &operands)?)))
+                Ok((DONE, vec![mxprobe_api::call(device, member(device, &scalar)?, function, &operands)?]))
+            }
+            Request::CallWithFlags { device, scalar, function } => {
+                let device = self.device(&device)?;
+                let [operands] = elements([scalar.format], parts)?;
+                let member = member(device, &scalar)?;
+                let (results, flags) = mxprobe_api::call_with_flags(device, member, function, &operands)?;
+                let flags = flags.into_iter().map(|flags| flags.bits().into());
+                Ok((DONE, vec![results, Elements::from_bits(Format::U8, flags)]))
             }
             Request::Multiply { device, operation, sizes: [m, n, k] } => {
                 let device = self.device(&device)?;
@@ -136,7 +142,7 @@ impl Devices<'_> {
                 let operands = GemmOperands { m, n, k, a: &a, b: &b, c: &c, scale_a, scale_b };
                 let d = mxprobe_api::multiply(device, operation, &operands)?;
                 let kernel_ns = device.matrices().and_then(|matrices| matrices.kernel_ns());
-                Ok(d.map_or((Answer::TileByTile, None), |d| (Answer::Done { kernel_ns }, Some(d))))
+                Ok(d.map_or((Answer::TileByTile, Vec::new()), |d| (Answer::Done { kernel_ns }, vec![d])))
             }
             Request::Time { device, operation, tiles, steps, span } => {
                 let device = self.device(&device)?;
@@ -145,27 +151,27 @@ impl Devices<'_> {
                 let operation = yardstick.map_or_else(|| operation_of(device, &operation), Ok)?;
                 let operands = &batch_of_parts(operation, tiles, parts)?;
                 let timed = mxprobe_api::time(device, operation, &Load { operands, steps, span })?;
-                Ok((Answer::Timed(TimedRecord::from(&timed)), Some(timed.d)))
+                Ok((Answer::Timed(TimedRecord::from(&timed)), vec![timed.d]))
             }
             Request::Code { device, operation } => {
                 let device = self.device(&device)?;
                 let operation = operation_of(device, &operation)?;
                 let issued = device.code().map_or(Ok(None), |code| code.issued(operation))?;
-                Ok((Answer::Code { issued }, None))
+                Ok((Answer::Code { issued }, Vec::new()))
             }
             Request::Kernel { device, operation } => {
                 let device = self.device(&device)?;
                 let operation = operation_of(device, &operation)?;
-                Ok((Answer::Kernel { sha256: device.code().and_then(|code| code.kernel_hash(operation)) }, None))
+                Ok((Answer::Kernel { sha256: device.code().and_then(|code| code.kernel_hash(operation)) }, Vec::new()))
             }
             Request::Library { device } => {
-                Ok((Answer::Library { name: self.library(&device)?.name().to_owned() }, None))
+                Ok((Answer::Library { name: self.library(&device)?.name().to_owned() }, Vec::new()))
             }
             Request::MultiplyWithLibrary { device, sizes: [m, n, k] } => {
                 let [a, b] = elements([Format::F32; 2], parts)?;
                 let library = self.library(&device)?;
                 let d = mxprobe_api::multiply_with(library, (m, n, k), &a, &b)?;
-                Ok((Answer::Done { kernel_ns: library.kernel_ns() }, Some(d)))
+                Ok((Answer::Done { kernel_ns: library.kernel_ns() }, vec![d]))
             }
         }
     }
@@ -181,7 +187,7 @@ impl Devices<'_> {
             refusals.extend(found.refusals);
             self.open.extend(found.devices.into_iter().map(|device| (device.info().selector.clone(), device)));
         }
-        Ok((Answer::Found { protocol: PROTOCOL.to_owned(), devices, refusals }, None))
+        Ok((Answer::Found { protocol: PROTOCOL.to_owned(), devices, refusals }, Vec::new()))
     }
 
     fn backend(&self, name: &str) -> Result<Box<dyn Backend>, Error> {
@@ -221,11 +227,18 @@ impl Described {
             free: Vec::new(),
             refusals: device.refusals().to_vec(),
             scalars: scalars_of(device).to_vec(),
+            flags: flags_of(device).is_some(),
             yardsticks: device.timing().map(|timing| timing.yardsticks().to_vec()),
             matrices: device.matrices().map(|matrices| MatricesRecord { has_tiles: matrices.has_tiles() }),
             code: device.code().is_some(),
         }
     }
+}
+
+/// The scalar arithmetic of an id.
+fn member<'d>(device: &'d dyn Device, id: &ScalarId) -> Result<&'d Scalar, Error> {
+    let missing = || Error::invalid(format!("{} has no {id}", device.info().selector));
+    scalars_of(device).iter().find(|known| known.id == *id).ok_or_else(missing)
 }
 
 /// Operands of these formats from their parts.

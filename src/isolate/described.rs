@@ -25,6 +25,9 @@ pub struct Described {
     /// Its scalar arithmetic.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub scalars: Vec<Scalar>,
+    /// The status flags that this arithmetic raises can be read.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub flags: bool,
     /// The arithmetic that is timed beside its operations; absent if the device cannot be timed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub yardsticks: Option<Vec<Operation>>,
@@ -89,6 +92,8 @@ struct Said {
     refusals: Vec<Refusal>,
     #[serde(default)]
     scalars: Vec<Scalar>,
+    #[serde(default)]
+    flags: bool,
     yardsticks: Option<Vec<Operation>>,
     matrices: Option<MatricesRecord>,
     #[serde(default)]
@@ -156,8 +161,8 @@ impl TryFrom<Said> for Described {
                 None => operations.push(Operation { id: id.parse()?, scope, instruction, aliases }),
             }
         }
-        let Said { refusals, scalars, yardsticks, matrices, code, .. } = said;
-        Ok(Self { info, operations, free, refusals, scalars, yardsticks, matrices, code })
+        let Said { refusals, scalars, flags, yardsticks, matrices, code, .. } = said;
+        Ok(Self { info, operations, free, refusals, scalars, flags, yardsticks, matrices, code })
     }
 }
 

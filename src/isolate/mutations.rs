@@ -18,7 +18,7 @@ const MOST_BYTES: usize = 64;
 fn answers() -> Vec<Vec<u8>> {
     let device = r#"{"name":"X","selector":"x:0","kind":"hardware","driver":{"name":"d","version":"1"},
         "operations":["gemm.m*n*k*.f32.bf16.bf16.f32",{"id":"mma.m16n8k32.f32.e5m2.e4m3.f32.block32.ue8m0",
-        "scope":"warp","instruction":"QMMA","aliases":["q"]}],"matrices":{"has_tiles":false},"code":true,
+        "scope":"warp","instruction":"QMMA","aliases":["q"]}],"matrices":{"has_tiles":false},"code":true,"flags":true,
         "refusals":[{"what":"y","reason":{"kind":"unsupported","message":"m"}}],
         "yardsticks":[{"id":"dot.m1n1k1.f32.f32.f32.f32","scope":"thread"}]}"#
         .replace('\n', " ");

@@ -54,6 +54,15 @@ pub enum Request {
         /// The function.
         function: ScalarFunction,
     },
+    /// As [`Call`](Self::Call), with the status flags of each call.
+    CallWithFlags {
+        /// The device's selector.
+        device: String,
+        /// The format and mode.
+        scalar: ScalarId,
+        /// The function.
+        function: ScalarFunction,
+    },
     /// D of whole matrices. Parts: A m×k, B k×n, C m×n, row-major, and the scales of A and of B if the operation has block
     /// scales.
     Multiply {
@@ -125,7 +134,8 @@ pub enum Answer {
         /// The device.
         device: Box<Described>,
     },
-    /// To `execute`, `call`, `multiply` and `multiply_with_library`; one part: the elements.
+    /// To `execute`, `call`, `multiply` and `multiply_with_library`; one part: the elements. To `call_with_flags` with a second
+    /// part: a byte of flags for each call.
     Done {
         /// Nanoseconds that kernels of products have run since the device or the library was opened, by the device's own
         /// clock; absent if it cannot tell.

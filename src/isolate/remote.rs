@@ -1,5 +1,7 @@
 //! A device in another process, as a device.
 
+mod scalars;
+
 use std::{
     collections::BTreeMap,
     process::Command,
@@ -9,7 +11,7 @@ use std::{
 
 use mxprobe_api::{
     Code, Device, DeviceInfo, Elements, Error, Format, GemmOperands, Issued, Library, Load, Matrices, Operation,
-    OperationSet, Refusal, Scalar, ScalarFunction, Scalars, TileBatch, Timed, Timing,
+    OperationSet, Refusal, Scalars, TileBatch, Timed, Timing,
 };
 
 use serde::Serialize;
@@ -314,18 +316,6 @@ impl Matrices for RemoteDevice {
 
     fn kernel_ns(&self) -> Option<u64> {
         noted(&self.kernel_ns)
-    }
-}
-
-impl Scalars for RemoteDevice {
-    fn members(&self) -> &[Scalar] {
-        &self.described.scalars
-    }
-
-    fn call(&self, scalar: &Scalar, function: ScalarFunction, operands: &Elements) -> Result<Elements, Error> {
-        let message = Request::Call { device: self.link.device.clone(), scalar: scalar.id.clone(), function };
-        let (format, calls) = (function.result(scalar.id.format), operands.len() / function.arity());
-        self.link.elements(&scalar.id.to_string(), message, vec![operands.bytes()], format, calls)
     }
 }
 

@@ -53,7 +53,8 @@ impl Target<'_> {
             let same = |operation: &&Operation| matches(&format!("*.{formats}"), &operation.id.to_string());
             self.device.and_then(|_| operations.values().filter(fits).find(same))
         });
-        let none = || Error::unsupported(format!("no operation `{pattern}` of {products} products"));
+        let many = if products > 0 { format!(" of {products} products") } else { String::new() };
+        let none = || Error::unsupported(format!("no operation `{pattern}`{many}"));
         found.cloned().ok_or_else(none)
     }
 

@@ -7,10 +7,10 @@ const CONTENTS: [(&str, &[&str], usize); 5] = [
     (
         "nvidia",
         &[
-            "2.1", "2.2", "2.3", "Figure 1", "Figure 2", "Figure 3", "Figure 4", "Figure 5", "4", "Figure 6", "5.2",
-            "5.3", "6",
+            "2.1", "2.2", "2.3", "Figure 1", "Figure 2", "Figure 3", "Figure 4", "Figure 5", "4", "4.5", "5.1",
+            "Figure 6", "5.2", "5.3", "5.4", "6",
         ],
-        34,
+        44,
     ),
     (
         "fasi-2021",

@@ -26,6 +26,7 @@ mod steps;
 mod subject;
 mod subnormals;
 mod sums;
+mod threads;
 mod tree;
 mod zero_product;
 
@@ -86,6 +87,7 @@ const PROBES: &[&Probe] = &[
     &scales::VALUE,
     &scales::COVER,
     &scales::SPECIALS,
+    &threads::PROBE,
     &scalar_unit::PROBE,
     &code::INSTRUCTION,
     &code::EMULATION,

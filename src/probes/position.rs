@@ -36,7 +36,7 @@ pub(crate) const POSITION: Probe = Probe {
 pub(crate) const INDEPENDENCE: Probe = Probe {
     name: "independence",
     question: "Do other rows and columns leave a result alone?",
-    how: "One dot at one position of a tile, everything else random.",
+    how: "One dot at one position in eight rows and columns of a tile, everything else random.",
     answers: &[
         ("true", "an element depends on its own row and column alone"),
         ("false", "neighbours change a result, as where a block shares an exponent"),
@@ -93,7 +93,7 @@ pub(super) fn steadiness(subject: &Subject<'_>, found: &mut Vec<Finding>) -> Res
     let mut dot = subject.zeros();
     (dot.a, dot.b, dot.c) = (a.clone(), b.clone(), c);
 
-    // Every position of one tile holds the same dot; then one position a tile, everything else random.
+    // Every position of one tile holds the same dot; then one in eight rows and columns, everything else random.
     // A unit that computes one dot a tile computes many tiles side by side: as many as any lane count.
     let tiles = 64usize.div_ceil(m * n).max(2);
     let mut same = TileBatch::zeros(subject.operation(), tiles);
@@ -107,11 +107,13 @@ pub(super) fn steadiness(subject: &Subject<'_>, found: &mut Vec<Finding>) -> Res
         (0..m * n).for_each(|at| same.c.set(tile * m * n + at, c));
     }
     let positions: Vec<(usize, usize)> = (0..m.max(n)).map(|at| (at % m, at % n)).collect();
-    let mut others = TileBatch::zeros(subject.operation(), positions.len());
+    let each = (m.min(n) / 8).max(1);
+    let mut others = TileBatch::zeros(subject.operation(), positions.len().div_ceil(each));
     for (elements, values) in [(&mut others.a, &values_a), (&mut others.b, &values_b), (&mut others.c, &values_c)] {
         (0..elements.len()).for_each(|at| elements.set(at, values.draw(&mut random)));
     }
-    for (tile, (row, column)) in positions.iter().enumerate() {
+    for (at, (row, column)) in positions.iter().enumerate() {
+        let tile = at / each;
         (0..k).for_each(|index| others.a.set((tile * m + row) * k + index, a[index]));
         (0..k).for_each(|index| others.b.set((tile * k + index) * n + column, b[index]));
         others.c.set((tile * m + row) * n + column, c);
@@ -145,7 +147,7 @@ pub(super) fn steadiness(subject: &Subject<'_>, found: &mut Vec<Finding>) -> Res
     found.push(uniform.with(shown.clone()));
     let beside = execute(subject.device(), subject.operation(), &others)?;
     let mut of_others =
-        positions.iter().enumerate().map(|(tile, (row, column))| beside.get((tile * m + row) * n + column));
+        positions.iter().enumerate().map(|(at, (row, column))| beside.get((at / each * m + row) * n + column));
     let independent = if of_others.all(|d| d == reference) {
         Finding::measured(INDEPENDENCE.name, true, "other rows and columns do not matter")
     } else {

@@ -8,7 +8,10 @@ use rustc_apfloat::{
     ieee::{BFloat, Double, Half, Single},
 };
 
-use super::sum::{Arithmetic, Sum};
+use super::{
+    extended,
+    sum::{Arithmetic, Sum},
+};
 
 /// The directions that IEEE 754-2019, 4.3, has for binary formats, and their names.
 pub(super) const ROUNDINGS: [(&str, Rounding); 4] =
@@ -46,6 +49,8 @@ pub(super) enum Steps {
     ByWayOfF64,
     /// In f32, then rounded again.
     ByWayOfF32,
+    /// In registers of 64 significand bits, then rounded to the format: x87.
+    ByWayOfX87,
     /// The four products of a dot product added otherwise than its name says: in another order, or contracted otherwise.
     Summed(Sum),
 }
@@ -74,6 +79,12 @@ impl Steps {
             found.push(Self::ByWayOfF64);
         }
         found
+    }
+
+    /// As [`Steps::of`], for arithmetic in registers of x87.
+    pub(super) fn of_x87(function: ScalarFunction, format: Format) -> Vec<Self> {
+        let wide = extended::shows(function, format).then_some(Self::ByWayOfX87);
+        Self::of(function, format).into_iter().chain(wide).collect()
     }
 
     /// Whether a product is fused with the sum that it joins; `None` for functions of one step, and for dot products.
@@ -305,6 +316,9 @@ fn evaluate(
     steps: Steps,
     is_tiny: &Cell<bool>,
 ) -> Result<u64, Other> {
+    if steps == Steps::ByWayOfX87 {
+        return by_way_of_x87(function, format, operands, mode, is_tiny);
+    }
     if steps == Steps::ByWayOfF64 {
         return by_way_of_f64(function, format, operands, mode, is_tiny);
     }
@@ -362,6 +376,23 @@ fn by_way_of_f64(
     let narrow = convert(Format::F64, sum, format, mode.rounding, mode.results);
     note_tiny_result(format, narrow, is_tiny);
     narrow
+}
+
+fn by_way_of_x87(
+    function: ScalarFunction,
+    format: Format,
+    operands: &[u64],
+    mode: Mode,
+    is_tiny: &Cell<bool>,
+) -> Result<u64, Other> {
+    let operands: Vec<u64> = operands.iter().map(|bits| read(format, *bits, mode, is_tiny)).collect();
+    let bits = extended::result(function, format, &operands, mode.rounding).ok_or(Other::Open)?;
+    if matches!(format.decode(bits), Decoded::Nan { .. }) {
+        return Err(Other::Nan);
+    }
+    note_tiny_result(format, Ok(bits), is_tiny);
+    let is_flushed = mode.results != Subnormals::Keep && is_subnormal(format, bits);
+    Ok(if is_flushed { flushed(format, bits, mode.results) } else { bits })
 }
 
 /// An operand as a mode reads it.

@@ -99,7 +99,10 @@ mod tests {
     use mxprobe_api::{DotOrder, Subnormals};
 
     use super::{
-        super::{cases, functions::readings},
+        super::{
+            cases,
+            functions::{Registers, readings},
+        },
         *,
     };
 
@@ -120,7 +123,7 @@ mod tests {
             functions.into_iter().flat_map(|function| [(function, Format::F16), (function, Format::F32)])
         {
             let operands = cases::calls(function, format, 7);
-            let all = readings(function, format);
+            let all = readings(function, format, Registers::OfX87);
             for (daz, results) in [
                 (false, Subnormals::Keep),
                 (true, Subnormals::Keep),

@@ -5,6 +5,7 @@ use mxprobe_api::{DotOrder, Error, Format, Rounding, ScalarFunction, Subnormals}
 use super::{
     Ask, Probe, cases,
     exact::{self, Mode, ROUNDINGS, Steps},
+    extended,
     found::{Calls, Found},
     subject::Subject,
 };
@@ -18,6 +19,7 @@ const CORRECT: &[(&str, &str)] = &[
     ("RNE, RZ, RD or RU", "correctly rounded in that direction: nothing is lost but what the format cannot hold"),
     ("RZ or RD", "no result is negative, as of a square root, so that the two directions are one"),
     ("exact", "every result tried is a value of the format"),
+    ("by way of x87", "rounded to 64 bits, then to the format: a last place off where the first rounding makes a tie"),
     ("within N ulp", "an approximation: so far from the correctly rounded result at the most, among the calls tried"),
 ];
 
@@ -31,6 +33,7 @@ const STEPPED: &[(&str, &str)] = &[
     ),
     ("partly fused", "some additions are contracted and others are not"),
     ("reordered", "the compiler changed the order of the sum: results depend on the compiler"),
+    ("by way of x87", "computed in 64 bits and a wider range, then rounded: 32-bit x86 without SSE gives other bits"),
     ("by way of f64", "computed wider, then rounded: nearly always the fused result, and not always"),
 ];
 
@@ -95,20 +98,39 @@ const FLUSHES: [Subnormals; 4] = [
     Subnormals::FlushToPositiveZero,
 ];
 
+/// Where results are held before they are stored.
+#[derive(Clone, Copy)]
+pub(super) enum Registers {
+    /// In registers of the format: each result is rounded once.
+    OfFormat,
+    /// In the registers of x87.
+    OfX87,
+}
+
+impl Registers {
+    fn of(subject: &Subject<'_>) -> Self {
+        if subject.scalar.id.has("x87") { Self::OfX87 } else { Self::OfFormat }
+    }
+}
+
 /// Every reading, those without flushing first.
-pub(super) fn readings(function: ScalarFunction, format: Format) -> Vec<(Mode, Steps)> {
+pub(super) fn readings(function: ScalarFunction, format: Format, registers: Registers) -> Vec<(Mode, Steps)> {
+    let steps = match registers {
+        Registers::OfFormat => Steps::of(function, format),
+        Registers::OfX87 => Steps::of_x87(function, format),
+    };
     let mut found = Vec::new();
     for (daz, results) in [false, true].into_iter().flat_map(|daz| FLUSHES.map(|results| (daz, results))) {
-        for steps in Steps::of(function, format) {
-            found.extend(ROUNDINGS.map(|(_, rounding)| (Mode { rounding, daz, results }, steps)));
+        for steps in &steps {
+            found.extend(ROUNDINGS.map(|(_, rounding)| (Mode { rounding, daz, results }, *steps)));
         }
     }
     found
 }
 
 /// Those that are shown as rivals, and sought for the nearest: no sum is both reordered and contracted.
-fn likely(function: ScalarFunction, format: Format) -> Vec<(Mode, Steps)> {
-    let mut found = readings(function, format);
+fn likely(function: ScalarFunction, format: Format, registers: Registers) -> Vec<(Mode, Steps)> {
+    let mut found = readings(function, format, registers);
     if let ScalarFunction::Dot4 { order } = function {
         found.retain(|(_, steps)| match steps {
             Steps::Summed(sum) => sum.is_in_order(order) || sum.contracts_none(),
@@ -132,9 +154,12 @@ pub(super) fn ask(
     let format = subject.format();
     let mut operands = paper(function, format);
     operands.extend(cases::calls(function, format, 0x5ca1_a5e5));
+    if matches!(Registers::of(subject), Registers::OfX87) {
+        operands.extend(extended::telling(function, format));
+    }
     let results = subject.ask(function, &operands)?;
     let calls = Calls { function, format, operands, results };
-    let explain = calls.explaining(readings(function, format));
+    let explain = calls.explaining(readings(function, format, Registers::of(subject)));
     let (finding, nearest) = match explain.first() {
         Some(first) => (explained(subject, &calls, *first, &explain), *first),
         None => unexplained(subject, &calls),
@@ -179,6 +204,10 @@ fn name(function: ScalarFunction, reading: (Mode, Steps), explain: &[(Mode, Step
             (format!("{value}, by way of f32"), format!("rounded twice: to f32, then to the result, each {words}"))
         }
         (_, Steps::ByWayOfF64, _) => (format!("{value}, by way of f64"), format!("computed in f64, then {words}")),
+        (_, Steps::ByWayOfX87, _) => (
+            format!("{value}, by way of x87"),
+            format!("computed in the 64 bits of x87, then rounded to the format, each {words}"),
+        ),
         (ScalarFunction::Dot4 { order }, _, _) => of_sum(order, steps, value, &words),
         (_, _, None) => (value.to_owned(), words),
         (_, Steps::AsNamed, Some(true)) => (format!("{value}, fused"), format!("fused: {words}")),
@@ -239,7 +268,7 @@ fn explained(subject: &Subject<'_>, calls: &Calls, reading: (Mode, Steps), expla
 
 /// The paper's example, and a call on which the other readings give other bits.
 fn evidence(subject: &Subject<'_>, calls: &Calls, reading: (Mode, Steps), explain: &[(Mode, Steps)]) -> Vec<Evidence> {
-    let mut others = likely(calls.function, calls.format);
+    let mut others = likely(calls.function, calls.format, Registers::of(subject));
     others.retain(|(mode, steps)| {
         let same_flush = (mode.daz, mode.results) == (reading.0.daz, reading.0.results);
         same_flush && !explain.contains(&(*mode, *steps))
@@ -300,7 +329,7 @@ fn unexplained(subject: &Subject<'_>, calls: &Calls) -> (Finding, (Mode, Steps))
     let to = function.result(format);
     let all = calls.operands.len();
     let mut nearest: Option<(Vec<usize>, (Mode, Steps))> = None;
-    for reading in likely(function, format) {
+    for reading in likely(function, format, Registers::of(subject)) {
         let best = nearest.as_ref().map_or(all + 1, |(wrong, _)| wrong.len());
         let wrong = calls.wrong(reading, best);
         if wrong.len() < best {

@@ -7,6 +7,8 @@ mod ask;
 mod cases;
 mod dots;
 mod exact;
+mod extended;
+mod flags;
 mod found;
 mod functions;
 mod mode;
@@ -25,6 +27,7 @@ use mxprobe_api::{
 
 pub(crate) use ask::{Ask, Probe};
 pub(crate) use cases::exactly;
+pub(crate) use order::SUM_ORDER;
 pub(crate) use subnormals::TININESS;
 pub use ulp::POINTS;
 pub(crate) use ulp::cosine;
@@ -56,8 +59,9 @@ pub(crate) const PROBES: &[&Probe] = &[
     &subnormals::TININESS,
     &nan::INVALID,
     &nan::OPERAND,
+    &flags::PROBE,
     &dots::ERROR,
-    &order::PROBE,
+    &order::SUM_ORDER,
     ulp::PROBES[0],
     ulp::PROBES[1],
     ulp::PROBES[2],
@@ -135,6 +139,11 @@ pub fn probe(device: &dyn Device, scalar: &Scalar, wanted: Option<&dyn Fn(&str) 
         dots: subject.asked(),
         duration_ns: u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX),
     }
+}
+
+/// What x87 gives, whose registers have 64 significand bits, to nearest; `None` if this is not known.
+pub(crate) fn x87(function: ScalarFunction, format: Format, operands: &[u64]) -> Option<u64> {
+    extended::result(function, format, operands, Rounding::NearestEven)
 }
 
 /// What IEEE 754 says that a function gives, rounded to nearest even with subnormals kept; `None` if it leaves that open.

@@ -9,21 +9,24 @@ use rustc_apfloat::{
 use super::{Ask, Probe, cases::number, subject::Subject};
 use crate::{
     dots::Random,
-    findings::{AppliesTo, Finding, Shown, Value, source},
+    findings::{AppliesTo, Comparable, Finding, Shown, Value},
 };
 
-pub(crate) const PROBE: Probe = Probe {
+pub(crate) const SUM_ORDER: Probe = Probe {
     name: "sum.order",
     question: "Does a sum depend on the number of threads that share it?",
     how: "64 sums of 128 elements between -1 and 2, in blocks of as many elements as a block has threads: each block is added as a \
-          tree, then the blocks one after another.",
+          tree, then the blocks one after another. Of a matrix operation: 64 sums of 128 products, chained through c, whose \
+          products are dealt out among as many threads, those of each one after another, or one product a call.",
     answers: &[
         ("differ", "the sums, of 64, whose bits differ between two numbers of threads"),
-        ("4, 16, 64, 128", "the mean error with so many threads, in units in the last place of the exact sum"),
+        ("1, 4, 16, 64, 128", "the mean error with so many threads, in units in the last place of the exact sum"),
+        ("fma", "the mean error with one product a call, as a chain of fused multiply-adds"),
     ],
-    source: source::NVIDIA,
+    source: "NVIDIA, Precision and Performance: floating point and IEEE 754 compliance (2011), section 5.3",
     applies_to: AppliesTo::Scalars,
-    shown: Shown::PLAIN,
+    // How many products one call takes decides which of them meet.
+    shown: Shown::PLAIN.compared(Comparable::WithinK),
     ask: Ask::Question(|subject, _, findings| {
         findings.push(ask(subject)?);
         Ok(())
@@ -97,7 +100,7 @@ impl Ordered {
 fn ask(subject: &Subject<'_>) -> Result<Finding, Error> {
     let format = subject.format();
     if !subject.has(ScalarFunction::Add) {
-        return Ok(Finding::unsupported(PROBE.name, "there is no addition in this mode"));
+        return Ok(Finding::unsupported(SUM_ORDER.name, "there is no addition in this mode"));
     }
     let mut random = Random(0x5303);
     let bits = format.fraction_bits().cast_signed();
@@ -154,7 +157,7 @@ fn ask(subject: &Subject<'_>) -> Result<Finding, Error> {
     let value = Value::parts(
         named.into_iter().chain(means.iter().map(|(threads, mean)| (threads.to_string(), Value::Decimal(*mean)))),
     );
-    Ok(Finding::measured(PROBE.name, value, statement).with(shown.unwrap_or_default()))
+    Ok(Finding::measured(SUM_ORDER.name, value, statement).with(shown.unwrap_or_default()))
 }
 
 /// The exact sum: 113 bits hold it for formats up to f64.

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use mxprobe_api::{Device, Elements, Error, Format, Scalar, ScalarFunction, call};
+use mxprobe_api::{Device, Elements, Error, Flags, Format, Scalar, ScalarFunction, call, call_with_flags, flags_of};
 
 use crate::findings::{Evidence, Input};
 
@@ -37,6 +37,23 @@ impl<'a> Subject<'a> {
         let results = call(self.device, self.scalar, function, &operands)?;
         self.asked.set(self.asked.get() + calls.len() as u64);
         Ok((0..results.len()).map(|at| results.get(at)).collect())
+    }
+
+    /// Whether the status flags that calls raise can be read.
+    pub(super) fn has_flags(&self) -> bool {
+        flags_of(self.device).is_some()
+    }
+
+    /// The results of calls, in their order, and the flags that each raised.
+    pub(super) fn ask_with_flags(
+        &self,
+        function: ScalarFunction,
+        calls: &[Vec<u64>],
+    ) -> Result<Vec<(u64, Flags)>, Error> {
+        let operands = Elements::from_bits(self.format(), calls.iter().flatten().copied());
+        let (results, flags) = call_with_flags(self.device, self.scalar, function, &operands)?;
+        self.asked.set(self.asked.get() + calls.len() as u64);
+        Ok(results.iter().zip(flags).collect())
     }
 
     /// The results of calls of a function of one operand, in their order.

@@ -14,7 +14,7 @@ use super::{model_file, say, say_to};
 const OPERATION: &str = "mma.m16n8k16.f32.f16.f16.f32";
 
 /// Commands that end soon, and their exit codes; `FILE` stands for a file in a folder of the test's own.
-const COMMANDS: [(&[&str], i32); 16] = [
+const COMMANDS: [(&[&str], i32); 17] = [
     (&["identify", "--device", "sim:avx512", "--op", "dot.m1n1k2.s32.s16.s16.s32", "--out", "FILE.toml"], 0),
     (&["verify", "--device", "sim:a100", "--op", OPERATION, "--model", "a100", "--count", "1"], 0),
     (&["verify", "--device", "sim:h100", "--op", OPERATION, "--model", "a100", "--count", "1"], 1),
@@ -25,6 +25,7 @@ const COMMANDS: [(&[&str], i32); 16] = [
     (&["gemm", "--device", "sim:amx", "--experiment", "yardstick", "--size", "16", "--rounds", "1"], 0),
     (&["gemm", "--device", "sim:amx", "--experiment", "throughput", "--size", "8,16", "--rounds", "1"], 0),
     (&["gemm", "--device", "sim:v100", "--experiment", "smallest-block", "--exponents", "6,6"], 0),
+    (&["tolerance", "--model", "a100", "--op", OPERATION, "--k", "64", "--search", "1000"], 0),
     (&["list", "--device", "sim:amx", "--device", "sim:avx512", "-v"], 0),
     (&["explain"], 0),
     (&["explain", "alignment.below"], 0),
@@ -232,7 +233,7 @@ fn records(text: &str) -> Vec<Vec<String>> {
 fn what_is_a_list_has_rows_with_a_field_for_each_name() {
     let mut seen = 0;
     for (arguments, code) in COMMANDS {
-        if ["distinguish", "explain"].contains(&arguments[0]) || arguments.contains(&"--random") {
+        if ["distinguish", "explain", "tolerance"].contains(&arguments[0]) || arguments.contains(&"--random") {
             continue;
         }
         let records = records(&shown(arguments, "csv", code));

@@ -1,11 +1,11 @@
 use super::{mxprobe, say};
 
-fn file(folder: &tempfile::TempDir, name: &str) -> String {
+pub(super) fn file(folder: &tempfile::TempDir, name: &str) -> String {
     folder.path().join(name).to_str().expect("the path is UTF-8").to_owned()
 }
 
 /// A NumPy file of format version 1.0, row-major.
-fn npy(descr: &str, shape: &str, data: &[u8]) -> Vec<u8> {
+pub(super) fn npy(descr: &str, shape: &str, data: &[u8]) -> Vec<u8> {
     let mut header = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}");
     while !(10 + header.len() + 1).is_multiple_of(64) {
         header.push(' ');
@@ -191,6 +191,13 @@ fn what_does_not_fit_is_one_error_with_the_value_in_it() {
         (&["--random", "1,1,1", "--words", "40", "--lift", "120", "--out", &d], "the last by 4680, and 512"),
         (&["--random", "1,1,1", "--accumulate", "fabsum-f32", "--block", "0", "--out", &d], "a block of 0"),
         (&["--experiment", "growth", "--block", "0", "--accumulate", "fabsum-f32"], "a block of 0"),
+        (
+            &["--experiment", "growth", "--method", "markidis"],
+            "`--method markidis`: experiments multiply unscaled words",
+        ),
+        (&["--experiment", "growth", "--scale"], "`--scale`: experiments multiply unscaled words"),
+        (&["--experiment", "smallest-block", "--lift", "11"], "`--lift 11`: experiments multiply unscaled words"),
+        (&["--experiment", "throughput", "--split-rounding", "rz"], "`--split-rounding`: experiments multiply"),
         (&["--a", &a, "--b", &long, "--out", &d], "9007199254740993 has more bits than f64"),
     ] {
         let said = mxprobe(&[&["gemm"], &A100[..], more].concat()).output().unwrap();

@@ -2,13 +2,15 @@
 
 use super::{say, say_to};
 
-const COMMANDS: [&str; 17] = [
+const COMMANDS: [&str; 19] = [
     "run",
     "list",
     "identify",
     "verify",
     "eval",
     "gemm",
+    "tolerance",
+    "check",
     "bench",
     "conformance",
     "distinguish",

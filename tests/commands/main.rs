@@ -29,9 +29,11 @@ mod names;
 #[cfg(unix)]
 mod progress;
 mod questions;
+mod recipes;
 mod run;
 mod scalars;
 mod schema;
+mod tolerance;
 mod views;
 mod vulkan;
 

@@ -2,6 +2,7 @@
 //! changed.
 #![allow(missing_docs)]
 
+mod flags;
 mod ulp;
 mod unit;
 

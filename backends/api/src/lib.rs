@@ -3,9 +3,9 @@
 //! A backend is written against this crate alone. It says which devices it found ([`Backend::discover`]), which
 //! operations each of them claims ([`Device::operations`], plain data), and computes batches of tiles bit for bit
 //! ([`Device::execute`]). Everything that crosses this border is bits; values are made from bits only where somebody
-//! asks for one ([`Format::decode`]). Four abilities are optional, an object each: to multiply whole matrices ([`Matrices`]), to
-//! call scalar functions ([`Scalars`]), to be timed ([`Timing`]), and to show what the driver is given and makes of it
-//! ([`Code`]).
+//! asks for one ([`Format::decode`]). Five abilities are optional, an object each: to multiply whole matrices ([`Matrices`]), to
+//! call scalar functions ([`Scalars`]) and to tell which status flags they raise ([`StatusFlags`]), to be timed ([`Timing`]),
+//! and to show what the driver is given and makes of it ([`Code`]).
 //!
 //! Responsibilities: the caller validates ([`execute`] does, once, for every backend); the backend may rely on what was
 //! validated, must never panic on a missing driver, and must never hide what it could not use.
@@ -14,6 +14,7 @@
 mod batch;
 mod device;
 mod error;
+mod flags;
 mod format;
 mod issued;
 mod library;
@@ -28,6 +29,7 @@ mod timing;
 pub use batch::{Elements, TileBatch};
 pub use device::{Backend, Device, DeviceInfo, DeviceKind, Discovery, Driver, Refusal, execute, operation_of};
 pub use error::{Error, ErrorKind};
+pub use flags::{Flag, Flags, StatusFlags, call_with_flags, flags_of};
 pub use format::{Decoded, Encoded, Encoding, FloatEncoding, Format, Overflow, Rounding, Specials, Subnormals};
 pub use issued::{Code, Issued};
 pub use library::{Library, multiply_with};

@@ -2,7 +2,7 @@ use std::{collections::BTreeMap, fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Device, Elements, Error, Format};
+use crate::{Device, Elements, Error, Format, StatusFlags};
 
 /// The name of a device's scalar arithmetic in one format and one mode: `scalar.FORMAT` and the words of the mode.
 ///
@@ -343,6 +343,11 @@ pub trait Scalars: Send + Sync {
     /// # Errors
     /// Whatever the driver or the device reports.
     fn call(&self, scalar: &Scalar, function: ScalarFunction, operands: &Elements) -> Result<Elements, Error>;
+
+    /// The status flags that calls raise, if they can be read.
+    fn flags(&self) -> Option<&dyn StatusFlags> {
+        None
+    }
 }
 
 /// The scalar arithmetic of a device; none where it cannot be called.
@@ -364,6 +369,29 @@ pub fn call(
     function: ScalarFunction,
     operands: &Elements,
 ) -> Result<Elements, Error> {
+    let (scalars, calls) = claimed(device, scalar, function, operands)?;
+    let (selector, id) = (&device.info().selector, &scalar.id);
+    let results = scalars.call(scalar, function, operands)?;
+    if results.format() != function.result(id.format) || results.len() != calls {
+        return Err(Error::driver(format!(
+            "{selector} returned {} elements of {} for {calls} calls of {function} of {id}",
+            results.len(),
+            results.format()
+        )));
+    }
+    Ok(results)
+}
+
+/// The arithmetic of a device that claims a function, and how many calls these operands are.
+///
+/// # Errors
+/// As [`call`].
+pub(crate) fn claimed<'d>(
+    device: &'d dyn Device,
+    scalar: &Scalar,
+    function: ScalarFunction,
+    operands: &Elements,
+) -> Result<(&'d dyn Scalars, usize), Error> {
     let (selector, id) = (&device.info().selector, &scalar.id);
     let claims = |each: &Scalar| each.id == *id && each.functions.contains_key(&function);
     let scalars = device.scalars().filter(|scalars| scalars.members().iter().any(claims));
@@ -380,16 +408,7 @@ pub fn call(
             "{given} operands are no whole number of calls of {function}, which takes {arity}"
         )));
     }
-    let calls = operands.len() / arity;
-    let results = scalars.call(scalar, function, operands)?;
-    if results.format() != function.result(id.format) || results.len() != calls {
-        return Err(Error::driver(format!(
-            "{selector} returned {} elements of {} for {calls} calls of {function} of {id}",
-            results.len(),
-            results.format()
-        )));
-    }
-    Ok(results)
+    Ok((scalars, operands.len() / arity))
 }
 
 #[cfg(test)]

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use mxprobe_api::{
-    Clock, Code, Device, DeviceInfo, DeviceKind, Elements, Error, Format, GemmOperands, Issued, Library, Load,
-    Matrices, Operation, OperationId, OperationSet, Refusal, Scalar, ScalarFunction, ScalarId, Scalars, Span,
-    TileBatch, Timed, Timing, scalars_of,
+    Clock, Code, Device, DeviceInfo, DeviceKind, Elements, Error, Flag, Flags, Format, GemmOperands, Issued, Library,
+    Load, Matrices, Operation, OperationId, OperationSet, Refusal, Scalar, ScalarFunction, ScalarId, Scalars, Span,
+    StatusFlags, TileBatch, Timed, Timing, flags_of, scalars_of,
 };
 
 /// One method of [`Device`], or of an ability behind it.
@@ -24,6 +24,11 @@ fn operation() -> Operation {
 
 fn scalar() -> Scalar {
     Scalar { id: ScalarId::new(Format::F32), functions: BTreeMap::from([(ScalarFunction::SquareRoot, None)]) }
+}
+
+/// The flags that it raises.
+fn raised() -> Flags {
+    Flags::of(&[Flag::Inexact])
 }
 
 fn is_answer(elements: &Elements) -> bool {
@@ -66,6 +71,16 @@ pub const ABILITIES: &[Ability] = &[
             let operands = Elements::zeros(Format::F32, 1);
             let called = |scalars: &dyn Scalars| scalars.call(&scalar(), ScalarFunction::SquareRoot, &operands);
             device.scalars().is_some_and(|scalars| called(scalars).is_ok_and(|d| is_answer(&d)))
+        },
+    },
+    Ability {
+        name: "StatusFlags::call_with_flags",
+        answers: |device| {
+            let operands = Elements::zeros(Format::F32, 1);
+            let called =
+                |flags: &dyn StatusFlags| flags.call_with_flags(&scalar(), ScalarFunction::SquareRoot, &operands);
+            let is_right = |(d, flags): (Elements, Vec<Flags>)| is_answer(&d) && flags == [raised()];
+            flags_of(device).is_some_and(|flags| called(flags).is_ok_and(is_right))
         },
     },
     Ability {
@@ -201,6 +216,23 @@ impl Scalars for Able {
 
     fn call(&self, scalar: &Scalar, function: ScalarFunction, operands: &Elements) -> Result<Elements, Error> {
         Ok(answers(function.result(scalar.id.format), operands.len() / function.arity()))
+    }
+
+    fn flags(&self) -> Option<&dyn StatusFlags> {
+        Some(self)
+    }
+}
+
+impl StatusFlags for Able {
+    fn call_with_flags(
+        &self,
+        scalar: &Scalar,
+        function: ScalarFunction,
+        operands: &Elements,
+    ) -> Result<(Elements, Vec<Flags>), Error> {
+        let results = self.call(scalar, function, operands)?;
+        let flags = vec![raised(); results.len()];
+        Ok((results, flags))
     }
 }
 

@@ -1,8 +1,8 @@
 //! What holds of the abilities that a device has, whatever its arithmetic.
 
 use mxprobe_api::{
-    Decoded, Device, Elements, Error, Format, GemmOperands, Load, Operation, Scalar, ScalarFunction, Span, TileBatch,
-    call, execute, multiply, multiply_by_tiles, time,
+    Decoded, Device, Elements, Error, Flag, Flags, Format, GemmOperands, Load, Operation, Scalar, ScalarFunction, Span,
+    TileBatch, call, call_with_flags, execute, flags_of, multiply, multiply_by_tiles, time,
 };
 use mxprobe_dots::Random;
 
@@ -18,6 +18,10 @@ pub const ABILITY_CHECKS: &[(&str, &str)] = &[
         "scalars",
         "a scalar function gives one result a call, of its format, and the same bits again; sums of 1 are exact",
     ),
+    (
+        "flags",
+        "reading flags changes no result; 1 / 3 raises inexact, 0 / 0 invalid and 1 + 1 nothing, in any order of calls",
+    ),
     ("timing", "a timed chain computes what as many calls compute, and the time is a number"),
     ("code", "the hash of a kernel is 64 hex digits, and the same again; what is issued is told or not, and no error"),
 ];
@@ -32,7 +36,7 @@ pub fn check_device(device: &dyn Device, wanted: impl Fn(&Operation) -> bool) ->
     let wanted = device.operations().values().filter(|operation| wanted(operation));
     let mut violations: Vec<Violation> = wanted.flat_map(|operation| check_operation(device, operation)).collect();
     let members = device.scalars().map_or(&[][..], |scalars| scalars.members());
-    violations.extend(members.iter().filter_map(|scalar| check_scalar(device, scalar)));
+    violations.extend(members.iter().flat_map(|scalar| check_scalar(device, scalar)));
     violations
 }
 
@@ -55,9 +59,18 @@ pub fn check_operation(device: &dyn Device, operation: &Operation) -> Vec<Violat
 
 /// Asks what holds of a device's scalar arithmetic.
 #[must_use]
-pub fn check_scalar(device: &dyn Device, scalar: &Scalar) -> Option<Violation> {
-    let found = caught(|| scalars(device, scalar)).err()?;
-    Some(Violation { check: "scalars", operation: None, found: format!("{}: {found}", scalar.id) })
+pub fn check_scalar(device: &dyn Device, scalar: &Scalar) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    let mut run = |check: &'static str, of: &dyn Fn() -> Result<(), String>| {
+        let found = caught(of).err();
+        let named = |found: String| Violation { check, operation: None, found: format!("{}: {found}", scalar.id) };
+        violations.extend(found.map(named));
+    };
+    run("scalars", &|| scalars(device, scalar));
+    if flags_of(device).is_some() {
+        run("flags", &|| flags(device, scalar));
+    }
+    violations
 }
 
 fn said(error: Error) -> String {
@@ -177,6 +190,52 @@ fn scalars(device: &dyn Device, scalar: &Scalar) -> Result<(), String> {
         let sum = call(device, scalar, ScalarFunction::Add, &ones).map_err(said)?.get(0);
         if format.to_f64(sum).to_bits() != 2f64.to_bits() {
             return Err(format!("1 + 1 is {}", format.hex(sum)));
+        }
+    }
+    Ok(())
+}
+
+/// The operands of a call, and the flags that it raises.
+type Raising<'a> = ([u64; 2], &'a [Flag]);
+
+/// Each call lowers the flags of the one before it, and gives what it gives without them. What an approximation raises is its
+/// own affair.
+fn flags(device: &dyn Device, scalar: &Scalar) -> Result<(), String> {
+    let format = scalar.id.format;
+    for function in scalar.functions.keys() {
+        let mut operands = Elements::zeros(format, 7 * function.arity());
+        Random(73).fill(&mut operands, Random::moderate);
+        let plain = call(device, scalar, *function, &operands).map_err(said)?;
+        let (read, _) = call_with_flags(device, scalar, *function, &operands).map_err(said)?;
+        same(&plain, &read, "where flags are read").map_err(|found| format!("{function}: {found}"))?;
+    }
+    let one = format.one();
+    let three = format.from_f64(3.0);
+    // Calls of one batch: each lowers what the one before it raised.
+    let known: [(ScalarFunction, &[Raising<'_>]); 3] = [
+        (ScalarFunction::Add, &[([one, one], &[])]),
+        (ScalarFunction::Multiply, &[([one, one], &[])]),
+        (
+            ScalarFunction::Divide,
+            &[
+                ([one, three], &[Flag::Inexact]),
+                ([one, one], &[]),
+                ([0, 0], &[Flag::Invalid]),
+                ([one, one], &[]),
+                ([one, 0], &[Flag::DivideByZero]),
+                ([three, three], &[]),
+            ],
+        ),
+    ];
+    for (function, calls) in known.iter().filter(|(function, _)| scalar.functions.contains_key(function)) {
+        let operands = Elements::from_bits(format, calls.iter().flat_map(|(operands, _)| *operands));
+        let (_, raised) = call_with_flags(device, scalar, *function, &operands).map_err(said)?;
+        for (raised, (operands, wanted)) in raised.iter().zip(*calls) {
+            let wanted = Flags::of(wanted);
+            if *raised != wanted {
+                let [left, right] = operands.map(|bits| format.hex(bits));
+                return Err(format!("{function} of {left} and {right} raises {raised}, not {wanted}"));
+            }
         }
     }
     Ok(())

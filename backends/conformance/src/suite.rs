@@ -33,8 +33,8 @@ const RUNS: [Run; CHECKS.len()] =
 /// [`CHECKS`], none for a right device.
 ///
 /// Floating results of small integers may be wrong by less than a half: RDNA3 makes 1 − 1 a little less than 0. A panic
-/// of the device is a violation of the check that met it. A device that never answers stops the suite, and one that
-/// aborts ends the process: run what is not trusted in a process of its own.
+/// of the device is a violation of the check that met it, where panics unwind. A device that never answers stops the suite,
+/// and one that aborts ends the process: run what is not trusted in a process of its own.
 #[must_use]
 pub fn check(device: &dyn Device, operation: &Operation) -> Vec<Violation> {
     let bench = Bench { device, operation };

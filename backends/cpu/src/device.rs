@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use mxprobe_api::{
-    Device, DeviceInfo, DeviceKind, Discovery, Elements, Error, GemmOperands, Library, Load, Matrices, Operation,
-    OperationId, OperationSet, Refusal, Scalar, ScalarFunction, Scalars, TileBatch, Timed, Timing,
+    Device, DeviceInfo, DeviceKind, Discovery, Elements, Error, Flags, GemmOperands, Library, Load, Matrices,
+    Operation, OperationId, OperationSet, Refusal, Scalar, ScalarFunction, Scalars, StatusFlags, TileBatch, Timed,
+    Timing,
 };
 
 use crate::{
@@ -210,6 +211,21 @@ impl Scalars for CpuDevice {
 
     fn call(&self, scalar: &Scalar, function: ScalarFunction, operands: &Elements) -> Result<Elements, Error> {
         self.scalars.call(scalar, function, operands)
+    }
+
+    fn flags(&self) -> Option<&dyn StatusFlags> {
+        Some(self)
+    }
+}
+
+impl StatusFlags for CpuDevice {
+    fn call_with_flags(
+        &self,
+        scalar: &Scalar,
+        function: ScalarFunction,
+        operands: &Elements,
+    ) -> Result<(Elements, Vec<Flags>), Error> {
+        self.scalars.call_with_flags(scalar, function, operands)
     }
 }
 

@@ -3,7 +3,7 @@
 #![cfg(target_arch = "x86_64")]
 #![allow(missing_docs)]
 
-use mxprobe_api::{Backend, Device, Elements, Format, Scalar, ScalarFunction};
+use mxprobe_api::{Backend, Device, DotOrder, Elementary, Elements, Flags, Format, Scalar, ScalarFunction};
 use mxprobe_cpu::CpuBackend;
 
 fn device() -> Box<dyn Device> {
@@ -91,4 +91,77 @@ fn what_is_not_claimed_is_refused_with_its_name() {
     assert!(error.is_invalid() && error.to_string().contains("convert.bf16 of scalar.f32"), "{error}");
     let error = mxprobe_api::call(device.as_ref(), scalar, ScalarFunction::Add, &one).unwrap_err();
     assert!(error.is_invalid() && error.to_string().contains("no whole number of calls of add"), "{error}");
+}
+
+fn flags(device: &dyn Device, id: &str, function: ScalarFunction, operands: &[u64]) -> Flags {
+    let scalar = named(device, id);
+    let operands = Elements::from_bits(scalar.id.format, operands.iter().copied());
+    mxprobe_api::call_with_flags(device, scalar, function, &operands).unwrap().1[0]
+}
+
+#[test]
+fn each_exception_raises_its_flag_by_sse_by_x87_and_in_plain_expressions() {
+    let device = device();
+    let (one, three, largest, normal) = (0x3f80_0000, 0x4040_0000, 0x7f7f_ffff, 0x0080_0001);
+    for id in ["scalar.f32", "scalar.f32.rne", "scalar.f32.rd", "scalar.f32.x87"] {
+        let raised = |function, operands: &[u64]| flags(device.as_ref(), id, function, operands).to_string();
+        assert_eq!(raised(ScalarFunction::Divide, &[0, 0]), "invalid", "{id}");
+        assert_eq!(raised(ScalarFunction::Divide, &[one, 0]), "divide by zero", "{id}");
+        assert_eq!(raised(ScalarFunction::Divide, &[one, three]), "inexact", "{id}");
+        assert_eq!(raised(ScalarFunction::Divide, &[one, one]), "none", "{id}");
+        assert_eq!(raised(ScalarFunction::Multiply, &[largest, largest]), "overflow, inexact", "{id}");
+        assert_eq!(raised(ScalarFunction::Multiply, &[normal, 0x3f00_0000]), "underflow, inexact", "{id}");
+        assert_eq!(raised(ScalarFunction::Add, &[1, 0]), "denormal", "{id}");
+    }
+}
+
+#[test]
+fn x87_keeps_64_bits_and_a_wider_range_until_a_result_is_stored() {
+    let device = device();
+    let of = |id: &str, function, operands: &[u64]| call(device.as_ref(), id, function, operands);
+    // a·a + b of Figure 1 of NVIDIA's Precision & Performance: nothing is left of it in steps of f32.
+    let figure = [0x3f80_0001, 0x3f80_0001, 0xbf80_0002];
+    assert_eq!(of("scalar.f32", ScalarFunction::MultiplyAdd, &figure), 0);
+    assert_eq!(of("scalar.f32.x87", ScalarFunction::MultiplyAdd, &figure), 0x2880_0000);
+    // The largest value twice, less itself.
+    let wide = [0x7f7f_ffff, 0x4000_0000, 0xff7f_ffff];
+    assert_eq!(of("scalar.f32", ScalarFunction::MultiplyAdd, &wide), 0x7f80_0000);
+    assert_eq!(of("scalar.f32.x87", ScalarFunction::MultiplyAdd, &wide), 0x7f7f_ffff);
+    // 1 + 2^-53 + 2^-78 is just above a tie of f64; in 64 bits it is the tie.
+    let twice = [1f64.to_bits(), (2f64.powi(-53) + 2f64.powi(-78)).to_bits()];
+    assert_eq!(of("scalar.f64", ScalarFunction::Add, &twice), 1f64.to_bits() + 1);
+    assert_eq!(of("scalar.f64.x87", ScalarFunction::Add, &twice), 1f64.to_bits());
+    // Figure 6: FCOS reduces its argument with 66 bits of π.
+    let cos = ScalarFunction::Elementary(Elementary::Cos);
+    let printed = |bits: u64| format!("{:.9e}", f64::from_bits(bits));
+    assert_eq!(printed(of("scalar.f64", cos, &[5_992_555f64.to_bits()])), "3.320904615e-7");
+    assert_eq!(printed(of("scalar.f64.x87", cos, &[5_992_555f64.to_bits()])), "3.320904692e-7");
+}
+
+#[test]
+fn x87_has_the_results_of_the_language_where_these_are_exact_or_rounded_once() {
+    let device = device();
+    let of = |function, operands: &[f32]| {
+        let operands: Vec<u64> = operands.iter().map(|x| x.to_bits().into()).collect();
+        call(device.as_ref(), "scalar.f32.x87", function, &operands)
+    };
+    let float = |x: f32| u64::from(x.to_bits());
+    assert_eq!(of(ScalarFunction::Subtract, &[1.5, 4.0]), float(-2.5));
+    assert_eq!(of(ScalarFunction::SquareRoot, &[2.0]), float(2f32.sqrt()));
+    assert_eq!(of(ScalarFunction::Reciprocal, &[3.0]), float(1.0 / 3.0));
+    assert_eq!(of(ScalarFunction::Remainder, &[7.0, 4.0]), float(-1.0));
+    assert_eq!(of(ScalarFunction::TruncatedRemainder, &[7.0, 4.0]), float(3.0));
+    // More bits of a quotient than one step of FPREM finds.
+    assert_eq!(of(ScalarFunction::TruncatedRemainder, &[1e30, 3.0]), float(1e30 % 3.0));
+    assert_eq!(of(ScalarFunction::Scale, &[3.0, -2.0]), float(0.75));
+    assert_eq!(of(ScalarFunction::Negate, &[0.0]), float(-0.0));
+    assert_eq!(of(ScalarFunction::Abs, &[-2.0]), float(2.0));
+    let order = |x, y| of(ScalarFunction::Compare, &[x, y]);
+    assert_eq!([order(1.0, 2.0), order(2.0, 2.0), order(2.0, 1.0), order(f32::NAN, 1.0)], [0xffff_ffff, 0, 1, 2]);
+    assert_eq!(of(ScalarFunction::Convert { to: Format::F64 }, &[1.5]), 1.5f64.to_bits());
+    assert_eq!(of(ScalarFunction::Convert { to: Format::S32 }, &[-2.5]), u64::from((-2i32).cast_unsigned()));
+    let dot = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0];
+    for order in [DotOrder::Serial, DotOrder::Pairwise] {
+        assert_eq!(of(ScalarFunction::Dot4 { order }, &dot), float(70.0));
+    }
 }

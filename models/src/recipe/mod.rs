@@ -3,6 +3,7 @@
 //! A recipe is data, a file beside a model: which operation computes, how k is divided among partial sums and how these are
 //! merged, level by level, and what becomes of the sum before it is stored. docs/recipes.md describes the format.
 
+mod difference;
 mod divide;
 mod epilogue;
 mod expression;
@@ -11,6 +12,7 @@ mod library;
 mod names;
 mod program;
 mod read;
+mod structure;
 mod sum;
 #[cfg(test)]
 mod tests;
@@ -19,9 +21,11 @@ mod types;
 mod words;
 mod write;
 
+pub use difference::{Side, Verdict, Witness, decide, differences};
 pub use expression::{Expression, Factor, Function};
 pub use library::{load, shipped};
 pub use program::Program;
+pub use structure::Structure;
 pub use trace::ElementTrace;
 pub use types::{
     Case, Count, Division, Input, InputShape, Lengths, Level, MergeOrder, Recipe, Rest, SCHEMA, Shapes, Share, Start,

@@ -309,6 +309,11 @@ impl Program {
         self.evaluator.multiply(&part.operands(&c), 1)
     }
 
+    /// The evaluator of the unit.
+    pub(super) fn evaluator(&self) -> &Evaluator {
+        &self.evaluator
+    }
+
     /// The levels, outermost first.
     pub(super) fn stages(&self) -> &[Stage] {
         &self.levels

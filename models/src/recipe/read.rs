@@ -202,7 +202,7 @@ fn read_level(
         }
         (None, None) => return Err(table.place().error("neither `slices` nor `every` says how k is divided")),
         (None, Some(every)) => {
-            for key in ["walk", "tile", "share"].into_iter().filter(|key| table.has(key)) {
+            if let Some(key) = ["walk", "tile", "share"].into_iter().find(|key| table.has(key)) {
                 return Err(table
                     .place_of(key)
                     .error(format!("`{key}` belongs to `slices`, and this level has `every`")));

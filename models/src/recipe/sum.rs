@@ -296,7 +296,7 @@ mod tests {
             let bits = random.bits();
             return (format, if bits & 1 == 0 { bits >> 32 } else { 0x7fff_ff00 + (bits >> 56) });
         }
-        let format = if format == Format::F64 || random.bits() % 2 == 0 { format } else { Format::F32 };
+        let format = if format == Format::F64 || random.flip() { format } else { Format::F32 };
         let sign = (random.bits() & 1) << (format.bits() - 1);
         let bits = match random.bits() % 6 {
             0 => 0,

@@ -26,7 +26,7 @@ impl Program {
 }
 
 impl Stage {
-    fn words(&self) -> String {
+    pub(super) fn words(&self) -> String {
         let divided = match self.parts {
             Parts::Every(every) => format!("slices of {every} k"),
             Parts::Contiguous { slices, tile: 1, share } => {

@@ -6,7 +6,7 @@ use clap::Command;
 type Examples = (&'static str, [(&'static str, &'static str); 2]);
 
 /// Two calls of each command, in the order of its help.
-const EXAMPLES: [Examples; 21] = [
+const EXAMPLES: [Examples; 23] = [
     (
         "mxprobe",
         [
@@ -87,6 +87,32 @@ const EXAMPLES: [Examples; 21] = [
             (
                 "mxprobe invariance --device 'exec:python3 matmul.py' --shapes 1x64x256,16x64x256 --recipes",
                 "the same, and which recipe makes it so",
+            ),
+        ],
+    ),
+    (
+        "tolerance",
+        [
+            (
+                "mxprobe tolerance --model h100 --op m16n8k16.f32.f16.f16.f32 --k 4096 --order chain",
+                "how far a sum of 4,096 products may be off",
+            ),
+            (
+                "mxprobe tolerance --model l40s --op m16n8k16.f32.f16.f16.f32 --a a.npy --b b.npy",
+                "the interval that each element of a product must fall in",
+            ),
+        ],
+    ),
+    (
+        "check",
+        [
+            (
+                "mxprobe check --model l40s --op m16n8k16.f32.f16.f16.f32 --a a.npy --b b.npy --d d.npy",
+                "is this what such a unit gives, in any order?",
+            ),
+            (
+                "mxprobe check --model fma-chain --op dot.m1n1k4.f32.f32.f32.f32 --a a.npy --b b.npy --d d.npy",
+                "the same of a product on a CPU",
             ),
         ],
     ),

@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 
 use super::{
     Format, Reach,
-    values::{exponents, interval, named, setting, sizes},
+    values::{exponents, interval, named, sizes},
 };
 
 /// What `gemm` does: D = A·B + C, or an experiment.
@@ -21,15 +21,9 @@ pub(crate) struct Gemm {
         required_unless_present = "recipe"
     )]
     pub(crate) device: Option<String>,
-    /// Multiply as a library does with a unit, by a recipe: a shipped one, or a file (docs/recipes.md)
-    #[arg(long, value_name = "NAME|FILE", conflicts_with = "experiment")]
+    /// Multiply as a library does with a unit, by a recipe: `NAME[@CASE][,slices=4]`, a shipped one or a file (docs/recipes.md)
+    #[arg(long, value_name = "RECIPE", conflicts_with = "experiment")]
     pub(crate) recipe: Option<String>,
-    /// The recipe's case [default: the first that holds for the operation and the shape]
-    #[arg(long, value_name = "NAME", requires = "recipe")]
-    pub(crate) case: Option<String>,
-    /// A number that the case leaves open, such as how many slices k is split into
-    #[arg(long, value_name = "NAME=NUMBER", requires = "recipe", value_parser = setting)]
-    pub(crate) set: Vec<(String, usize)>,
     /// What the recipe's epilogue reads: a number, bits such as 0x3f800000, or a NumPy file
     #[arg(long, value_name = "NAME=VALUE", requires = "recipe", value_parser = named)]
     pub(crate) input: Vec<(String, String)>,

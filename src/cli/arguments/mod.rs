@@ -9,6 +9,7 @@ mod models;
 mod run;
 mod saved;
 mod screen;
+mod tolerance;
 mod values;
 
 use std::{
@@ -27,6 +28,7 @@ pub(crate) use models::{ALL_PROPERTIES, Conformance, Distinguish, Eval, Identify
 pub(crate) use run::Run;
 pub(crate) use saved::{Compare, Explain, Papers, Schema, SchemaOf, Site, Validate, View};
 pub(crate) use screen::{Screen, ScreenArguments};
+pub(crate) use tolerance::{Check, Tolerance, ToleranceUnit};
 
 /// Finds out how a matrix unit really computes, with the bits that prove it.
 ///
@@ -90,6 +92,11 @@ pub(crate) enum Command {
     Eval(Eval),
     /// Multiply whole matrices on a unit, or measure how the error grows with the length of sums
     Gemm(Box<Gemm>),
+    /// Bound the error of a unit's sums, and give each element of a product the interval it must fall in
+    Tolerance(Tolerance),
+    /// Say which elements of a product lie outside of what a unit can give, and by how much
+    #[command(after_help = "Exit codes: 0 every element is inside; 1 some lie outside; 2 usage or I/O")]
+    Check(Check),
     /// Measure throughput with operands in registers, and check what is timed
     Bench(Bench),
     /// Say what is wrong with a device, or with a program that speaks the device protocol

@@ -182,7 +182,8 @@ pub(crate) const ALL_PROPERTIES: &str = "all";
 
 #[derive(Debug, Args)]
 pub(crate) struct Distinguish {
-    /// Two models or more, or one with `--property` or `--algorithm`: h100, mi300x@VARIANT, or files such as ./mine.toml
+    /// Two models or more, or one with `--property` or `--algorithm`: h100, mi300x@VARIANT, or files such as ./mine.toml; or two
+    /// recipes: recipe:NAME[@CASE][,slices=4]
     #[arg(value_name = "MODEL", required = true)]
     pub(crate) models: Vec<String>,
     /// Ask how one model computes: a dot that shows the property beside what each other answer would give, or a proof that no
@@ -211,6 +212,9 @@ pub(crate) struct Distinguish {
     /// The operation: an id, an alias or a pattern that matches only one
     #[arg(long, value_name = "OP")]
     pub(crate) op: String,
+    /// Products of a dot of recipes [default: 512]
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(0..=1 << 20))]
+    pub(crate) products: Option<u32>,
     /// What the search draws from
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     pub(crate) seed: u64,

@@ -4,7 +4,10 @@ use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, ValueEnum};
 
-use super::{Format, PageFormat, values::seconds};
+use super::{
+    Format, PageFormat,
+    values::{named, seconds},
+};
 
 #[derive(Debug, Args)]
 pub(crate) struct View {
@@ -22,7 +25,7 @@ pub(crate) struct View {
 #[derive(Debug, Args)]
 pub(crate) struct Compare {
     /// Saved reports, directories of them, models and devices in any mix, or files of `bench` or `gemm --experiment growth`: two
-    /// or more in all
+    /// or more in all; or two recipes: recipe:NAME[@CASE][,slices=4]
     #[arg(required = true, value_name = "FILE|DEVICE")]
     pub(crate) compared: Vec<PathBuf>,
     /// Show what is equal or open too
@@ -84,11 +87,17 @@ pub(crate) struct Explain {
     #[arg(long, value_enum, default_value = "table")]
     pub(crate) format: PageFormat,
     /// Show how a model computes dots, term by term; they are given as `eval` takes them
-    #[arg(long, requires_all = ["device", "op"])]
+    #[arg(long, requires = "traced")]
     pub(crate) trace: bool,
     /// The model whose computation is traced: sim:h100, sim:FILE.toml
-    #[arg(long, value_name = "SELECTOR", requires = "trace")]
+    #[arg(long, value_name = "SELECTOR", requires_all = ["trace", "op"], group = "traced")]
     pub(crate) device: Option<String>,
+    /// The recipe whose computation is traced: NAME[@CASE][,slices=4]; dots have any number of products
+    #[arg(long, value_name = "RECIPE", requires = "trace", group = "traced")]
+    pub(crate) recipe: Option<String>,
+    /// What the recipe's epilogue reads: a number, or bits such as 0x3f800000
+    #[arg(long, value_name = "NAME=VALUE", requires = "recipe", value_parser = named)]
+    pub(crate) input: Vec<(String, String)>,
     /// The operation that is traced: an id, an alias or a pattern that matches only one
     #[arg(long, value_name = "OP", requires = "trace")]
     pub(crate) op: Option<String>,

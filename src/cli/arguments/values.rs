@@ -58,15 +58,6 @@ pub(super) fn named(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// `NAME=NUMBER`.
-pub(super) fn setting(text: &str) -> Result<(String, usize), String> {
-    let (name, value) = text.split_once('=').unwrap_or((text, ""));
-    let number = value.parse().ok().filter(|_| !name.is_empty());
-    number
-        .map(|number| (name.to_owned(), number))
-        .ok_or_else(|| format!("`{text}` is not a name and a whole number such as slices=4"))
-}
-
 /// A format of numbers by its name.
 pub(super) fn number_format(text: &str) -> Result<Format, String> {
     Format::named(text).map_err(|error| error.to_string())

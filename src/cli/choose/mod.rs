@@ -15,6 +15,7 @@ pub(super) mod plan;
 pub(super) mod process;
 pub(super) mod program;
 pub(super) mod reach;
+pub(super) mod recipes;
 pub(super) mod registry;
 pub(super) mod select;
 mod selector;

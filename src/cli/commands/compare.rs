@@ -7,13 +7,24 @@ use crate::report::{Comparisons, Report, compare};
 use super::run;
 use crate::cli::{
     arguments::{Compare, Screen},
-    commands::measured,
-    failure::{Failure, NO, Outcome},
-    io::{input, output},
+    commands::{
+        measured,
+        recipes::{self, Question},
+    },
+    failure::{Failure, INTERRUPTED, NO, Outcome},
+    io::{input, interrupt::Interrupt, output},
 };
 
-/// Compares reports: 0 if no difference was found, 1 if there is one.
+/// Compares reports: 0 if no difference was found, 1 if there is one. Once interrupted, it compares what was found by then.
 pub(crate) fn show(arguments: &Compare, screen: Screen) -> Outcome {
+    let names: Vec<String> = arguments.compared.iter().map(|name| name.to_string_lossy().into_owned()).collect();
+    if names.iter().any(|name| recipes::is_recipe(name)) {
+        if arguments.format.is_rows() {
+            return Err(Failure::usage("`--format csv`: a comparison of recipes has no rows"));
+        }
+        let question = Question { op: None, k: recipes::USUAL_K, seed: 1, budget: recipes::COMPARE_BUDGET };
+        return recipes::compare(&names, &question, arguments.format, screen);
+    }
     let files: Vec<PathBuf> = arguments.compared.iter().filter(|name| is_file(name)).cloned().collect();
     input::reads_once(&files)?;
     if let Some(measured) = measured::read(&files)? {
@@ -54,7 +65,8 @@ pub(crate) fn show(arguments: &Compare, screen: Screen) -> Outcome {
         output::is_none_of(out, &read)?;
     }
     let names: Vec<String> = given.iter().filter_map(Given::device).collect();
-    let mut probed = run::reports(&names, screen)?.into_iter();
+    let interrupt = Interrupt::listen();
+    let mut probed = run::reports(&names, screen, interrupt.clone())?.into_iter();
     let mut reports: Vec<(String, Report)> = Vec::new();
     for one in given {
         match one {
@@ -72,7 +84,11 @@ pub(crate) fn show(arguments: &Compare, screen: Screen) -> Outcome {
         Some(path) => output::replace(path, &text)?,
         None => output::print(text.as_bytes()).map(|_| ())?,
     }
-    Ok(if comparison.differ { NO } else { 0 })
+    Ok(match comparison.differ {
+        _ if interrupt.is_set() => INTERRUPTED,
+        true => NO,
+        false => 0,
+    })
 }
 
 /// What is compared.

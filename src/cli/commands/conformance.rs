@@ -68,7 +68,7 @@ pub(crate) fn conformance(arguments: &Conformance, screen: Screen) -> Outcome {
 fn ask(device: &dyn Device, id: &OperationId, _: &dyn Fn(&str)) -> Checked {
     let violations = match device.operations().get(id) {
         Some(operation) => check_operation(device, operation),
-        None => scalars::named(device, id).and_then(|scalar| check_scalar(device, scalar)).into_iter().collect(),
+        None => scalars::named(device, id).map(|scalar| check_scalar(device, scalar)).unwrap_or_default(),
     };
     Checked { id: id.clone(), violations: causes(&violations).map(Check::from).collect(), unasked: None }
 }

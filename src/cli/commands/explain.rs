@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::cli::{
     arguments::{Explain, Screen, given},
     choose::{
-        models,
+        models, recipes,
         registry::MODELS,
         select,
         similar::{did_you_mean, similar},
@@ -100,15 +100,15 @@ fn parts(schema: &Value) -> Vec<(&str, &Value)> {
 
 /// How a model computes dots.
 fn traces(arguments: &Explain) -> Result<Vec<TraceInWords>, Failure> {
+    if let Some(name) = &arguments.recipe {
+        return recipe_traces(arguments, name);
+    }
     // The arguments require both.
     let (device, op) = (arguments.device.as_deref().unwrap_or_default(), arguments.op.as_deref().unwrap_or_default());
     let chosen = models::chosen(device)?;
     let id = &select::one_operation(op, &chosen.listed)?.id;
     let operation = &chosen.model.operations[id];
-    let lines = match &arguments.dot {
-        Some(line) => line.clone(),
-        None => input::read(std::path::Path::new("-"))?,
-    };
+    let lines = dots_of(arguments)?;
     let mut dots = Dots::new(operation);
     for (number, line) in lines.lines().enumerate() {
         dots.read(line.as_bytes()).map_err(|error| error.on_line(number + 1, line.as_bytes(), operation))?;
@@ -123,6 +123,40 @@ fn traces(arguments: &Explain) -> Result<Vec<TraceInWords>, Failure> {
         TraceInWords { model: chosen.name.clone(), operation: id.to_string(), lines }
     });
     Ok(traced.collect())
+}
+
+/// The dots that are traced, as lines of JSON.
+fn dots_of(arguments: &Explain) -> Result<String, Failure> {
+    match &arguments.dot {
+        Some(line) => Ok(line.clone()),
+        None => input::read(std::path::Path::new("-")),
+    }
+}
+
+/// How a recipe computes elements, each of a dot with any number of products.
+fn recipe_traces(arguments: &Explain, name: &str) -> Result<Vec<TraceInWords>, Failure> {
+    let chosen = recipes::chosen(name)?;
+    let id = chosen.operation(arguments.op.as_deref())?;
+    let lines = dots_of(arguments)?;
+    let mut traced = Vec::new();
+    for (number, line) in lines.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+        // Dots are as long as their A.
+        let parsed: Value = serde_json::from_str(line).unwrap_or_default();
+        let k = parsed["a"].as_array().map_or(0, Vec::len);
+        let mut operation = chosen.model.operations[&id].clone();
+        operation.id.shape.k = u32::try_from(k).map_err(|_| Failure::usage(format!("{k} products are too many")))?;
+        let program = chosen.program(&id, (1, 1, k))?;
+        operation.id.c = program.c_format();
+        let mut dots = Dots::new(&operation);
+        dots.read(line.as_bytes()).map_err(|error| error.on_line(number + 1, line.as_bytes(), &operation))?;
+        if let Some(rounded) = dots.rounded.take() {
+            output::note(format!("note: {rounded}"));
+        }
+        let given = recipes::inputs(program.case(), &arguments.input)?;
+        let trace = program.trace(&chosen.recipe, &chosen.model, dots.dot(0), &given).map_err(Failure::of_device)?;
+        traced.push(TraceInWords { model: chosen.name.clone(), operation: id.to_string(), lines: trace.lines });
+    }
+    Ok(traced)
 }
 
 /// A model in words. `None` if there is no model of this name; an error if it is a model file with a mistake.

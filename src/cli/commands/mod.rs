@@ -1,6 +1,7 @@
 //! A command a file: it parses what was given, chooses, calls, prints.
 
 pub(super) mod bench;
+pub(super) mod check;
 pub(super) mod compare;
 pub(super) mod conformance;
 pub(super) mod distinguish;
@@ -16,10 +17,12 @@ pub(super) mod list;
 pub(super) mod manual;
 mod measured;
 pub(super) mod papers;
+mod recipes;
 pub(super) mod report;
 mod resumed;
 pub(super) mod run;
 pub(super) mod site;
+pub(super) mod tolerance;
 pub(super) mod validate;
 pub(super) mod verify;
 pub(super) mod worker;

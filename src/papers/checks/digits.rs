@@ -5,7 +5,7 @@ use mxprobe_api::{Decoded, Error, Format};
 use serde::Deserialize;
 
 use crate::papers::computed::Computed;
-use crate::{glossary, literal, scalars};
+use crate::{glossary, literal};
 
 /// An exact value: the integer `units` of 2^`lowest`.
 #[derive(Clone, Debug)]
@@ -264,27 +264,6 @@ impl Decimal {
         let text = results.last().map(Tens::text).unwrap_or_default();
         let is = Tens::read(&self.is).ok_or_else(|| Error::invalid(format!("`{}` is not a decimal", self.is)))?;
         Ok(Computed { agrees: is.text() == text, text })
-    }
-}
-
-/// The cosine of an f64, correctly rounded, or after a reduction with a π of some bits, as x87 has it.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Cosine {
-    /// The argument.
-    x: f64,
-    /// Bits of the π that it is reduced with; of any number, if missing.
-    bits_of_pi: Option<usize>,
-    /// The cosine in ten digits, as C's `%.10g` prints it.
-    is: String,
-}
-
-impl Cosine {
-    pub(super) fn compute(&self) -> Result<Computed, Error> {
-        let bits = scalars::cosine(self.x.to_bits(), self.bits_of_pi)
-            .ok_or_else(|| Error::invalid(format!("{} has no cosine", self.x)))?;
-        let text = format!("{:.9e}", f64::from_bits(bits));
-        Ok(Computed { agrees: text == self.is, text })
     }
 }
 

@@ -23,7 +23,9 @@ pub struct FindingOf {
     /// The field of its value that is meant, if it has fields.
     field: Option<String>,
     /// The value that stands for what is printed.
-    value: Value,
+    value: Option<Value>,
+    /// Or the least number that does.
+    least: Option<u64>,
 }
 
 impl FindingOf {
@@ -36,7 +38,10 @@ impl FindingOf {
             (Some(field), Some(value)) => value.get(field),
             (_, value) => value.as_ref(),
         };
-        Ok(Computed { text: finding.statement.clone(), agrees: value == Some(&self.value) })
+        let number = value.and_then(Value::as_u64);
+        let agrees = self.value.as_ref().is_none_or(|wanted| value == Some(wanted))
+            && self.least.is_none_or(|least| number.is_some_and(|number| number >= least));
+        Ok(Computed { text: finding.statement.clone(), agrees })
     }
 }
 

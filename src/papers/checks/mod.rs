@@ -3,15 +3,18 @@
 mod accumulator;
 mod algorithms;
 mod bounds;
+mod cosine;
 mod digits;
 mod dots;
 mod errors;
 mod finding;
+mod flags;
 mod format;
 mod peak;
 mod property;
 mod scalar;
 mod splitting;
+mod ulp;
 
 use mxprobe_api::Error;
 use serde::Deserialize;
@@ -51,7 +54,11 @@ pub enum Check {
     /// Steps of decimal arithmetic.
     Decimal(digits::Decimal),
     /// The cosine of an f64.
-    Cosine(digits::Cosine),
+    Cosine(cosine::Cosine),
+    /// Errors of a function in units in the last place.
+    Ulp(ulp::Ulp),
+    /// Whether status flags can be read.
+    StatusFlags(flags::StatusFlags),
     /// A property of a unit beside other answers.
     PropertyOf(property::PropertyOf),
     /// Two algorithms over a unit.
@@ -79,7 +86,9 @@ impl Check {
             Self::ExactSum(sum) => sum.compute(),
             Self::Number(number) => number.compute(),
             Self::Decimal(steps) => steps.compute(),
-            Self::Cosine(cosine) => cosine.compute(),
+            Self::Cosine(cosine) => cosine.compute(target),
+            Self::Ulp(ulp) => ulp.compute(target),
+            Self::StatusFlags(flags) => flags.compute(target),
             Self::PropertyOf(property) => property.compute(target),
             Self::Algorithms(algorithms) => algorithms.compute(target),
         }

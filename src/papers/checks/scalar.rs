@@ -1,6 +1,6 @@
 //! Steps of scalar arithmetic, each rounded to nearest, as IEEE 754 has them or as a device computes them.
 
-use mxprobe_api::{Elements, Error, Format, ScalarFunction, ScalarId, call, scalars_of};
+use mxprobe_api::{Device, Elements, Error, Format, ScalarFunction, ScalarId, call, scalars_of};
 use serde::Deserialize;
 
 use super::digits;
@@ -13,6 +13,8 @@ use crate::{literal, papers::Target, plain, scalars};
 pub struct Scalar {
     /// The format.
     format: String,
+    /// What is asked of the arithmetic besides: `x87`, whose registers hold 64 significand bits.
+    mode: Option<String>,
     /// The steps, in their order.
     steps: Vec<Step>,
     /// The result, as `eval` takes it.
@@ -40,7 +42,7 @@ impl Scalar {
             if operands.len() != function.arity() {
                 return Err(Error::invalid(format!("{function} takes {} operands", function.arity())));
             }
-            results.push(result(target, function, format, &operands)?);
+            results.push(self.result(target, function, format, &operands)?);
         }
         let found = results.last().copied().unwrap_or(0);
         let printed = read(format, &self.d)?;
@@ -48,6 +50,46 @@ impl Scalar {
         let agrees = found == printed && self.decimal.as_ref().is_none_or(|text| digits::are_those_of(text, &value));
         Ok(Computed { text: format!("{} ({})", format.hex(found), plain::short(format, found)), agrees })
     }
+
+    fn result(
+        &self,
+        target: &Target<'_>,
+        function: ScalarFunction,
+        format: Format,
+        operands: &[u64],
+    ) -> Result<u64, Error> {
+        let mode = self.mode.as_deref();
+        let Some(asked) = target.device else {
+            let none = || Error::unsupported(format!("{function} of these operands has no result that IEEE 754 fixes"));
+            let known = match mode {
+                None => scalars::ieee(function, format, operands),
+                Some(X87) => scalars::x87(function, format, operands),
+                Some(_) => None,
+            };
+            return known.ok_or_else(none);
+        };
+        let id = mode.iter().fold(ScalarId::new(format), |id, word| id.with(word));
+        call_one(asked.device.as_ref(), &id, function, operands)
+    }
+}
+
+/// The word of a mode that asks for the registers of x87.
+pub(super) const X87: &str = "x87";
+
+/// The result of one call.
+///
+/// # Errors
+/// `Unsupported` if the device does not have the function in that mode.
+pub(super) fn call_one(
+    device: &dyn Device,
+    id: &ScalarId,
+    function: ScalarFunction,
+    operands: &[u64],
+) -> Result<u64, Error> {
+    let has = |scalar: &&mxprobe_api::Scalar| scalar.id == *id && scalar.functions.contains_key(&function);
+    let scalar = scalars_of(device).iter().find(has);
+    let scalar = scalar.ok_or_else(|| Error::unsupported(format!("no {function} of {id}")))?;
+    Ok(call(device, scalar, function, &Elements::from_bits(id.format, operands.iter().copied()))?.get(0))
 }
 
 fn operand(format: Format, text: &str, results: &[u64]) -> Result<u64, Error> {
@@ -67,17 +109,4 @@ fn read(format: Format, text: &str) -> Result<u64, Error> {
         Ok(_) => Err(Error::invalid(format!("`{text}` is not a value of {format}"))),
         Err(reason) => Err(Error::invalid(reason)),
     }
-}
-
-fn result(target: &Target<'_>, function: ScalarFunction, format: Format, operands: &[u64]) -> Result<u64, Error> {
-    let Some(asked) = target.device else {
-        let none = || Error::unsupported(format!("{function} of these operands has no result that IEEE 754 fixes"));
-        return scalars::ieee(function, format, operands).ok_or_else(none);
-    };
-    let device = asked.device.as_ref();
-    let has =
-        |scalar: &&mxprobe_api::Scalar| scalar.id == ScalarId::new(format) && scalar.functions.contains_key(&function);
-    let scalar = scalars_of(device).iter().find(has);
-    let scalar = scalar.ok_or_else(|| Error::unsupported(format!("no {function} of scalar.{format}")))?;
-    Ok(call(device, scalar, function, &Elements::from_bits(format, operands.iter().copied()))?.get(0))
 }

@@ -298,6 +298,11 @@ fn notes(reports: &[&Report], sides: &[Side], matches: &[Match]) -> Vec<String> 
                 .into(),
         );
     }
+    for (side, report) in sides.iter().zip(reports).filter(|(_, report)| report.time.interrupted) {
+        let asked = report.operations.len();
+        let all = report.plan.as_ref().map_or_else(String::new, |plan| format!(" of {}", plan.operations.len()));
+        notes.push(format!("{} is unfinished: it ends after {asked}{all} operations", side.label));
+    }
     if let Some(side) = sides.iter().find(|side| side.emulated) {
         notes.push(format!("{}: a double made for tests answered; nothing was measured on a device", side.label));
     }

@@ -6,15 +6,17 @@
 //! | `scalar.f32`, `scalar.f64` | Rust's operators and functions, as compiled into this program, and the C library's |
 //! | `scalar.{f32,f64}.{rne,rz,rd,ru}[.ftz][.daz]` | ADDSS, …, VFMADD213SD under that MXCSR |
 //! | `scalar.f32.approx` | RCPSS, RSQRTSS |
+//! | `scalar.{f32,f64}.x87` | FADD, …, FCOS: the registers of 64 bits of x87, rounded to the format as they are stored |
 //! | `scalar.f16.…` | VADDSH, …: AVX-512 FP16, where it is |
 
 mod library;
 mod mxcsr;
 mod plain;
+mod x87;
 
 use std::{borrow::Cow, collections::BTreeMap};
 
-use mxprobe_api::{Elements, Error, Format, Refusal, Scalar, ScalarFunction, ScalarId};
+use mxprobe_api::{Elements, Error, Flags, Format, Refusal, Scalar, ScalarFunction, ScalarId};
 
 use crate::detect::{Extension, Readings};
 use mxcsr::Instruction;
@@ -25,7 +27,24 @@ use plain::Call;
 enum Behind {
     Plain(Call),
     Mode(u32, Instruction),
+    X87(x87::Instructions),
 }
+
+impl Behind {
+    /// The result of a call, and the flags that it raised.
+    fn call(self, operands: &[u64]) -> (u64, u32) {
+        match self {
+            Self::Plain(call) => mxcsr::around(|| call(operands)),
+            // SAFETY: this is made of an instruction only if the readings of this CPU and this process say that its
+            // extension can be used.
+            Self::Mode(mxcsr, instruction) => unsafe { instruction(mxcsr, operands) },
+            Self::X87(instructions) => instructions(operands),
+        }
+    }
+}
+
+/// The flags of MXCSR and of the status word of x87, which have the same order: bits 0 to 5.
+const FLAGS: u32 = 0b11_1111;
 
 /// The scalar arithmetic of this CPU.
 #[derive(Default)]
@@ -61,6 +80,11 @@ impl ScalarUnit {
         let approximations = mxcsr::APPROXIMATIONS
             .map(|(function, name, call)| (function, Cow::Borrowed(name), Behind::Mode(mxcsr::DEFAULT, call)));
         scalars.add(ScalarId::new(Format::F32).with("approx"), approximations);
+        for format in [Format::F32, Format::F64] {
+            let functions = x87::functions(format);
+            let functions = functions.into_iter().map(|(of, name, call)| (of, Cow::Borrowed(name), Behind::X87(call)));
+            scalars.add(ScalarId::new(format).with("x87"), functions);
+        }
         scalars
     }
 
@@ -108,25 +132,51 @@ impl ScalarUnit {
         function: ScalarFunction,
         operands: &Elements,
     ) -> Result<Elements, Error> {
-        let behind = self
-            .behind
-            .get(&(scalar.id.clone(), function))
-            .ok_or_else(|| Error::invalid(format!("there is no {function} of {}", scalar.id)))?;
-        let arity = function.arity();
-        let mut results = Elements::zeros(function.result(scalar.id.format), operands.len() / arity);
-        let mut call = [0; 8];
-        for at in 0..results.len() {
-            for (place, operand) in call[..arity].iter_mut().enumerate() {
-                *operand = operands.get(at * arity + place);
-            }
+        let behind = self.behind(scalar, function)?;
+        let mut results = Elements::zeros(function.result(scalar.id.format), operands.len() / function.arity());
+        each_call(function, operands, |at, operands| {
             let result = match behind {
-                Behind::Plain(plain) => plain(&call[..arity]),
-                // SAFETY: `behind` holds an instruction only if the readings of this CPU and this process say that its
-                // extension can be used.
-                Behind::Mode(mxcsr, instruction) => unsafe { instruction(*mxcsr, &call[..arity]) },
+                // Without a look at MXCSR, which takes longer than most functions.
+                Behind::Plain(call) => call(operands),
+                other => other.call(operands).0,
             };
             results.set(at, result);
-        }
+        });
         Ok(results)
+    }
+
+    /// As [`ScalarUnit::call`], with the flags that each call raised.
+    pub(crate) fn call_with_flags(
+        &self,
+        scalar: &Scalar,
+        function: ScalarFunction,
+        operands: &Elements,
+    ) -> Result<(Elements, Vec<Flags>), Error> {
+        let behind = self.behind(scalar, function)?;
+        let mut results = Elements::zeros(function.result(scalar.id.format), operands.len() / function.arity());
+        let mut flags = Vec::with_capacity(results.len());
+        each_call(function, operands, |at, operands| {
+            let (result, status) = behind.call(operands);
+            results.set(at, result);
+            flags.push(u8::try_from(status & FLAGS).ok().and_then(Flags::from_bits).unwrap_or_default());
+        });
+        Ok((results, flags))
+    }
+
+    fn behind(&self, scalar: &Scalar, function: ScalarFunction) -> Result<Behind, Error> {
+        let missing = || Error::invalid(format!("there is no {function} of {}", scalar.id));
+        self.behind.get(&(scalar.id.clone(), function)).copied().ok_or_else(missing)
+    }
+}
+
+/// Hands over the operands of each call, with its number.
+fn each_call(function: ScalarFunction, operands: &Elements, mut call: impl FnMut(usize, &[u64])) {
+    let arity = function.arity();
+    let mut of_call = [0; 8];
+    for at in 0..operands.len() / arity {
+        for (place, operand) in of_call[..arity].iter_mut().enumerate() {
+            *operand = operands.get(at * arity + place);
+        }
+        call(at, &of_call[..arity]);
     }
 }

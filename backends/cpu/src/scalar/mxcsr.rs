@@ -6,11 +6,11 @@ use mxprobe_api::{Elementary, Format, ScalarFunction};
 
 use crate::detect::Extension;
 
-/// One instruction under a value of MXCSR.
+/// One instruction under a value of MXCSR: its result, and MXCSR after it, with the flags that it raised.
 ///
 /// # Safety
 /// The instruction is usable in this process.
-pub(super) type Instruction = unsafe fn(mxcsr: u32, operands: &[u64]) -> u64;
+pub(super) type Instruction = unsafe fn(mxcsr: u32, operands: &[u64]) -> (u64, u32);
 
 /// All exceptions masked: the value at the start of a program (*specified*: Intel SDM volume 1, 10.2.3).
 pub(super) const DEFAULT: u32 = 0x1f80;
@@ -31,17 +31,35 @@ pub(super) fn modes() -> Vec<(Vec<&'static str>, u32)> {
     found
 }
 
+/// A computation with its flags lowered before it: its result, and MXCSR after it. MXCSR is what it was afterwards.
+#[inline(never)]
+pub(super) fn around<T>(compute: impl FnOnce() -> T) -> (T, u32) {
+    const RAISED: u32 = 0b11_1111;
+    let (mut old, mut after) = (0u32, 0u32);
+    // SAFETY: four bytes are written, and no other state is changed.
+    unsafe { asm!("stmxcsr [{}]", in(reg) &raw mut old, options(nostack)) };
+    let lowered = old & !RAISED;
+    // SAFETY: the control bits are those of before, so that arithmetic is what the compiler takes it for.
+    unsafe { asm!("ldmxcsr [{}]", in(reg) &raw const lowered, options(nostack)) };
+    let result = std::hint::black_box(compute());
+    // SAFETY: four bytes are written; then MXCSR is what it was.
+    unsafe {
+        asm!("stmxcsr [{after}]", "ldmxcsr [{old}]", after = in(reg) &raw mut after, old = in(reg) &raw const old, options(nostack));
+    };
+    (result, after)
+}
+
 macro_rules! instruction {
     // Operands in xmm0 to xmm2; `$read` puts the result into d.
     ($name:ident, $text:literal, $read:literal) => {
         /// # Safety
         /// The instruction is usable in this process.
-        unsafe fn $name(mxcsr: u32, operands: &[u64]) -> u64 {
+        unsafe fn $name(mxcsr: u32, operands: &[u64]) -> (u64, u32) {
             let operand = |at: usize| operands.get(at).copied().unwrap_or(0);
-            let mut old = 0u32;
+            let (mut old, mut new) = (0u32, mxcsr);
             let result: u64;
-            // SAFETY: the caller vouches for the instruction. MXCSR is what it was when the block ends, but for the
-            // flags that the instruction raises; `old` and `mxcsr` are four bytes each, and no other memory is touched.
+            // SAFETY: the caller vouches for the instruction. MXCSR is what it was when the block ends; `old` and `new` are
+            // four bytes each, and no other memory is touched.
             unsafe {
                 asm!(
                     "movq xmm0, {a}",
@@ -51,12 +69,13 @@ macro_rules! instruction {
                     "ldmxcsr [{new}]",
                     $text,
                     $read,
+                    "stmxcsr [{new}]",
                     "ldmxcsr [{old}]",
                     a = in(reg) operand(0),
                     b = in(reg) operand(1),
                     c = in(reg) operand(2),
                     old = in(reg) &raw mut old,
-                    new = in(reg) &raw const mxcsr,
+                    new = in(reg) &raw mut new,
                     d = out(reg) result,
                     out("xmm0") _,
                     out("xmm1") _,
@@ -64,7 +83,7 @@ macro_rules! instruction {
                     options(nostack),
                 );
             }
-            result
+            (result, new)
         }
     };
 }

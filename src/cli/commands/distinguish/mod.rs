@@ -9,12 +9,18 @@ mod several;
 use crate::cli::{
     arguments::{Distinguish, Screen},
     choose::models,
+    commands::recipes::{self, Question},
     failure::{Failure, Outcome},
 };
 
 /// Compares two models on an operation, or more; asks for properties of one, or compares two
 /// algorithms over one.
 pub(crate) fn distinguish(arguments: &Distinguish, screen: Screen) -> Outcome {
+    if arguments.models.iter().any(|name| recipes::is_recipe(name)) {
+        let k = arguments.products.map_or(recipes::USUAL_K, |k| k as usize);
+        let question = Question { op: Some(&arguments.op), k, seed: arguments.seed, budget: arguments.budget };
+        return recipes::compare(&arguments.models, &question, arguments.format.into(), screen);
+    }
     let chosen = arguments.models.iter().map(|name| models::chosen(name)).collect::<Result<Vec<_>, _>>()?;
     if !arguments.algorithm.is_empty() {
         return algorithm::distinguish(chosen, arguments, screen);

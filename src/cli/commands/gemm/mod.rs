@@ -2,6 +2,7 @@
 
 mod grown;
 mod growth;
+mod inputs;
 mod page;
 mod recipe;
 mod smallest_block;
@@ -9,9 +10,9 @@ mod throughput;
 mod variants;
 mod yardstick;
 
-use std::{path::Path, time::Instant};
+use std::time::Instant;
 
-use crate::gemm::{Algorithm, Matrix, Method, Scaling, Split, Uniform, Unit, multiply, parts};
+use crate::gemm::{Algorithm, Method, Scaling, Split, Unit, multiply, parts};
 use mxprobe_api::{Error, OperationId, Rounding};
 
 use crate::cli::{
@@ -26,9 +27,10 @@ use crate::cli::{
     io::{interrupt::Interrupt, npy, output, progress::Progress},
 };
 pub(super) use grown::Grown;
+use inputs::inputs;
 use page::Computed;
 use throughput::throughput;
-use variants::{accumulation, drawn, variants};
+use variants::{accumulation, variants};
 use yardstick::yardstick;
 
 /// Multiplies, or measures.
@@ -39,6 +41,7 @@ pub(crate) fn gemm(arguments: &Gemm, screen: Screen) -> Outcome {
         )
         .help("an experiment has rows: `--experiment growth`, `--experiment yardstick`; `--out` writes D"));
     }
+    variants::are_those_of_an_experiment(arguments)?;
     if let Some(name) = &arguments.recipe {
         return recipe::recipe(arguments, screen, name);
     }
@@ -113,29 +116,6 @@ pub(crate) fn gemm(arguments: &Gemm, screen: Screen) -> Outcome {
         seconds,
     };
     output::show(&computed, arguments.format, screen.unwrapped())
-}
-
-/// A and B as values, and where C lies.
-fn inputs<'a>(arguments: &'a Gemm, id: &OperationId) -> Result<(Matrix, Matrix, Option<&'a Path>), Failure> {
-    let c = arguments.c.as_deref();
-    if let Some([m, n, k]) = arguments.random {
-        let mut uniform = Uniform::new(arguments.seed);
-        let (low, high) = arguments.interval;
-        let (mut a, mut b) = (uniform.matrix(m, k, low, high, true), uniform.matrix(k, n, low, high, true));
-        if let Some(drawn) = drawn(arguments, id)? {
-            (a, b) = (a.in_words(drawn.a, drawn.words), b.in_words(drawn.b, drawn.words));
-        }
-        return Ok((a, b, c));
-    }
-    let named = |path: &Option<_>, name: &str| -> Result<_, Failure> {
-        let path: &Option<std::path::PathBuf> = path;
-        path.clone().ok_or_else(|| {
-            Failure::usage(format!("no {name}: `--{} FILE.npy` names one", name.to_lowercase()))
-                .help("`--random M,N,K` draws A and B")
-        })
-    };
-    let (a, b) = (named(&arguments.a, "A")?, named(&arguments.b, "B")?);
-    Ok((npy::read(&a, id.a, false)?, npy::read(&b, id.b, true)?, c))
 }
 
 fn algorithm(arguments: &Gemm) -> Algorithm {

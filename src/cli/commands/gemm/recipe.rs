@@ -1,21 +1,19 @@
 //! `gemm --recipe`: a product as a library makes it of a unit.
 
-use std::{collections::BTreeMap, path::Path, time::Instant};
+use std::time::Instant;
 
 use crate::{
     gemm::{Scaling, Split, words},
     report::{Block, Page, Show, to_json},
 };
 use mxprobe_api::{Elements, GemmOperands, OperationId, Rounding};
-use mxprobe_models::{
-    Model,
-    recipe::{Input, Program, Recipe, load},
-};
+use mxprobe_models::recipe::Recipe;
 use serde_json::json;
 
-use super::inputs;
+use super::inputs::inputs;
 use crate::cli::{
     arguments::{Gemm, Screen},
+    choose::recipes::{chosen, inputs as given_inputs},
     failure::{Failure, Outcome},
     io::{npy, output, progress::Progress},
 };
@@ -28,20 +26,20 @@ const ONE_WORD: Split = Split { words: 1, rounding: Rounding::NearestEven, scali
 
 /// Multiplies by a recipe, and shows what it did.
 pub(super) fn recipe(arguments: &Gemm, screen: Screen, name: &str) -> Outcome {
-    let (recipe, model) = load(name).map_err(Failure::usage)?;
+    let chosen = chosen(name)?;
+    let recipe = &chosen.recipe;
     let Some(out) = &arguments.out else {
         return Err(Failure::usage("`--out FILE.npy` is missing (where to write D)"));
     };
-    let id = operation(arguments, &recipe, &model)?;
+    let id = chosen.operation(arguments.op.as_deref())?;
     let (a, b, c) = inputs(arguments, &id)?;
     output::can_write(out)?;
     let (m, k, n) = (a.rows, a.columns, b.columns);
     if b.rows != k {
         return Err(Failure::usage(format!("A is {m}×{k} and B {}×{n}: they cannot be multiplied", b.rows)));
     }
-    let case = recipe.case_for(arguments.case.as_deref(), Some(&id), (m, n, k)).map_err(Failure::usage)?;
-    let parameters: BTreeMap<String, usize> = arguments.set.iter().cloned().collect();
-    let program = Program::new(&recipe, &model, case, &id, &parameters).map_err(Failure::usage)?;
+    let program = chosen.program(&id, (m, n, k))?;
+    let case = program.case();
     let c = match c {
         None => Elements::zeros(program.c_format(), m * n),
         Some(_) if !program.reads_c() => {
@@ -51,9 +49,7 @@ pub(super) fn recipe(arguments: &Gemm, screen: Screen, name: &str) -> Outcome {
             npy::read(path, program.c_format(), false)?.exactly(program.c_format(), "C").map_err(Failure::usage)?
         }
     };
-    let given =
-        arguments.input.iter().map(|(name, text)| Ok((name.clone(), input(case.inputs.get(name), name, text)?)));
-    let given: BTreeMap<String, Elements> = given.collect::<Result<_, Failure>>()?;
+    let given = given_inputs(case, &arguments.input)?;
     let (a, b) = (words(&a, id.a, &ONE_WORD, true), words(&b, id.b, &ONE_WORD, false));
     let (scale_a, scale_b) = (a.scales.first(), b.scales.first());
     let operands = GemmOperands { m, n, k, a: &a.words[0], b: &b.words[0], c: &c, scale_a, scale_b };
@@ -65,9 +61,10 @@ pub(super) fn recipe(arguments: &Gemm, screen: Screen, name: &str) -> Outcome {
     drop(progress);
     output::replace_bytes(out, &npy::write(&d, m, n, arguments.bits))?;
     let made = Made {
-        recipe: &recipe,
+        name: &chosen.name,
+        recipe,
         case: &case.name,
-        lines: program.words(&recipe),
+        lines: program.words(recipe),
         operation: &id,
         sizes: [m, n, k],
         inexact: [a.inexact[0], b.inexact[0]],
@@ -77,60 +74,9 @@ pub(super) fn recipe(arguments: &Gemm, screen: Screen, name: &str) -> Outcome {
     output::show(&made, arguments.format, screen.unwrapped())
 }
 
-/// The operation that is named, or the only one of the recipe's cases.
-fn operation(arguments: &Gemm, recipe: &Recipe, model: &Model) -> Result<OperationId, Failure> {
-    let called = recipe.cases.iter().filter(|case| arguments.case.as_ref().is_none_or(|name| *name == case.name));
-    let mut known: Vec<&OperationId> = called.flat_map(|case| &case.operations).collect();
-    known.sort();
-    known.dedup();
-    let listed = || known.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-    let Some(op) = &arguments.op else {
-        return match known[..] {
-            [id] => Ok(id.clone()),
-            // That there is no such case is said with the cases that there are.
-            [] => recipe
-                .case_for(arguments.case.as_deref(), None, (0, 0, 0))
-                .map(|case| case.operations[0].clone())
-                .map_err(Failure::usage),
-            _ => Err(Failure::usage(format!("`--op OP` is missing: {} is for {}", recipe.name, listed()))),
-        };
-    };
-    let id = model.operation_named(op).map_err(Failure::usage)?.id.clone();
-    // A name may mean several shapes of one arithmetic.
-    let alike = |known: &&&OperationId| {
-        let formats = |id: &OperationId| (id.a, id.b, id.c, id.d, id.qualifiers.clone());
-        **known == &id || (id.to_string() != *op && formats(known) == formats(&id))
-    };
-    known
-        .iter()
-        .find(alike)
-        .map(|id| (*id).clone())
-        .ok_or_else(|| Failure::usage(format!("`--op {op}`: {} is for {}", recipe.name, listed())))
-}
-
-/// What is given for an input: a number, bits in hexadecimal, or a NumPy file.
-fn input(input: Option<&Input>, name: &str, text: &str) -> Result<Elements, Failure> {
-    // A name that the case lacks is refused with those that it has.
-    let Some(input) = input else { return Ok(Elements::zeros(mxprobe_api::Format::F32, 0)) };
-    let format = input.format;
-    if text.ends_with(".npy") {
-        return npy::read(Path::new(text), format, false)?.exactly(format, name).map_err(Failure::usage);
-    }
-    let bits = if text.starts_with("0x") {
-        format.parse_hex(text).map_err(|error| Failure::usage(format!("`--input {name}={text}`: {error}")))?
-    } else {
-        let number: f64 = text.parse().map_err(|_| {
-            Failure::usage(format!(
-                "`--input {name}={text}`: neither a number, bits such as 0x3f800000, nor a FILE.npy"
-            ))
-        })?;
-        format.from_f64(number)
-    };
-    Ok(Elements::from_bits(format, [bits]))
-}
-
 /// A product by a recipe.
 struct Made<'a> {
+    name: &'a str,
     recipe: &'a Recipe,
     case: &'a str,
     lines: Vec<String>,
@@ -152,8 +98,8 @@ impl Made<'_> {
 
 impl Show for Made<'_> {
     fn page(&self, _: bool) -> Page {
-        let Self { recipe, case, seconds, sizes: [m, n, k], .. } = self;
-        let title = format!("{} {case}  {}", recipe.name, self.operation);
+        let Self { seconds, sizes: [m, n, k], .. } = self;
+        let title = format!("{}  {}", self.name, self.operation);
         let mut lines = vec![format!("D of {m}×{k} by {k}×{n} as {}", self.d.format())];
         lines.extend(self.lines.iter().cloned());
         for (name, inexact, of) in [("A", self.inexact[0], m * k), ("B", self.inexact[1], k * n)] {

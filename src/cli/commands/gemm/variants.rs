@@ -7,7 +7,7 @@ use crate::{
 use mxprobe_api::{Format, OperationId};
 
 use crate::cli::{
-    arguments::{Accumulate, Gemm},
+    arguments::{Accumulate, Gemm, GemmMethod, WordRounding},
     choose::{select, target::Target},
     failure::Failure,
 };
@@ -26,6 +26,27 @@ fn block(arguments: &Gemm) -> Block {
 
 pub(super) fn products(arguments: &Gemm) -> Products {
     if arguments.all_products { Products::All } else { Products::Significant }
+}
+
+/// Refuses what the experiments do not vary: they split as Fasi et al. do, to nearest and unscaled.
+pub(super) fn are_those_of_an_experiment(arguments: &Gemm) -> Result<(), Failure> {
+    if arguments.experiment.is_none() {
+        return Ok(());
+    }
+    let given = match arguments {
+        Gemm { method: GemmMethod::Markidis, .. } => "--method markidis".to_owned(),
+        Gemm { method: GemmMethod::Ootomo, .. } => "--method ootomo".to_owned(),
+        Gemm { scale: true, .. } => "--scale".to_owned(),
+        Gemm { lift: 1.., .. } => format!("--lift {}", arguments.lift),
+        Gemm { split_rounding: WordRounding::Rz | WordRounding::Rd | WordRounding::Ru, .. } => {
+            "--split-rounding".to_owned()
+        }
+        _ => return Ok(()),
+    };
+    Err(Failure::usage(format!(
+        "`{given}`: experiments multiply unscaled words that are rounded to nearest, as multiword"
+    ))
+    .help("a product of `--random` or of files takes it"))
 }
 
 /// The words of an operation that elements are drawn as, if they are.

@@ -28,12 +28,13 @@ use crate::cli::{
     io::{interrupt::Interrupt, progress::Progress},
 };
 
-/// The reports of devices, one list for each selector. Models are probed side by side, hardware one after the other.
+/// The reports of devices, one list for each selector. Models are probed side by side, hardware one after the other. Once
+/// interrupted, they hold what was found by then, and say that they are not over.
 ///
 /// # Errors
-/// If a selector names no device, or the run was interrupted.
-pub(crate) fn reports(selectors: &[String], screen: Screen) -> Result<Vec<Vec<Report>>, Failure> {
-    let limits = Limits::new(REQUEST, None, Interrupt::listen());
+/// If a selector names no device.
+pub(crate) fn reports(selectors: &[String], screen: Screen, interrupt: Interrupt) -> Result<Vec<Vec<Report>>, Failure> {
+    let limits = Limits::new(REQUEST, None, interrupt);
     let mut asked: Vec<(usize, Job)> = Vec::new();
     for (at, selector) in selectors.iter().enumerate() {
         let devices = Devices { device: vec![selector.clone()], ..Devices::default() };
@@ -62,9 +63,6 @@ pub(crate) fn reports(selectors: &[String], screen: Screen) -> Result<Vec<Vec<Re
         workers.into_iter().try_for_each(|worker| worker.join().expect("a model computes without a panic"))
     })?;
     others.into_iter().try_for_each(probe_job)?;
-    if limits.interrupt.is_set() {
-        return Err(Failure::interrupted());
-    }
     let mut found: Vec<Vec<Report>> = selectors.iter().map(|_| Vec::new()).collect();
     for ((at, _), report) in asked.iter().zip(done) {
         found[*at].extend(report.into_inner().unwrap_or_else(PoisonError::into_inner));

@@ -1,0 +1,202 @@
+//! The bound of a dot of any length: what its operations lose, in one order or in every order.
+
+use mxprobe_api::{Error, Format, OperationId};
+use mxprobe_models::Model;
+
+use super::{
+    plan::{Lost, Operation},
+    sides::{Loss, Sides, Signs, power_of_two},
+};
+
+/// In which order the products of a dot may be added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// One operation after another, k ascending, the last one padded with zeros, each taking the last one's d as its c.
+    Given,
+    /// The same with the products in any order.
+    Chain,
+    /// Every tree of operations and additions: an operation takes one product or more, up to its k, and as its c +0, C, or an
+    /// earlier result; an addition joins two results, or a result and C, rounded to nearest into D's format, or into a wider one
+    /// and then into D's. Each product, C and each result is used once.
+    Any,
+}
+
+impl Order {
+    /// Every order, from the narrowest on.
+    pub const ALL: [Self; 3] = [Self::Given, Self::Chain, Self::Any];
+
+    /// Its name: `given`, `chain`, `any`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Given => "given",
+            Self::Chain => "chain",
+            Self::Any => "any",
+        }
+    }
+
+    /// The order of that name.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn named(name: &str) -> Result<Self, Error> {
+        let found = Self::ALL.into_iter().find(|order| order.name() == name);
+        found.ok_or_else(|| Error::invalid(format!("`{name}` is not an order; the orders are given, chain and any")))
+    }
+}
+
+/// What a dot of one length loses at the most, in an order; docs/tolerance.md derives it.
+///
+/// Let P be the sum of the positive terms of a dot (products and c), N that of the magnitudes of the negative ones, and e the
+/// exponent of the larger of P and N, of the largest sum of two operands' exponents, or [`least_exponent`](Self::least_exponent),
+/// whichever is largest. Then d lies no further below the exact sum than `relative(signs).down · 2^e + absolute(signs).down`, and no
+/// further above it than the same with `up`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bound {
+    lost: [Loss; 3],
+    /// Relative to the sum of all magnitudes, along the worst path to d; infinite if any tree may be there.
+    along: f64,
+    least_exponent: i32,
+    shrinks: bool,
+    largest: f64,
+}
+
+/// Rounding in the sums of coefficients themselves is far below this.
+const ROUNDED: f64 = 1.0 + 1e-9;
+
+impl Bound {
+    /// Of dots of `k` products of an operation of a model; `has_c` if c may be other than zero.
+    ///
+    /// # Errors
+    /// [`Error::is_invalid`] if the model has no such operation. [`Error::is_unsupported`] if its sums may wrap, if it multiplies
+    /// integers, or if results cannot be handed on as c.
+    pub fn new(model: &Model, id: &OperationId, k: usize, order: Order, has_c: bool) -> Result<Self, Error> {
+        if id.is_integer() {
+            return Err(Error::unsupported(format!("{id}: sums of integers are exact until they overflow")));
+        }
+        let operation = Operation::new(model, id)?;
+        Self::of(&operation, k, order, has_c)
+    }
+
+    pub(super) fn of(operation: &Operation, k: usize, order: Order, has_c: bool) -> Result<Self, Error> {
+        let id = operation.id();
+        let step = id.shape.sizes().2;
+        if id.c != id.d && (k > step || order == Order::Any) {
+            return Err(Error::unsupported(format!(
+                "k is {k}, {id} takes {step} at a time, and its d, {}, cannot be the next one's c, {}",
+                id.d, id.c
+            )));
+        }
+        let mut lost = [Loss::default(); 3];
+        let mut along: f64 = 0.0;
+        for (lost, signs) in lost.iter_mut().zip(Signs::ALL) {
+            let (chained, first) = (operation.lost(signs, true), operation.lost(signs, has_c));
+            *lost = match order {
+                Order::Given | Order::Chain => chain(first, chained, k, step),
+                Order::Any => any(operation.lost(signs, false), chained, (k, step), has_c, addition(id.d)),
+            };
+            *lost = lost.times(ROUNDED);
+            let after = k.div_ceil(step).max(1) - 1;
+            let path = (first.product_path + after as f64 * chained.c_path).max((after + 1) as f64 * chained.c_path);
+            along = along.max(path.exp_m1() * ROUNDED);
+        }
+        let is_any = order == Order::Any;
+        let largest = operation.formats().chain([id.d]).map(|format| format.to_f64(format.largest(false)));
+        Ok(Self {
+            lost,
+            along: if is_any { f64::INFINITY } else { along },
+            least_exponent: operation.least_exponent(),
+            shrinks: operation.shrinks() && !is_any,
+            largest: largest.fold(f64::INFINITY, f64::min),
+        })
+    }
+
+    fn lost(&self, signs: Signs) -> Loss {
+        self.lost[Signs::ALL.iter().position(|other| *other == signs).expect("all are there")]
+    }
+
+    /// What is lost in units of 2^e.
+    #[must_use]
+    pub fn relative(&self, signs: Signs) -> Sides {
+        self.lost(signs).relative
+    }
+
+    /// What is lost besides: results that are flushed, floors of exponents.
+    #[must_use]
+    pub fn absolute(&self, signs: Signs) -> Sides {
+        self.lost(signs).absolute
+    }
+
+    /// What is lost relative to the sum of all magnitudes, along the worst path; another bound, which trees that are not deep
+    /// need. Infinite if every tree is admitted.
+    #[must_use]
+    pub fn along(&self) -> f64 {
+        self.along
+    }
+
+    /// No exponent counts as less.
+    #[must_use]
+    pub fn least_exponent(&self) -> i32 {
+        self.least_exponent
+    }
+
+    /// Whether no partial sum is larger in magnitude than the terms of its sign together.
+    #[must_use]
+    pub fn shrinks(&self) -> bool {
+        self.shrinks
+    }
+
+    /// The largest value that every partial result may have.
+    #[must_use]
+    pub fn largest(&self) -> f64 {
+        self.largest
+    }
+
+    /// γ and η of |d − exact| ≤ γ·S + η, S = Σ|a·b| + |c|, for normal operands whose sums stay below the largest value.
+    /// Infinite if no such γ is known.
+    #[must_use]
+    pub fn of_magnitudes(&self) -> (f64, f64) {
+        let Loss { relative, absolute } = self.lost(Signs::Mixed);
+        let relative = relative.most();
+        let rest = relative * power_of_two(self.least_exponent) + absolute.most();
+        // Where partial sums may grow, they grow by no more than the bound itself.
+        let growth = if self.shrinks { 1.0 } else { 1.0 - relative };
+        let uniform = if growth > 0.0 { (relative / growth, rest / growth) } else { (f64::INFINITY, f64::INFINITY) };
+        let path = (self.along, rest * (1.0 + self.along));
+        if path.0 < uniform.0 { path } else { uniform }
+    }
+}
+
+/// An addition of two results, rounded to nearest.
+fn addition(d: Format) -> Loss {
+    let half = |format: Format| 0.5 * power_of_two(-format.fraction_bits().cast_signed());
+    let by_way_of = if d.fraction_bits() < Format::F32.fraction_bits() { half(Format::F32) } else { 0.0 };
+    Loss { relative: Sides::both(half(d) + by_way_of), absolute: Sides::default() }
+}
+
+/// Operations one after another.
+fn chain(first: &Lost, chained: &Lost, k: usize, step: usize) -> Loss {
+    if k <= step {
+        return first.of[k];
+    }
+    let mut lost = first.of[step] + chained.of[step].times((k / step - 1) as f64);
+    if !k.is_multiple_of(step) {
+        lost = lost + chained.of[k % step];
+    }
+    lost
+}
+
+/// Any tree: an operation of n products either takes an earlier result as c, or is joined to the others by an addition; but one.
+fn any(alone: &Lost, chained: &Lost, (k, step): (usize, usize), has_c: bool, addition: Loss) -> Loss {
+    if k == 0 {
+        return chained.of[0];
+    }
+    let counts = 1..=step.min(k);
+    let each = counts
+        .clone()
+        .fold(Loss::default(), |most, n| most.max(chained.of[n].max(alone.of[n] + addition).times(1.0 / n as f64)));
+    if has_c {
+        return each.times(k as f64);
+    }
+    counts.fold(Loss::default(), |most, n| most.max(alone.of[n] + each.times((k - n) as f64)))
+}

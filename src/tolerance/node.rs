@@ -1,0 +1,241 @@
+//! What one fused addition of a plan loses at the most, by how many of its terms are not zero.
+
+use std::ops::Add;
+
+use mxprobe_api::{Format, OperationId, Subnormals};
+use mxprobe_models::{Adder, Below, Class, Exponent, Output, Scale};
+
+use super::sides::{Loss, Sides, Signs, power_of_two};
+
+/// What a term of a node is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// An exact product.
+    Product,
+    /// A value of a format: c, or a rounded result.
+    Value(Format),
+    /// A sum that was not rounded.
+    Sum,
+}
+
+impl Kind {
+    fn class(self) -> Class {
+        match self {
+            Self::Product => Class::Products,
+            Self::Value(_) => Class::Values,
+            Self::Sum => Class::Sums,
+        }
+    }
+}
+
+/// The bits that a term may have.
+#[derive(Clone, Copy)]
+struct Bits {
+    /// No bit lies further below the exponent that it is aligned by.
+    below_exponent: i32,
+    /// Significant bits.
+    count: i32,
+    /// No bit lies below 2^this.
+    lowest: i32,
+}
+
+/// One fused addition with the kinds of its terms.
+pub(super) struct Node<'a> {
+    pub(super) adder: &'a Adder,
+    pub(super) id: &'a OperationId,
+    /// Of every term but constants.
+    pub(super) kinds: Vec<Kind>,
+    /// Terms, constants included.
+    pub(super) terms: usize,
+}
+
+impl Node<'_> {
+    /// What it hands on.
+    pub(super) fn result(&self) -> Kind {
+        self.adder.float_format().map_or(Kind::Sum, Kind::Value)
+    }
+
+    /// The bits of a term; `None` if nothing limits them.
+    fn bits(&self, kind: Kind) -> Option<Bits> {
+        let of = |format: Format| (format.fraction_bits().cast_signed(), min_exponent(format));
+        match kind {
+            Kind::Sum => None,
+            Kind::Value(format) => {
+                let (fraction, least) = of(format);
+                Some(Bits { below_exponent: fraction, count: fraction + 1, lowest: least - fraction })
+            }
+            Kind::Product => {
+                let mut bits = Bits { below_exponent: 0, count: 0, lowest: 0 };
+                let scale = self.id.block_scale().filter(|_| self.adder.scale == Scale::Products);
+                let scales = scale.map_or([None; 2], |scale| [Some(scale.format); 2]);
+                for format in [Some(self.id.a), Some(self.id.b)].into_iter().chain(scales).flatten() {
+                    let (fraction, least) = of(format);
+                    bits.below_exponent += fraction;
+                    bits.count += fraction + 1;
+                    bits.lowest += least - fraction;
+                }
+                Some(bits)
+            }
+        }
+    }
+
+    /// Bits kept below the largest exponent at the least.
+    fn fraction_bits(&self) -> i32 {
+        self.adder.grid.iter().map(|rule| rule.fraction_bits).min().unwrap_or(0)
+    }
+
+    /// Units of the grid that are lost of a term of this kind.
+    fn units(&self, kind: Kind, signs: Signs) -> Sides {
+        let adder = self.adder;
+        let cut = Sides::cut(adder.below, signs);
+        if kind.class() != Class::Values {
+            return cut;
+        }
+        let value = cut.times(power_of_two(adder.value_cut_bits.cast_signed()));
+        match adder.ignored_values {
+            None => value,
+            Some(rule) => {
+                let whole = power_of_two(adder.value_cut_bits.cast_signed() - rule.below_bits);
+                value.max(Sides::toward_zero(whole, signs))
+            }
+        }
+    }
+
+    /// Whether a term that the grid is laid by keeps all of its bits.
+    fn fits(&self, kind: Kind) -> bool {
+        let Some(bits) = self.bits(kind) else { return false };
+        let is_value = kind.class() == Class::Values;
+        let cut = if is_value { self.adder.value_cut_bits.cast_signed() } else { 0 };
+        let kept = !is_value || self.adder.ignored_values.is_none_or(|rule| rule.below_bits >= 0);
+        kept && self.adder.grid.iter().all(|rule| {
+            let leads = rule.exponent == Exponent::Leading && kind == Kind::Product;
+            bits.below_exponent + i32::from(leads) + cut <= rule.fraction_bits
+        })
+    }
+
+    /// Whether a term of this kind that no other one joins comes out as it is.
+    fn passes(&self, kind: Kind) -> bool {
+        let adder = self.adder;
+        let Some(bits) = self.bits(kind) else { return false };
+        let cut = if kind.class() == Class::Values { adder.value_cut_bits.cast_signed() } else { 0 };
+        let above = |floor: i32, fraction_bits: i32| floor - fraction_bits + cut <= bits.lowest;
+        let on_grid = adder.grid.is_empty()
+            || (self.fits(kind)
+                && adder.below != Below::OnesComplement
+                && adder
+                    .grid
+                    .iter()
+                    .all(|rule| rule.exponent_floor.is_none_or(|floor| above(floor, rule.fraction_bits))));
+        let normalised = adder.normalised_fraction_bits.is_none_or(|kept| {
+            let kept = kept.cast_signed();
+            bits.count - 1 <= kept && adder.normalised_exponent_floor.is_none_or(|floor| floor - kept <= bits.lowest)
+        });
+        let rounded = match adder.output {
+            Output::Wide | Output::Integer { .. } => true,
+            Output::Float { format, fraction_bits, .. } => {
+                let fraction = fraction_bits.cast_signed();
+                bits.count <= fraction + 1 && bits.lowest >= min_exponent(format) - fraction
+            }
+        };
+        on_grid && normalised && rounded
+    }
+
+    /// What cutting and rounding the sum takes.
+    fn after_the_sum(&self, signs: Signs) -> Sides {
+        let adder = self.adder;
+        let normalised = adder.normalised_fraction_bits.map_or(Sides::default(), |kept| {
+            Sides::cut(adder.normalised_below, signs).times(power_of_two(-kept.cast_signed()))
+        });
+        let rounded = match adder.output {
+            Output::Float { fraction_bits, rounding, .. } => {
+                Sides::rounded(rounding, signs).times(power_of_two(-fraction_bits.cast_signed()))
+            }
+            _ => Sides::default(),
+        };
+        normalised + rounded
+    }
+
+    /// What flushing a result takes.
+    fn flushed(&self, signs: Signs) -> Sides {
+        match self.adder.output {
+            Output::Float { format, subnormals, .. } if subnormals != Subnormals::Keep => {
+                Sides::toward_zero(power_of_two(min_exponent(format)), signs)
+            }
+            _ => Sides::default(),
+        }
+    }
+
+    /// What it loses of one term alone.
+    pub(super) fn of_one(&self, kind: Kind, signs: Signs) -> Loss {
+        let absolute = self.flushed(signs);
+        if self.passes(kind) {
+            return Loss { relative: Sides::default(), absolute };
+        }
+        let unit = power_of_two(-self.fraction_bits());
+        let aligned = match (self.adder.grid.is_empty(), self.adder.below) {
+            (true, _) => Sides::default(),
+            (false, Below::OnesComplement) => self.all_units(signs).times(unit),
+            (false, _) => self.units(kind, signs).times(unit),
+        };
+        Loss { relative: aligned + self.after_the_sum(signs), absolute }
+    }
+
+    /// What it loses of two terms or more.
+    pub(super) fn of_several(&self, count: usize, signs: Signs) -> Loss {
+        let adder = self.adder;
+        let mut relative = self.after_the_sum(signs);
+        let mut absolute = self.flushed(signs);
+        if adder.grid.is_empty() {
+            return Loss { relative, absolute };
+        }
+        let unit = power_of_two(-self.fraction_bits());
+        if adder.below == Below::OnesComplement {
+            // Zeros are complemented as well.
+            relative = relative + self.all_units(signs).times(unit);
+            return Loss { relative, absolute };
+        }
+        let cut = Sides::cut(adder.below, signs);
+        let mut units = cut.times(count as f64);
+        for kind in self.kinds.iter().filter(|kind| kind.class() == Class::Values) {
+            let more = self.units(*kind, signs);
+            let more = Sides { down: (more.down - cut.down).max(0.0), up: (more.up - cut.up).max(0.0) };
+            units = units + more;
+        }
+        if self.kinds.iter().all(|kind| self.fits(*kind)) {
+            // The term that the grid is laid by loses nothing, unless it is laid by the floor.
+            units = Sides { down: (units.down - cut.down).max(0.0), up: (units.up - cut.up).max(0.0) };
+            for floor in adder.grid.iter().filter_map(|rule| rule.exponent_floor) {
+                absolute = absolute + cut.times(unit * power_of_two(floor));
+            }
+        }
+        Loss { relative: relative + units.times(unit), absolute }
+    }
+
+    /// Units lost of all terms at once, zeros included.
+    fn all_units(&self, signs: Signs) -> Sides {
+        let zero = Sides::cut(self.adder.below, signs).times((self.terms - self.kinds.len()) as f64);
+        self.kinds.iter().map(|kind| self.units(*kind, signs)).fold(zero, Sides::add)
+    }
+
+    /// Whether no sum of these terms reaches a bit that the adder does not have.
+    pub(super) fn holds_every_carry(&self) -> bool {
+        let Some(carry_bits) = self.adder.carry_bits else { return true };
+        let governs =
+            |kind: &Kind| self.adder.grid.iter().any(|rule| rule.terms == Class::All || rule.terms == kind.class());
+        let mut most = 0.0;
+        for kind in &self.kinds {
+            most += match kind {
+                Kind::Product => 4.0,
+                Kind::Value(_) => 2.0,
+                Kind::Sum => return false,
+            };
+            most += 2.0 * self.units(*kind, Signs::Mixed).most() * power_of_two(-self.fraction_bits());
+        }
+        self.kinds.iter().all(governs) && most <= power_of_two(carry_bits.cast_signed() + 1)
+    }
+}
+
+/// The exponent of the smallest normal value of a format; 0 of an integer one.
+pub(super) fn min_exponent(format: Format) -> i32 {
+    format.as_float().map_or(0, mxprobe_api::FloatEncoding::min_exponent)
+}

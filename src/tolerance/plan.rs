@@ -1,0 +1,275 @@
+//! What one operation loses at the most: over every choice of the products that are not zero, and along every path to d.
+
+use mxprobe_api::{Error, Format, OperationId};
+use mxprobe_models::{Adder, Below, Model, Output, Plan, Scale, Term};
+
+use super::{
+    node::{Kind, Node, min_exponent},
+    sides::{Loss, Sides, Signs},
+};
+
+/// What is known of a subtree.
+struct Part {
+    kind: Kind,
+    /// With so many products that are not zero: what its nodes lose together. `None`: the result is a zero.
+    lost: Vec<Option<Loss>>,
+    /// Relative to the sum of its magnitudes: ln(1 + …) of what the nodes on the worst path from a product lose, and from c.
+    product_path: f64,
+    c_path: Option<f64>,
+}
+
+/// One operation, taken apart.
+pub(super) struct Operation {
+    id: OperationId,
+    adders: Vec<Adder>,
+    plan: Plan,
+    reads_subnormal_c: bool,
+    /// By signs, without and with a c.
+    lost: Vec<[Lost; 2]>,
+}
+
+/// What one operation loses.
+pub(super) struct Lost {
+    /// With so many products that are not zero, or fewer.
+    pub(super) of: Vec<Loss>,
+    /// Along the worst path from a product, as ln(1 + …) of what is lost relative to the sum of magnitudes.
+    pub(super) product_path: f64,
+    /// The same from c.
+    pub(super) c_path: f64,
+}
+
+impl Operation {
+    /// The operation of a model.
+    ///
+    /// # Errors
+    /// If the model has no such operation, or nothing can be said of it: a sum may wrap, or integers are rounded.
+    pub(super) fn new(model: &Model, id: &OperationId) -> Result<Self, Error> {
+        let missing = || Error::invalid(format!("the model {} has no operation {id}", model.name));
+        let (unit, plan) = model.plan(id).ok_or_else(missing)?;
+        let mut operation = Self {
+            id: id.clone(),
+            adders: model.adders.clone(),
+            plan,
+            reads_subnormal_c: !unit.flush.c || id.c.is_integer(),
+            lost: Vec::new(),
+        };
+        if !operation.uses_each_term_once() {
+            return Err(Error::unsupported(format!(
+                "{id}: its tree does not add every product and c once, so that the exact result is another sum"
+            )));
+        }
+        if let Some(adder) = operation.wrapping() {
+            return Err(Error::unsupported(format!(
+                "{id}: sums of the adder {adder} may wrap, and nothing bounds the error of a sum that wraps"
+            )));
+        }
+        if !id.is_integer() {
+            let of = |signs: Signs| [false, true].map(|has_c| operation.find_lost(operation.kept(signs), has_c));
+            operation.lost = Signs::ALL.map(of).into();
+        }
+        Ok(operation)
+    }
+
+    /// Its id.
+    pub(super) fn id(&self) -> &OperationId {
+        &self.id
+    }
+
+    /// What it loses of terms of these signs, with or without a c that is not zero; nothing is said of integers.
+    pub(super) fn lost(&self, signs: Signs, has_c: bool) -> &Lost {
+        let place = Signs::ALL.iter().position(|other| *other == signs).expect("all are there");
+        &self.lost[place][usize::from(has_c)]
+    }
+
+    fn find_lost(&self, signs: Signs, has_c: bool) -> Lost {
+        let part = self.walk(signs, has_c);
+        let mut most = Loss::default();
+        let mut of: Vec<Loss> = Vec::new();
+        for lost in &part.lost {
+            most = most.max(lost.unwrap_or_default());
+            of.push(most);
+        }
+        // A last result that is read as zero if it is subnormal.
+        if has_c && !self.reads_subnormal_c {
+            let most = super::sides::power_of_two(min_exponent(self.id.c));
+            of.iter_mut().for_each(|lost| lost.absolute = lost.absolute + Sides::toward_zero(most, signs));
+        }
+        Lost { of, product_path: part.product_path, c_path: part.c_path.unwrap_or(0.0) }
+    }
+
+    /// The signs as far as they are kept: a one's complement of a zero is less than zero.
+    fn kept(&self, signs: Signs) -> Signs {
+        let mut below = self.used().flat_map(|adder| [adder.below, adder.normalised_below]);
+        if below.any(|below| below == Below::OnesComplement) { Signs::Mixed } else { signs }
+    }
+
+    /// Whether no result is larger in magnitude than the terms of its sign together.
+    pub(super) fn shrinks(&self) -> bool {
+        self.used().all(|adder| {
+            let rounds_down = match adder.output {
+                Output::Float { rounding, .. } => rounding == mxprobe_api::Rounding::TowardZero,
+                _ => true,
+            };
+            (adder.grid.is_empty() || adder.below == Below::Truncate)
+                && adder.normalised_below == Below::Truncate
+                && rounds_down
+        })
+    }
+
+    /// No exponent counts as less than this: that of the smallest normal value of a result or of c, or a floor.
+    pub(super) fn least_exponent(&self) -> i32 {
+        let of_c = min_exponent(self.id.c);
+        let of = |adder: &Adder| {
+            let floors: Vec<i32> = adder.grid.iter().filter_map(|rule| rule.exponent_floor).collect();
+            floors
+                .into_iter()
+                .chain(adder.normalised_exponent_floor)
+                .chain(adder.float_format().map(min_exponent))
+                .max()
+        };
+        self.used().filter_map(of).fold(of_c, i32::max)
+    }
+
+    /// The formats of results.
+    pub(super) fn formats(&self) -> impl Iterator<Item = Format> + '_ {
+        self.used().filter_map(Adder::float_format)
+    }
+
+    /// Whether a product of magnitude 2^128 or more is an infinity.
+    pub(super) fn has_product_overflow(&self) -> bool {
+        self.used().any(|adder| adder.product_overflow)
+    }
+
+    /// Whether block scales multiply sums.
+    pub(super) fn scales_sums(&self) -> bool {
+        self.used().any(|adder| adder.scale == Scale::Sum)
+    }
+
+    fn used(&self) -> impl Iterator<Item = &Adder> {
+        self.plan.nodes.iter().map(|node| &self.adders[node.adder])
+    }
+
+    /// Whether each product, c and each result is a term of one node.
+    fn uses_each_term_once(&self) -> bool {
+        let nodes = self.plan.nodes.len();
+        let mut uses = vec![0; self.id.shape.sizes().2 + 1 + nodes];
+        for term in self.plan.nodes.iter().flat_map(|node| &node.terms) {
+            match term {
+                Term::Product(index) => uses[1 + nodes + index] += 1,
+                Term::C => uses[0] += 1,
+                Term::Node(index) => uses[1 + index] += 1,
+                Term::PositiveZero => {}
+            }
+        }
+        // The last node is the result.
+        uses[nodes] += 1;
+        uses.iter().all(|count| *count == 1)
+    }
+
+    /// An adder whose sums may wrap.
+    fn wrapping(&self) -> Option<&str> {
+        let mut results: Vec<Kind> = Vec::new();
+        for plan_node in &self.plan.nodes {
+            let adder = &self.adders[plan_node.adder];
+            let kind = |term: &Term| match term {
+                Term::Product(_) => Some(Kind::Product),
+                Term::C => Some(Kind::Value(self.id.c)),
+                Term::Node(index) => Some(results[*index]),
+                Term::PositiveZero => None,
+            };
+            let kinds = plan_node.terms.iter().filter_map(kind).collect();
+            let node = Node { adder, id: &self.id, kinds, terms: plan_node.terms.len() };
+            if !node.holds_every_carry() {
+                return Some(&adder.name);
+            }
+            results.push(node.result());
+        }
+        None
+    }
+
+    /// What the last node's subtree loses. A result has one use, as a tree's nodes do.
+    fn walk(&self, signs: Signs, has_c: bool) -> Part {
+        let mut parts: Vec<Option<Part>> = Vec::new();
+        for plan_node in &self.plan.nodes {
+            let adder = &self.adders[plan_node.adder];
+            let terms: Vec<Part> =
+                plan_node.terms.iter().filter_map(|term| self.part(term, has_c, &mut parts)).collect();
+            let kinds = terms.iter().map(|part| part.kind).collect();
+            let node = Node { adder, id: &self.id, kinds, terms: plan_node.terms.len() };
+            parts.push(Some(joined(&node, &terms, signs)));
+        }
+        parts.pop().flatten().expect("a plan has a node")
+    }
+
+    fn part(&self, term: &Term, has_c: bool, parts: &mut [Option<Part>]) -> Option<Part> {
+        let nothing = Some(Loss::default());
+        Some(match term {
+            Term::Product(_) => {
+                Part { kind: Kind::Product, lost: vec![None, nothing], product_path: 0.0, c_path: None }
+            }
+            Term::C => {
+                let lost = vec![if has_c { nothing } else { None }];
+                Part { kind: Kind::Value(self.id.c), lost, product_path: 0.0, c_path: Some(0.0) }
+            }
+            Term::Node(index) => parts[*index].take().expect("a node of a tree has one parent"),
+            Term::PositiveZero => return None,
+        })
+    }
+}
+
+/// A node of these terms.
+fn joined(node: &Node<'_>, terms: &[Part], signs: Signs) -> Part {
+    let products = terms.iter().map(|term| term.lost.len() - 1).sum::<usize>();
+    // By how many terms, and how many products, are not zero.
+    let mut lost: Vec<Vec<Option<Loss>>> = vec![vec![Some(Loss::default())]];
+    let mut alone: Vec<Option<Loss>> = vec![None; products + 1];
+    let most = |into: &mut Option<Loss>, found: Loss| *into = Some(into.map_or(found, |before| before.max(found)));
+    for (at, term) in terms.iter().enumerate() {
+        let others_zero = terms.iter().enumerate().all(|(other, part)| other == at || part.lost[0].is_none());
+        if others_zero {
+            let own = node.of_one(term.kind, signs);
+            for (count, before) in term.lost.iter().enumerate() {
+                if let Some(before) = before {
+                    most(&mut alone[count], *before + own);
+                }
+            }
+        }
+        let width = lost[0].len() + term.lost.len() - 1;
+        let mut next = vec![vec![None; width]; lost.len() + 1];
+        for (count, row) in lost.iter().enumerate() {
+            for (before, found) in row.iter().enumerate().filter_map(|(at, found)| Some((at, (*found)?))) {
+                if term.lost[0].is_none() {
+                    most(&mut next[count][before], found);
+                }
+                for (own, of_term) in term.lost.iter().enumerate() {
+                    if let Some(of_term) = of_term {
+                        most(&mut next[count + 1][before + own], found + *of_term);
+                    }
+                }
+            }
+        }
+        lost = next;
+    }
+    let mut found = alone;
+    for (count, row) in lost.iter().enumerate().skip(2) {
+        let own = node.of_several(count, signs);
+        for (at, before) in row.iter().enumerate() {
+            if let Some(before) = before {
+                most(&mut found[at], *before + own);
+            }
+        }
+    }
+    let worst = match terms {
+        [] => Loss::default(),
+        [one] => node.of_one(one.kind, signs),
+        _ => node.of_several(terms.len(), signs),
+    };
+    let own = worst.relative.most().ln_1p();
+    let product_path =
+        terms.iter().filter(|term| term.lost.len() > 1).map(|term| term.product_path).fold(0.0, f64::max);
+    let c_path = terms
+        .iter()
+        .filter_map(|term| term.c_path)
+        .fold(None, |most, path: f64| Some(most.map_or(path, |most: f64| most.max(path))));
+    Part { kind: node.result(), lost: found, product_path: product_path + own, c_path: c_path.map(|path| path + own) }
+}

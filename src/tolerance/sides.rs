@@ -1,0 +1,126 @@
+//! How far a result may lie below and above what it would be without an error.
+
+use std::ops::Add;
+
+use mxprobe_api::Rounding;
+use mxprobe_models::Below;
+
+/// Which signs the terms of a dot have, zeros aside. A sum of terms of one sign keeps it through every rounding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Signs {
+    /// No term is negative.
+    Positive,
+    /// No term is positive.
+    Negative,
+    /// Either may occur.
+    Mixed,
+}
+
+impl Signs {
+    /// All of them.
+    pub(super) const ALL: [Self; 3] = [Self::Positive, Self::Negative, Self::Mixed];
+}
+
+/// What is lost at the most: the result lies no further than `down` below, and no further than `up` above, the exact one.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Sides {
+    /// Below.
+    pub down: f64,
+    /// Above.
+    pub up: f64,
+}
+
+impl Sides {
+    /// The same on both sides.
+    pub(super) fn both(most: f64) -> Self {
+        Self { down: most, up: most }
+    }
+
+    /// What pulls every magnitude toward zero takes from terms of these signs.
+    pub(super) fn toward_zero(most: f64, signs: Signs) -> Self {
+        match signs {
+            Signs::Positive => Self { down: most, up: 0.0 },
+            Signs::Negative => Self { down: 0.0, up: most },
+            Signs::Mixed => Self::both(most),
+        }
+    }
+
+    /// What a unit of a grid becomes: a term that is cut so loses less than this, or no more.
+    pub(super) fn cut(below: Below, signs: Signs) -> Self {
+        match below {
+            Below::Truncate => Self::toward_zero(1.0, signs),
+            Below::Floor => Self { down: 1.0, up: 0.0 },
+            Below::Nearest | Below::NearestAway => Self::both(0.5),
+            Below::Sticky | Below::OnesComplement => Self::both(1.0),
+        }
+    }
+
+    /// The same of a unit in the last place of a rounded result.
+    pub(super) fn rounded(rounding: Rounding, signs: Signs) -> Self {
+        match rounding {
+            Rounding::NearestEven => Self::both(0.5),
+            Rounding::TowardZero => Self::toward_zero(1.0, signs),
+            Rounding::Down => Self { down: 1.0, up: 0.0 },
+            Rounding::Up => Self { down: 0.0, up: 1.0 },
+            Rounding::ToOdd => Self::both(1.0),
+        }
+    }
+
+    /// So many times as much.
+    pub(super) fn times(self, factor: f64) -> Self {
+        // A factor of 0 takes nothing, whatever this is.
+        let of = |side: f64| if factor == 0.0 { 0.0 } else { factor * side };
+        Self { down: of(self.down), up: of(self.up) }
+    }
+
+    /// The larger of both, side by side.
+    pub(super) fn max(self, other: Self) -> Self {
+        Self { down: self.down.max(other.down), up: self.up.max(other.up) }
+    }
+
+    /// The larger side.
+    #[must_use]
+    pub fn most(self) -> f64 {
+        self.down.max(self.up)
+    }
+}
+
+impl Add for Sides {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self { down: self.down + other.down, up: self.up + other.up }
+    }
+}
+
+/// What is lost: `relative` times the power of two that no exponent exceeds, and `absolute` whatever that is.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Loss {
+    pub(super) relative: Sides,
+    pub(super) absolute: Sides,
+}
+
+impl Loss {
+    /// So many times as much.
+    pub(super) fn times(self, factor: f64) -> Self {
+        Self { relative: self.relative.times(factor), absolute: self.absolute.times(factor) }
+    }
+
+    /// The larger of both, number by number.
+    pub(super) fn max(self, other: Self) -> Self {
+        Self { relative: self.relative.max(other.relative), absolute: self.absolute.max(other.absolute) }
+    }
+}
+
+impl Add for Loss {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self { relative: self.relative + other.relative, absolute: self.absolute + other.absolute }
+    }
+}
+
+/// 2^exponent; 0 and infinity beyond the range of f64.
+pub(super) fn power_of_two(exponent: i32) -> f64 {
+    f64::from(exponent).exp2()
+}
