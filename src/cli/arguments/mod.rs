@@ -84,7 +84,9 @@ pub(crate) enum Command {
     /// Write the bit-exact model of whatever computes, and try to break it
     Identify(Identify),
     /// Ask whether an element of a product depends on how many rows and columns are computed with it
-    #[command(after_help = "Exit codes: 0 no element depends on it; 1 one does; 2 usage or I/O; 3 no usable device")]
+    #[command(
+        after_help = "Exit codes: 0 no element depends on it; 1 one does; 2 usage or I/O; 3 no usable device; 4 a shape failed; 130 interrupted"
+    )]
     Invariance(Invariance),
     /// Compare a device with a model, bit for bit
     Verify(Verify),

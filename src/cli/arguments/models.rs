@@ -32,7 +32,7 @@ pub(crate) struct Identify {
     #[arg(long, value_name = "bits|any", default_value = "bits")]
     pub(crate) nan: NanBits,
     /// Recover what a library makes of its unit, the recipe of its product, for each of `--shapes`; `--out` is a recipe file then
-    #[arg(long, requires = "shapes", conflicts_with = "resume")]
+    #[arg(long, requires = "shapes", conflicts_with_all = ["resume", "nan"])]
     pub(crate) gemm: bool,
     /// Shapes of the product, with `--gemm`: 1x4096x4096,16x4096x4096
     #[arg(long, value_name = "MxNxK,…", value_parser = shape, value_delimiter = ',', requires = "gemm")]

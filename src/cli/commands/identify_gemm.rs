@@ -1,12 +1,12 @@
 //! `identify --gemm`: the recipe of a library's product, shape by shape.
 
-use std::{cell::RefCell, collections::BTreeMap, sync::Arc, time::Instant};
+use std::{collections::BTreeMap, time::Instant};
 
 use crate::{
-    identify::{Found, GemmEffort, GemmIdentification, GemmOutcome, Part, Unexplained, identify_gemm},
+    identify::{Found, GemmEffort, GemmIdentification, GemmOutcome, Part, Unexplained},
     report::{Block, Cell, Page, Row, Show, Tone, Tool, to_json},
 };
-use mxprobe_api::{Device, Format as Number, OperationId, Shape, operation_of};
+use mxprobe_api::{Format as Number, OperationId, Shape};
 use mxprobe_models::{
     Adder,
     recipe::{Case, Recipe},
@@ -14,14 +14,10 @@ use mxprobe_models::{
 use serde::Serialize;
 
 use crate::cli::{
-    arguments::{Identify, Reach, Screen, given},
-    choose::{
-        limits::Limits,
-        reach::{Isolation, reach},
-        target::Search,
-    },
-    commands::each,
-    failure::{Failure, INCOMPLETE, NO, Outcome},
+    arguments::{Identify, Screen, given},
+    choose::limits::Limits,
+    commands::shapes::{INTERRUPTED_EARLY, Open, of_shape},
+    failure::{INCOMPLETE, INTERRUPTED, NO, Outcome},
     io::{interrupt::Interrupt, output, progress::Progress},
 };
 
@@ -29,95 +25,56 @@ use crate::cli::{
 pub(crate) fn identify_shapes(arguments: &Identify, screen: Screen) -> Outcome {
     let device = arguments.device.as_deref().unwrap_or_default();
     let limits = Limits::new(arguments.inputs.reach.timeout, None, Interrupt::listen());
-    if let Some(out) = &arguments.out {
+    let (out, saved) = (&arguments.out, &arguments.report);
+    if let Some(out) = out {
         output::can_write(out)?;
+    }
+    if let Some(path) = saved {
+        output::is_for_json(path)?;
+        output::can_write(path)?;
     }
     let open = Open { device, reach: &arguments.inputs.reach, limits: &limits };
     let (name, id) = open.named(&arguments.op)?;
     let effort = GemmEffort { seed: arguments.inputs.seed, elements: arguments.elements };
-    let progress = RefCell::new(Progress::new(screen, arguments.shapes.len()));
-    progress
-        .borrow_mut()
-        .begin(arguments.shapes.iter().map(|shape| format!("{device} {}", of_shape(&id, *shape))).collect());
+    let mut progress = Progress::new(screen, arguments.shapes.len());
+    progress.begin(arguments.shapes.iter().map(|shape| format!("{device} {}", of_shape(&id, *shape))).collect());
     let mut all = Recipes {
         tool: Tool::this(given()),
         device: device.to_owned(),
         name,
         seed: effort.seed,
+        interrupted: true,
         shapes: Vec::new(),
         changes: Vec::new(),
         recipe: None,
+        left_out: Vec::new(),
     };
     let mut found: Vec<(Shape, Result<GemmIdentification, String>)> = Vec::new();
     for shape in &arguments.shapes {
         let start = Instant::now();
         let id = of_shape(&id, *shape);
-        let one = open.identify(&id, effort, &|words| progress.borrow_mut().part(words, 0.0));
+        let Some(one) = open.identify(&id, effort, &mut |words| progress.part(words, 0.0))? else {
+            break;
+        };
         all.shapes.push(ShapeRecord::of(&id, &one, start));
         found.push((*shape, one));
-        progress.borrow_mut().step();
+        all.conclude(&found);
+        // What was found is kept, whatever becomes of the next shape.
+        if let (Some(out), Some(text)) = (out, &all.recipe) {
+            output::replace(out, text)?;
+        }
+        if let Some(path) = saved {
+            output::replace(path, &to_json(&all))?;
+        }
+        progress.step();
     }
     drop(progress);
-    all.changes = changes(&found);
-    let recipe = recipe(&found, &all);
-    all.recipe = recipe.as_ref().map(Recipe::to_toml);
-    if let (Some(out), Some(text)) = (&arguments.out, &all.recipe) {
-        output::replace(out, text)?;
-    }
-    if let Some(path) = &arguments.report {
+    all.interrupted = found.len() < arguments.shapes.len();
+    if let Some(path) = saved {
         output::replace(path, &to_json(&all))?;
     }
     output::show(&all, arguments.inputs.format, screen)?;
     Ok(all.code())
-}
-
-/// How a device is opened, for one shape after another.
-pub(super) struct Open<'a> {
-    pub(super) device: &'a str,
-    pub(super) reach: &'a Reach,
-    pub(super) limits: &'a Limits,
-}
-
-impl Open<'_> {
-    /// The device's name and the one operation that is meant.
-    pub(super) fn named(&self, patterns: &[String]) -> Result<(String, OperationId), Failure> {
-        let target = each::one_target(self.device, &Search::by(self.reach, patterns))?;
-        let operations = each::operations(patterns, &target)?;
-        match operations.as_slice() {
-            [operation] => Ok((target.listed.device.name.clone(), operation.id.clone())),
-            several => {
-                let mut failure = Failure::usage(format!("{} operations could be meant", several.len()));
-                for operation in several {
-                    failure = failure.cause(operation.id.to_string());
-                }
-                Err(failure.help("name one of them with `--op`"))
-            }
-        }
-    }
-
-    /// The device, opened for one operation.
-    pub(super) fn device(&self, id: &OperationId) -> Result<Arc<dyn Device>, Failure> {
-        let search = Search::new(!self.reach.no_isolation, None, &[id.to_string()]);
-        let target = each::one_target(self.device, &search)?;
-        let isolation = Isolation { wanted: !self.reach.no_isolation, forward_stderr: false };
-        Ok(reach(&target, isolation, self.limits).map_err(Failure::usage)?.device)
-    }
-
-    pub(super) fn identify(
-        &self,
-        id: &OperationId,
-        effort: GemmEffort,
-        progress: &dyn Fn(&str),
-    ) -> Result<GemmIdentification, String> {
-        let device = self.device(id).map_err(|failure| failure.to_string())?;
-        let operation = operation_of(&*device, id).map_err(|error| error.to_string())?.clone();
-        identify_gemm(&*device, &operation, effort, progress).map_err(|error| error.to_string())
-    }
-}
-
-/// The same operation with these sizes.
-pub(super) fn of_shape(id: &OperationId, shape: Shape) -> OperationId {
-    OperationId { shape, ..id.clone() }
 }
 
 /// The recipe that a shape's largest part has.
@@ -139,16 +96,18 @@ fn text(shape: Shape) -> String {
     format!("{}x{}x{}", shape.m, shape.n, shape.k)
 }
 
-/// A recipe file of all shapes, if any was identified.
-fn recipe(found: &[(Shape, Result<GemmIdentification, String>)], all: &Recipes) -> Option<Recipe> {
+/// A recipe file of all shapes, if any was identified, and the shapes that it has no room for: a file names one model.
+fn recipe(found: &[(Shape, Result<GemmIdentification, String>)], all: &Recipes) -> (Option<Recipe>, Vec<LeftOut>) {
     let mut adders: Vec<Adder> = Vec::new();
     let mut cases: Vec<Case> = Vec::new();
     let mut model: Option<String> = None;
+    let mut left_out = Vec::new();
     for (shape, one) in found {
         let Some(one) = first(one) else { continue };
-        // A file names one model.
         if *model.get_or_insert_with(|| one.model().to_owned()) == one.model() {
             cases.push(one.case(*shape, &mut adders));
+        } else {
+            left_out.push(LeftOut { shape: text(*shape), model: one.model().to_owned() });
         }
     }
     let source = format!(
@@ -158,15 +117,16 @@ fn recipe(found: &[(Shape, Result<GemmIdentification, String>)], all: &Recipes) 
         all.name,
         all.seed
     );
-    Some(Recipe {
+    let file = model.map(|model| Recipe {
         name: "identified".to_owned(),
         title: format!("{}, as identified", all.name),
-        model: model?,
+        model,
         aliases: Vec::new(),
         sources: BTreeMap::from([("measured".to_owned(), source)]),
         adders,
         cases,
-    })
+    });
+    (file, left_out)
 }
 
 /// What was found of all shapes.
@@ -176,12 +136,23 @@ struct Recipes {
     device: String,
     name: String,
     seed: u64,
+    /// Not every shape is here: the run goes on, or was interrupted.
+    interrupted: bool,
     shapes: Vec<ShapeRecord>,
     /// Where the recipe changes.
     changes: Vec<Change>,
     /// The recipe file.
     #[serde(skip_serializing_if = "Option::is_none")]
     recipe: Option<String>,
+    /// Shapes that were identified and are not in the recipe file, since their unit is another model's.
+    left_out: Vec<LeftOut>,
+}
+
+/// A shape whose unit is not one of the recipe file's model.
+#[derive(Serialize)]
+struct LeftOut {
+    shape: String,
+    model: String,
 }
 
 /// Two shapes, one after another, whose recipes differ.
@@ -274,8 +245,18 @@ impl UnexplainedRecord {
 }
 
 impl Recipes {
+    /// What follows from the shapes so far.
+    fn conclude(&mut self, found: &[(Shape, Result<GemmIdentification, String>)]) {
+        self.changes = changes(found);
+        let (file, left_out) = recipe(found, self);
+        self.recipe = file.as_ref().map(Recipe::to_toml);
+        self.left_out = left_out;
+    }
+
     fn code(&self) -> u8 {
-        if self.shapes.iter().any(|shape| shape.failed.is_some()) {
+        if self.interrupted {
+            INTERRUPTED
+        } else if self.shapes.iter().any(|shape| shape.failed.is_some()) {
             INCOMPLETE
         } else if self.shapes.iter().flat_map(|shape| &shape.parts).any(|part| part.refused.is_some()) {
             NO
@@ -313,14 +294,17 @@ impl Show for Recipes {
                 ),
             ));
         }
-        if !self.changes.is_empty() {
-            blocks.push(Block::Gap);
-            let changes = self.changes.iter();
-            blocks.push(Block::List(
-                changes
-                    .map(|change| (Tone::Plain, format!("the recipe of {} is not that of {}", change.to, change.from)))
-                    .collect(),
-            ));
+        let changes = self.changes.iter();
+        let changes = changes.map(|change| format!("the recipe of {} is not that of {}", change.to, change.from));
+        let left_out = self.left_out.iter().map(|LeftOut { shape, model }| {
+            format!("the recipe file has no case for {shape}: a file names one model, and this unit is {model}'s")
+        });
+        let notes: Vec<(Tone, String)> = changes.chain(left_out).map(|note| (Tone::Plain, note)).collect();
+        if !notes.is_empty() {
+            blocks.extend([Block::Gap, Block::List(notes)]);
+        }
+        if self.interrupted {
+            blocks.extend([Block::Gap, Block::Words(Tone::Warning, INTERRUPTED_EARLY.to_owned())]);
         }
         Page { title, blocks }
     }

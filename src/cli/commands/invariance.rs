@@ -1,18 +1,21 @@
 //! `invariance`: whether an element of a product depends on how many other rows and columns are computed with it.
 
 use crate::{
-    identify::{GemmEffort, Invariance as Measured, ShapeOf, compare_shapes},
+    identify::{Found, GemmEffort, Invariance as Measured, ShapeOf, compare_shapes},
     report::{Block, Cell, Page, Row, Show, Tone, to_json},
 };
-use mxprobe_api::{OperationId, operation_of};
+use mxprobe_api::{Device, Operation, OperationId, operation_of};
 use serde::Serialize;
 
 use crate::cli::{
     arguments::{Invariance, Screen},
     choose::limits::Limits,
-    commands::identify_gemm::{Open, first, of_shape},
-    failure::{Failure, NO, Outcome},
-    io::{interrupt::Interrupt, output},
+    commands::{
+        identify_gemm::first,
+        shapes::{INTERRUPTED_EARLY, Open, of_shape},
+    },
+    failure::{Failure, INCOMPLETE, INTERRUPTED, NO, Outcome},
+    io::{interrupt::Interrupt, output, progress::Progress},
 };
 
 /// Compares shapes of one device with the first of them.
@@ -33,37 +36,83 @@ pub(crate) fn invariance(arguments: &Invariance, screen: Screen) -> Outcome {
     let (name, id) = open.named(&arguments.op)?;
     let base = of_shape(&id, *base);
     let effort = GemmEffort { seed: arguments.seed, elements: arguments.elements };
-    let own = if arguments.recipes { Some(open.identify(&base, effort, &|_| {})) } else { None };
-    let mut found = Compared { device: arguments.device.clone(), name, base: base.clone(), shapes: Vec::new() };
-    for shape in others {
-        let other = of_shape(&id, *shape);
-        let (one, two) = (open.device(&base)?, open.device(&other)?);
-        let failed = |error: mxprobe_api::Error| Failure::usage(error);
-        let (first_operation, second_operation) =
-            (operation_of(&*one, &base).map_err(failed)?, operation_of(&*two, &other).map_err(failed)?);
-        let measured = compare_shapes(
-            ShapeOf { device: &*one, operation: first_operation },
-            ShapeOf { device: &*two, operation: second_operation },
-            effort.seed,
-        )
-        .map_err(failed)?;
-        let recipes = match (&own, measured.differ) {
+    let mut progress = Progress::new(screen, others.len() + usize::from(arguments.recipes));
+    let with_own = arguments.recipes.then_some(&base);
+    let ids: Vec<OperationId> = others.iter().map(|shape| of_shape(&id, *shape)).collect();
+    progress.begin(with_own.into_iter().chain(&ids).map(|id| format!("{} {id}", arguments.device)).collect());
+    let mut found =
+        Compared { device: arguments.device.clone(), name, base: base.clone(), interrupted: false, shapes: Vec::new() };
+    let compare = Compare { open: &open, base: &base, effort };
+    let mut own = None;
+    if arguments.recipes {
+        own = open.identify(&base, effort, &mut |words| progress.part(words, 0.0))?;
+        found.interrupted = own.is_none();
+        progress.step();
+    }
+    for other in &ids {
+        if found.interrupted {
+            break;
+        }
+        let own = own.as_ref().map(first);
+        match compare.with(other, own, &mut |words| progress.part(words, 0.0))? {
+            Some(shape) => found.shapes.push(shape),
+            None => found.interrupted = true,
+        }
+        progress.step();
+    }
+    drop(progress);
+    output::show(&found, arguments.format.into(), screen)?;
+    Ok(found.code())
+}
+
+/// The shape that others are compared with.
+struct Compare<'a> {
+    open: &'a Open<'a>,
+    base: &'a OperationId,
+    effort: GemmEffort,
+}
+
+impl Compare<'_> {
+    /// Another shape beside it, and the recipes of both if that of the first was looked for and no element differs; `None` if
+    /// an interruption came.
+    fn with(
+        &self,
+        other: &OperationId,
+        own: Option<Option<&Found>>,
+        progress: &mut dyn FnMut(&str),
+    ) -> Result<Option<Other>, Failure> {
+        let second = match self.open.device(other) {
+            Ok(device) => device,
+            Err(error) => return Ok(Some(Other::failed(other, error.to_string()))),
+        };
+        let (id, seed) = (other.clone(), self.effort.seed);
+        let ask = move |first: &dyn Device, operation: &Operation, _: &dyn Fn(&str)| {
+            let second = ShapeOf { device: &*second, operation: operation_of(&*second, &id)? };
+            compare_shapes(ShapeOf { device: first, operation }, second, seed)
+        };
+        let measured = match self.open.ask(self.base, ask, progress)? {
+            None => return Ok(None),
+            Some(Err(reason)) => return Ok(Some(Other::failed(other, reason))),
+            Some(Ok(measured)) => measured,
+        };
+        let recipes = match (own, measured.differ) {
             (Some(own), 0) => {
-                let theirs = open.identify(&other, effort, &|_| {});
-                Some(match (first(own), first(&theirs)) {
-                    (Some(own), Some(theirs)) if own.is_same(theirs) => {
-                        "the same recipe was identified at both".to_owned()
-                    }
-                    (Some(_), Some(_)) => "other recipes were identified, which may give the same bits".to_owned(),
-                    _ => "no recipe was identified at one of them, so nothing is proved".to_owned(),
-                })
+                let Some(theirs) = self.open.identify(other, self.effort, progress)? else { return Ok(None) };
+                Some(in_words(own, first(&theirs)))
             }
             _ => None,
         };
-        found.shapes.push(Other::of(&other, &measured, recipes));
+        Ok(Some(Other::of(other, &measured, recipes.map(str::to_owned))))
     }
-    output::show(&found, arguments.format.into(), screen)?;
-    Ok(if found.shapes.iter().any(|shape| shape.differ > 0) { NO } else { 0 })
+}
+
+/// What the recipes of two shapes without a difference say.
+fn in_words(own: Option<&Found>, theirs: Option<&Found>) -> &'static str {
+    match (own, theirs) {
+        (Some(own), Some(theirs)) if own.is_same(theirs) => "the same recipe was identified at both",
+        (Some(_), Some(_)) => "other recipes were identified, which may give the same bits",
+        _ => "no recipe was identified at one of them, so nothing is proved",
+    }
 }
 
 /// What was found of all shapes.
@@ -73,13 +122,32 @@ struct Compared {
     name: String,
     /// The shape that the others are compared with.
     base: OperationId,
+    /// Shapes after those that are here were not asked, because an interruption came.
+    interrupted: bool,
     shapes: Vec<Other>,
+}
+
+impl Compared {
+    fn code(&self) -> u8 {
+        if self.interrupted {
+            INTERRUPTED
+        } else if self.shapes.iter().any(|shape| shape.failed.is_some()) {
+            INCOMPLETE
+        } else if self.shapes.iter().any(|shape| shape.differ > 0) {
+            NO
+        } else {
+            0
+        }
+    }
 }
 
 /// One shape beside the first.
 #[derive(Serialize)]
 struct Other {
     operation: OperationId,
+    /// Why nothing was compared, if so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failed: Option<String>,
     elements: u64,
     differ: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -100,6 +168,10 @@ struct Witness {
 }
 
 impl Other {
+    fn failed(id: &OperationId, reason: String) -> Self {
+        Self { operation: id.clone(), failed: Some(reason), elements: 0, differ: 0, recipes: None, witness: None }
+    }
+
     fn of(id: &OperationId, measured: &Measured, recipes: Option<String>) -> Self {
         let witness = measured.witness.as_ref().map(|witness| Witness {
             row: witness.element.0,
@@ -108,7 +180,8 @@ impl Other {
             first: id.d.hex(witness.d.0),
             second: id.d.hex(witness.d.1),
         });
-        Self { operation: id.clone(), elements: measured.elements, differ: measured.differ, recipes, witness }
+        let Measured { elements, differ, .. } = *measured;
+        Self { operation: id.clone(), failed: None, elements, differ, recipes, witness }
     }
 }
 
@@ -122,7 +195,9 @@ impl Show for Compared {
         for shape in &self.shapes {
             blocks.push(Block::Gap);
             blocks.extend(Block::titled(2, format!("{} and {}", self.base, shape.operation)));
-            if shape.differ == 0 {
+            if let Some(reason) = &shape.failed {
+                blocks.push(Block::Words(Tone::Failure, format!("failed: {reason}")));
+            } else if shape.differ == 0 {
                 blocks.push(Block::words(format!("{} elements of both have the same bits", shape.elements)));
             } else {
                 let words = format!("{} of {} elements of both have other bits", shape.differ, shape.elements);
@@ -130,6 +205,9 @@ impl Show for Compared {
             }
             blocks.extend(shape.recipes.iter().map(Block::words));
             blocks.extend(shape.witness.iter().map(|witness| Block::Inset(witness.blocks())));
+        }
+        if self.interrupted {
+            blocks.extend([Block::Gap, Block::Words(Tone::Warning, INTERRUPTED_EARLY.to_owned())]);
         }
         Page { title, blocks }
     }

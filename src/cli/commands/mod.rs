@@ -21,6 +21,7 @@ mod recipes;
 pub(super) mod report;
 mod resumed;
 pub(super) mod run;
+mod shapes;
 pub(super) mod site;
 pub(super) mod tolerance;
 pub(super) mod validate;

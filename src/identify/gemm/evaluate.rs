@@ -2,7 +2,6 @@
 
 use std::{
     collections::HashMap,
-    rc::Rc,
     sync::{Arc, LazyLock, Mutex},
 };
 
@@ -20,7 +19,7 @@ pub(super) struct Unit {
     /// The name of the model, or its file.
     pub(super) model: String,
     pub(super) id: OperationId,
-    pub(super) evaluator: Rc<Evaluator>,
+    pub(super) evaluator: Arc<Evaluator>,
 }
 
 /// One level with its numbers.

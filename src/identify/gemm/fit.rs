@@ -1,6 +1,6 @@
 //! The numbers of a recipe: which unit, in which formats partial sums are rounded and merged, and what is stored.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use mxprobe_api::{Error, Format, OperationId, Random, Rounding};
 use mxprobe_models::{
@@ -396,7 +396,7 @@ pub(super) fn weights(product: &Product<'_>) -> Result<Weights, Error> {
     let id = &product.operation.id;
     let (shared, varied) = if product.places.in_a_row { (id.a, id.b) } else { (id.b, id.a) };
     let one = |format: Format| if format.is_integer() { 1 } else { format.one() };
-    let fixed: Rc<[u64]> = vec![one(shared); product.k()].into();
+    let fixed: Arc<[u64]> = vec![one(shared); product.k()].into();
     let mut alone = vec![0; product.k()];
     alone[0] = one(varied);
     let lines = [Line::plain(alone.into()), Line::plain(vec![0; product.k()].into())];

@@ -1,6 +1,6 @@
 //! Whether an element of a product depends on how many other rows and columns there are.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use mxprobe_api::{Device, Elements, Error, Operation, Random, TileBatch};
 
@@ -116,7 +116,7 @@ fn witness(
 ) -> Result<ShapeWitness, Error> {
     let d = first.operation.id.d;
     let ask = |b: &[u64]| -> Result<(u64, u64), Error> {
-        let line = [Line::plain(Rc::from(b))];
+        let line = [Line::plain(Arc::from(b))];
         Ok((first.ask(&a, &line, &[0])?[0], second.ask(&a, &line, &[0])?[0]))
     };
     let mut kept = b;

@@ -1,6 +1,6 @@
 //! Dots that tell candidates apart, with what the device gave for them.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use mxprobe_api::{Elements, Error, Format, Random};
 
@@ -17,7 +17,7 @@ const CHUNK: usize = 16;
 #[derive(Clone, Debug)]
 pub(super) struct Pool {
     in_a_row: bool,
-    pub(super) fixed: Rc<[u64]>,
+    pub(super) fixed: Arc<[u64]>,
     pub(super) lines: Vec<Line>,
     pub(super) c: Vec<u64>,
     pub(super) answers: Vec<u64>,
@@ -29,7 +29,7 @@ impl Pool {
     ///
     /// # Errors
     /// What the device reports.
-    pub(super) fn ask(product: &Product<'_>, fixed: &Rc<[u64]>, lines: Vec<Line>, c: Vec<u64>) -> Result<Self, Error> {
+    pub(super) fn ask(product: &Product<'_>, fixed: &Arc<[u64]>, lines: Vec<Line>, c: Vec<u64>) -> Result<Self, Error> {
         let answers = product.ask(fixed, &lines, &c)?;
         let id = &product.operation.id;
         let in_a_row = product.places.in_a_row;
@@ -85,13 +85,13 @@ pub(super) fn alike(d: Format, one: u64, other: u64) -> bool {
 }
 
 /// Values for k, of which many are the same, so that products of them cancel.
-pub(super) fn shared(format: Format, k: usize, random: &mut Random) -> Rc<[u64]> {
+pub(super) fn shared(format: Format, k: usize, random: &mut Random) -> Arc<[u64]> {
     let some: Vec<u64> = (0..3).map(|_| random.moderate(format)).collect();
     (0..k).map(|_| some[random.below(some.len())]).collect()
 }
 
 /// A line with values in some of these places: about 1, far apart, or such that much of the sum cancels.
-pub(super) fn line(format: Format, fixed: &Rc<[u64]>, places: &[usize], style: usize, random: &mut Random) -> Line {
+pub(super) fn line(format: Format, fixed: &Arc<[u64]>, places: &[usize], style: usize, random: &mut Random) -> Line {
     let mut base = vec![0; fixed.len()];
     let most = match style % 4 {
         0 => places.len(),

@@ -1,6 +1,6 @@
 //! Dots asked of a product of whole matrices: as many at once as it has columns or rows.
 
-use std::{cell::Cell, rc::Rc};
+use std::{cell::Cell, sync::Arc};
 
 use mxprobe_api::{Device, Elements, Error, Operation, TileBatch, execute};
 
@@ -11,14 +11,14 @@ const ELEMENTS: usize = 1 << 23;
 #[derive(Clone, Debug)]
 pub(super) struct Line {
     /// What each k holds, as bits.
-    pub(super) base: Rc<[u64]>,
+    pub(super) base: Arc<[u64]>,
     /// What some of them hold instead.
     pub(super) changes: Vec<(usize, u64)>,
 }
 
 impl Line {
     /// A line without exceptions.
-    pub(super) fn plain(base: Rc<[u64]>) -> Self {
+    pub(super) fn plain(base: Arc<[u64]>) -> Self {
         Self { base, changes: Vec::new() }
     }
 

@@ -204,15 +204,6 @@ fn part(
     for _ in 0..ATTEMPTS {
         let Some(candidate) = first_that_fits(&mut fit, &readings, progress)? else { break };
         let checked = check(product, &candidate, (regions, region), (effort.elements, effort.seed), progress)?;
-        if std::env::var_os("GEMM_DEBUG").is_some() {
-            eprintln!(
-                "candidate {:?} mismatches {} of {} tried {}",
-                recipe::words(&candidate),
-                checked.mismatches,
-                checked.elements,
-                fit.tried
-            );
-        }
         if checked.mismatches == 0 {
             return Ok(GemmOutcome::Identified(Found { candidate, verified: checked.elements, tried: fit.tried }));
         }

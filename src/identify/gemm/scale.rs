@@ -1,6 +1,6 @@
 //! Values that show what was added after two others met: a large one, its negation, and units that vanish beside it.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use mxprobe_api::{Error, Format, Overflow, Random, Rounding, Subnormals};
 
@@ -10,7 +10,7 @@ use super::product::{Line, Product};
 #[derive(Clone, Debug)]
 pub(super) struct Scale {
     /// The shared operand, for each k.
-    pub(super) fixed: Rc<[u64]>,
+    pub(super) fixed: Arc<[u64]>,
     /// The large value and its negation, as bits of the varied operand.
     pub(super) large: (u64, u64),
     /// A unit, as bits of the varied operand.

@@ -4,7 +4,7 @@
 //! that were added after i and j met. One anchor shows all sums on its way to the root and which products join at each; those
 //! that join together are then asked among themselves.
 
-use std::{collections::HashMap, rc::Rc};
+use std::{collections::HashMap, sync::Arc};
 
 use mxprobe_api::{Error, Random};
 
@@ -175,7 +175,7 @@ fn sizes(
         anchors.push(anchor);
         let units: Vec<usize> = group.members.iter().chain(&group.witness).copied().collect();
         for units in units.chunks(scale.capacity) {
-            let base: Rc<[u64]> = scale.line(units, &[]).base;
+            let base: Arc<[u64]> = scale.line(units, &[]).base;
             let others = group.members.iter().filter(|member| **member != anchor);
             lines.extend(others.map(|member| Line {
                 base: base.clone(),

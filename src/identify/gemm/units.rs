@@ -1,6 +1,6 @@
 //! Units that may be inside of a product: the operations of the models.
 
-use std::{collections::HashMap, rc::Rc};
+use std::{collections::HashMap, sync::Arc};
 
 use mxprobe_api::{Elements, Format, GemmOperands, OperationId, Random};
 use mxprobe_models::{Evaluator, shipped};
@@ -33,7 +33,7 @@ pub(super) fn units(id: &OperationId) -> Vec<Unit> {
             let Ok(evaluator) = Evaluator::new(model, operation) else { continue };
             let Some(signature) = signature(&evaluator) else { continue };
             if known.insert(signature, ()).is_none() {
-                let evaluator = Rc::new(evaluator);
+                let evaluator = Arc::new(evaluator);
                 found.push(Unit { model: model.name.clone(), id: operation.clone(), evaluator });
             }
         }
