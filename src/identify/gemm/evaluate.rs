@@ -290,9 +290,10 @@ fn sum_of_f32(one: u64, other: u64) -> Option<u64> {
 }
 
 type Key = (String, Format, Format, Format);
+type Additions = Vec<(Adder, Arc<Evaluator>)>;
 
 /// Evaluators of single additions, which are made once.
-static ADDITIONS: LazyLock<Mutex<HashMap<Key, Vec<(Adder, Arc<Evaluator>)>>>> = LazyLock::new(Mutex::default);
+static ADDITIONS: LazyLock<Mutex<HashMap<Key, Additions>>> = LazyLock::new(Mutex::default);
 
 fn elementwise(adder: &Adder, tree: &str, product: Option<(&Values, &Values)>, c: &Values) -> Result<Values, Error> {
     let format = adder.output_format().ok_or_else(|| Error::unsupported("a merge has no format"))?;

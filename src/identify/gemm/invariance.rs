@@ -72,11 +72,11 @@ pub fn compare_shapes(one: ShapeOf<'_>, other: ShapeOf<'_>, seed: u64) -> Result
             let mut batch = TileBatch::zeros(&product.operation, 1);
             random.fill(&mut batch.a, Random::moderate);
             random.fill(&mut batch.b, Random::moderate);
-            for row in 0..rows {
-                (0..k).for_each(|at| batch.a.set(row * k + at, drawn[row].0[at]));
+            for (row, (a, _)) in drawn.iter().enumerate().take(rows) {
+                (0..k).for_each(|at| batch.a.set(row * k + at, a[at]));
             }
-            for column in 0..columns {
-                (0..k).for_each(|at| batch.b.set(at * n + column, drawn[column].1[at]));
+            for (column, (_, b)) in drawn.iter().enumerate().take(columns) {
+                (0..k).for_each(|at| batch.b.set(at * n + column, b[at]));
             }
             debug_assert!(rows <= m);
             product.whole(&batch)

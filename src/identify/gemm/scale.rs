@@ -111,7 +111,7 @@ impl Scale {
     pub(super) fn count(&self, d: Format, bits: u64) -> Option<usize> {
         let units = d.to_f64(bits) / self.unit_of_d;
         // No sum has more than 2^32 terms.
-        let is_whole = units >= 0.0 && units < 4_294_967_296.0 && units.fract() == 0.0;
+        let is_whole = (0.0..4_294_967_296.0).contains(&units) && units.fract() == 0.0;
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a whole number below 2^32")]
         is_whole.then_some(units as usize)
     }
