@@ -92,7 +92,7 @@ fn drawn(seed: u64) -> (String, u32) {
         ("avx512", "dot.m1n1k2.f32.bf16.bf16.f32", "f32"),
     ][random.below(6)];
     let mut levels = String::new();
-    let mut span = 64 + random.below(900);
+    let span = 64 + random.below(900);
     let k = u32::try_from(span).unwrap();
     for _ in 0..=random.below(2) {
         let tile = [8, 16, 32][random.below(3)];
@@ -108,7 +108,6 @@ fn drawn(seed: u64) -> (String, u32) {
         let starts: &[&str] = if ["serial", "reverse"].contains(&merge) { &["", "start = \"+0\"\n"] } else { &[""] };
         let start = one_of(random, starts);
         levels += &format!("[[case.level]]\n{division}{partial}merge = \"{merge}\"\n{start}add = \"f32\"\n");
-        span /= slices;
     }
     let epilogue = one_of(
         random,
