@@ -14,8 +14,8 @@ use arguments::{Command, CommandLine};
 pub use choose::{open::open, registry::Backends};
 use clap::FromArgMatches;
 use commands::{
-    bench, check, compare, conformance, distinguish, eval, explain, gemm, identify, list, manual, papers, report, run,
-    site, tolerance, validate, verify, worker,
+    bench, check, compare, conformance, distinguish, eval, explain, gemm, identify, invariance, list, manual, papers,
+    report, run, site, tolerance, validate, verify, worker,
 };
 use failure::{Failure, Outcome};
 use io::output;
@@ -79,6 +79,7 @@ fn dispatch(line: CommandLine) -> Outcome {
         Command::Run(arguments) => run::run(&arguments, screen),
         Command::List(arguments) => list::list(&arguments, screen),
         Command::Identify(arguments) => identify::identify(&arguments, screen),
+        Command::Invariance(arguments) => invariance::invariance(&arguments, screen),
         Command::Verify(arguments) => verify::verify(&arguments, screen),
         Command::Eval(arguments) => eval::eval(&arguments, screen),
         Command::Bench(arguments) => bench::bench(&arguments, screen),

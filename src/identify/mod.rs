@@ -12,6 +12,7 @@ mod experiments;
 mod expression;
 mod fit;
 mod focus;
+mod gemm;
 mod groups;
 mod hypothesis;
 mod integers;
@@ -44,6 +45,10 @@ use mxprobe_api::{Device, Error, Operation};
 
 pub use crate::nan_bits::NanBits;
 pub use document::model_of;
+pub use gemm::{
+    Found, GemmEffort, GemmIdentification, GemmOutcome, Invariance, Part, ShapeOf, ShapeWitness, Unexplained,
+    compare_shapes, identify_gemm,
+};
 pub use known::{EXPECTED, as_expected, disagreements, equals};
 pub use outcome::{Arithmetic, Effort, Identification, Outcome};
 pub use verify::{Comparison, verify};

@@ -6,7 +6,7 @@ use clap::Command;
 type Examples = (&'static str, [(&'static str, &'static str); 2]);
 
 /// Two calls of each command, in the order of its help.
-const EXAMPLES: [Examples; 22] = [
+const EXAMPLES: [Examples; 23] = [
     (
         "mxprobe",
         [
@@ -74,6 +74,19 @@ const EXAMPLES: [Examples; 22] = [
             (
                 "mxprobe gemm --device h100 --experiment growth --exponents 6,10 --svg growth.svg",
                 "how the error grows with the length of sums",
+            ),
+        ],
+    ),
+    (
+        "invariance",
+        [
+            (
+                "mxprobe invariance --device 'exec:python3 matmul.py' --shapes 1x64x256,16x64x256",
+                "is row 0 the same alone and in a batch of 16?",
+            ),
+            (
+                "mxprobe invariance --device 'exec:python3 matmul.py' --shapes 1x64x256,16x64x256 --recipes",
+                "the same, and which recipe makes it so",
             ),
         ],
     ),

@@ -24,7 +24,7 @@ pub(crate) use devices::{Devices, List, Worker};
 pub(crate) use examples::examples;
 pub(crate) use format::{Format, PageFormat};
 pub(crate) use gemm::{Accumulate, Experiment, Gemm, GemmMethod, WordRounding};
-pub(crate) use models::{ALL_PROPERTIES, Conformance, Distinguish, Eval, Identify, Reach, Verify};
+pub(crate) use models::{ALL_PROPERTIES, Conformance, Distinguish, Eval, Identify, Invariance, Reach, Verify};
 pub(crate) use run::Run;
 pub(crate) use saved::{Compare, Explain, Papers, Schema, SchemaOf, Site, Validate, View};
 pub(crate) use screen::{Screen, ScreenArguments};
@@ -83,6 +83,11 @@ pub(crate) enum Command {
     List(List),
     /// Write the bit-exact model of whatever computes, and try to break it
     Identify(Identify),
+    /// Ask whether an element of a product depends on how many rows and columns are computed with it
+    #[command(
+        after_help = "Exit codes: 0 no element depends on it; 1 one does; 2 usage or I/O; 3 no usable device; 4 a shape failed; 130 interrupted"
+    )]
+    Invariance(Invariance),
     /// Compare a device with a model, bit for bit
     Verify(Verify),
     /// Compute dots given as JSON lines on a device or a model

@@ -31,8 +31,17 @@ pub(crate) struct Identify {
     /// Which NaN results of the device count as the same: those of the same bits, or any
     #[arg(long, value_name = "bits|any", default_value = "bits")]
     pub(crate) nan: NanBits,
+    /// Recover what a library makes of its unit, the recipe of its product, for each of `--shapes`; `--out` is a recipe file then
+    #[arg(long, requires = "shapes", conflicts_with_all = ["resume", "nan"])]
+    pub(crate) gemm: bool,
+    /// Shapes of the product, with `--gemm`: 1x4096x4096,16x4096x4096
+    #[arg(long, value_name = "MxNxK,…", value_parser = shape, value_delimiter = ',', requires = "gemm")]
+    pub(crate) shapes: Vec<Shape>,
+    /// Random elements of each shape that a recipe is compared on, at the least
+    #[arg(long, value_name = "N", default_value = "100000", requires = "gemm", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) elements: u64,
     /// The model file to write, again after each operation
-    #[arg(long, value_name = "MODEL.toml", required_unless_present = "resume")]
+    #[arg(long, value_name = "MODEL.toml", required_unless_present_any = ["resume", "gemm"])]
     pub(crate) out: Option<PathBuf>,
     /// Also write the JSON to a file; like the model file, it grows with the run
     #[arg(long, value_name = "FILE.json")]
@@ -42,6 +51,33 @@ pub(crate) struct Identify {
     pub(crate) resume: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) inputs: Inputs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Invariance {
+    /// The device, whose operation leaves its sizes open: 'exec:COMMAND ARGUMENTS'
+    #[arg(long, value_name = "SELECTOR", env = "MXPROBE_DEVICE", hide_env_values = true)]
+    pub(crate) device: String,
+    /// The operation, if the device has several
+    #[arg(long, value_name = "GLOB")]
+    pub(crate) op: Vec<String>,
+    /// Shapes of the same k; each is compared with the first: 1x64x256,16x64x256
+    #[arg(long, value_name = "MxNxK,…", value_parser = shape, value_delimiter = ',', required = true)]
+    pub(crate) shapes: Vec<Shape>,
+    /// Also identify the recipe of each shape: if it is the same, that says why
+    #[arg(long)]
+    pub(crate) recipes: bool,
+    /// Random elements that a recipe is compared on, at the least
+    #[arg(long, value_name = "N", default_value = "100000", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) elements: u64,
+    /// What inputs are drawn from: the same number gives the same inputs
+    #[arg(long, value_name = "N", default_value = "1")]
+    pub(crate) seed: u64,
+    /// How the result is printed: for people or for programs
+    #[arg(long, value_enum, default_value = "table")]
+    pub(crate) format: PageFormat,
+    #[command(flatten)]
+    pub(crate) reach: Reach,
 }
 
 #[derive(Debug, Args)]

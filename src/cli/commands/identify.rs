@@ -25,6 +25,7 @@ use crate::cli::{
     commands::{
         each::{self, Listener},
         identified::ModelFile,
+        identify_gemm::identify_shapes,
         resumed,
     },
     failure::{Failure, INCOMPLETE, INTERRUPTED, NO, Outcome},
@@ -33,6 +34,9 @@ use crate::cli::{
 
 /// Identifies operations of one device and writes their model.
 pub(crate) fn identify(arguments: &Identify, screen: Screen) -> Outcome {
+    if arguments.gemm {
+        return identify_shapes(arguments, screen);
+    }
     let limits = Limits::new(arguments.inputs.reach.timeout, None, Interrupt::listen());
     let job = match &arguments.resume {
         Some(file) => resumed_job(file, arguments, screen)?,

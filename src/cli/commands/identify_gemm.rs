@@ -1,0 +1,360 @@
+//! `identify --gemm`: the recipe of a library's product, shape by shape.
+
+use std::{collections::BTreeMap, time::Instant};
+
+use crate::{
+    identify::{Found, GemmEffort, GemmIdentification, GemmOutcome, Part, Unexplained},
+    report::{Block, Cell, Page, Row, Show, Tone, Tool, to_json},
+};
+use mxprobe_api::{Format as Number, OperationId, Shape};
+use mxprobe_models::{
+    Adder,
+    recipe::{Case, Recipe},
+};
+use serde::Serialize;
+
+use crate::cli::{
+    arguments::{Identify, Screen, given},
+    choose::limits::Limits,
+    commands::shapes::{INTERRUPTED_EARLY, Open, of_shape},
+    failure::{INCOMPLETE, INTERRUPTED, NO, Outcome},
+    io::{interrupt::Interrupt, output, progress::Progress},
+};
+
+/// Identifies the recipes of one device and writes them.
+pub(crate) fn identify_shapes(arguments: &Identify, screen: Screen) -> Outcome {
+    let device = arguments.device.as_deref().unwrap_or_default();
+    let limits = Limits::new(arguments.inputs.reach.timeout, None, Interrupt::listen());
+    let (out, saved) = (&arguments.out, &arguments.report);
+    if let Some(out) = out {
+        output::can_write(out)?;
+    }
+    if let Some(path) = saved {
+        output::is_for_json(path)?;
+        output::can_write(path)?;
+    }
+    let open = Open { device, reach: &arguments.inputs.reach, limits: &limits };
+    let (name, id) = open.named(&arguments.op)?;
+    let effort = GemmEffort { seed: arguments.inputs.seed, elements: arguments.elements };
+    let mut progress = Progress::new(screen, arguments.shapes.len());
+    progress.begin(arguments.shapes.iter().map(|shape| format!("{device} {}", of_shape(&id, *shape))).collect());
+    let mut all = Recipes {
+        tool: Tool::this(given()),
+        device: device.to_owned(),
+        name,
+        seed: effort.seed,
+        interrupted: true,
+        shapes: Vec::new(),
+        changes: Vec::new(),
+        recipe: None,
+        left_out: Vec::new(),
+    };
+    let mut found: Vec<(Shape, Result<GemmIdentification, String>)> = Vec::new();
+    for shape in &arguments.shapes {
+        let start = Instant::now();
+        let id = of_shape(&id, *shape);
+        let Some(one) = open.identify(&id, effort, &mut |words| progress.part(words, 0.0))? else {
+            break;
+        };
+        all.shapes.push(ShapeRecord::of(&id, &one, start));
+        found.push((*shape, one));
+        all.conclude(&found);
+        // What was found is kept, whatever becomes of the next shape.
+        if let (Some(out), Some(text)) = (out, &all.recipe) {
+            output::replace(out, text)?;
+        }
+        if let Some(path) = saved {
+            output::replace(path, &to_json(&all))?;
+        }
+        progress.step();
+    }
+    drop(progress);
+    all.interrupted = found.len() < arguments.shapes.len();
+    if let Some(path) = saved {
+        output::replace(path, &to_json(&all))?;
+    }
+    output::show(&all, arguments.inputs.format, screen)?;
+    Ok(all.code())
+}
+
+/// The recipe that a shape's largest part has.
+pub(super) fn first(found: &Result<GemmIdentification, String>) -> Option<&Found> {
+    found.as_ref().ok()?.parts.iter().find_map(|part| match &part.outcome {
+        GemmOutcome::Identified(found) => Some(found),
+        GemmOutcome::Refused { .. } => None,
+    })
+}
+
+/// Where a shape's recipe is not that of the shape before it.
+fn changes(found: &[(Shape, Result<GemmIdentification, String>)]) -> Vec<Change> {
+    let known: Vec<(Shape, &Found)> = found.iter().filter_map(|(shape, one)| Some((*shape, first(one)?))).collect();
+    let differ = known.windows(2).filter(|pair| !pair[0].1.is_same(pair[1].1));
+    differ.map(|pair| Change { from: text(pair[0].0), to: text(pair[1].0) }).collect()
+}
+
+fn text(shape: Shape) -> String {
+    format!("{}x{}x{}", shape.m, shape.n, shape.k)
+}
+
+/// A recipe file of all shapes, if any was identified, and the shapes that it has no room for: a file names one model.
+fn recipe(found: &[(Shape, Result<GemmIdentification, String>)], all: &Recipes) -> (Option<Recipe>, Vec<LeftOut>) {
+    let mut adders: Vec<Adder> = Vec::new();
+    let mut cases: Vec<Case> = Vec::new();
+    let mut model: Option<String> = None;
+    let mut left_out = Vec::new();
+    for (shape, one) in found {
+        let Some(one) = first(one) else { continue };
+        if *model.get_or_insert_with(|| one.model().to_owned()) == one.model() {
+            cases.push(one.case(*shape, &mut adders));
+        } else {
+            left_out.push(LeftOut { shape: text(*shape), model: one.model().to_owned() });
+        }
+    }
+    let source = format!(
+        "measured by {} identify --gemm on {} ({}), seed {}",
+        env!("CARGO_PKG_NAME"),
+        all.device,
+        all.name,
+        all.seed
+    );
+    let file = model.map(|model| Recipe {
+        name: "identified".to_owned(),
+        title: format!("{}, as identified", all.name),
+        model,
+        aliases: Vec::new(),
+        sources: BTreeMap::from([("measured".to_owned(), source)]),
+        adders,
+        cases,
+    });
+    (file, left_out)
+}
+
+/// What was found of all shapes.
+#[derive(Serialize)]
+struct Recipes {
+    tool: Tool,
+    device: String,
+    name: String,
+    seed: u64,
+    /// Not every shape is here: the run goes on, or was interrupted.
+    interrupted: bool,
+    shapes: Vec<ShapeRecord>,
+    /// Where the recipe changes.
+    changes: Vec<Change>,
+    /// The recipe file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    recipe: Option<String>,
+    /// Shapes that were identified and are not in the recipe file, since their unit is another model's.
+    left_out: Vec<LeftOut>,
+}
+
+/// A shape whose unit is not one of the recipe file's model.
+#[derive(Serialize)]
+struct LeftOut {
+    shape: String,
+    model: String,
+}
+
+/// Two shapes, one after another, whose recipes differ.
+#[derive(Serialize)]
+struct Change {
+    from: String,
+    to: String,
+}
+
+/// One shape.
+#[derive(Serialize)]
+struct ShapeRecord {
+    operation: OperationId,
+    parts: Vec<PartRecord>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failed: Option<String>,
+    elements: u64,
+    requests: u64,
+    duration_ns: u64,
+}
+
+/// One part of D.
+#[derive(Serialize)]
+struct PartRecord {
+    elements: usize,
+    rows: (usize, usize),
+    columns: (usize, usize),
+    /// The recipe, level by level; of a refusal, the nearest candidate.
+    recipe: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    verified_elements: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refused: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unexplained: Option<UnexplainedRecord>,
+}
+
+/// The smallest input that shows why.
+#[derive(Serialize)]
+struct UnexplainedRecord {
+    /// k, A and B of products that are not zero.
+    products: Vec<(usize, String, String)>,
+    c: String,
+    d: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    nearest: Option<String>,
+}
+
+impl ShapeRecord {
+    fn of(id: &OperationId, found: &Result<GemmIdentification, String>, start: Instant) -> Self {
+        let duration_ns = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let empty =
+            |failed| Self { operation: id.clone(), parts: Vec::new(), failed, elements: 0, requests: 0, duration_ns };
+        match found {
+            Err(reason) => empty(Some(reason.clone())),
+            Ok(found) => Self {
+                parts: found.parts.iter().map(|part| PartRecord::of(id, part)).collect(),
+                elements: found.elements,
+                requests: found.requests,
+                ..empty(None)
+            },
+        }
+    }
+}
+
+impl PartRecord {
+    fn of(id: &OperationId, part: &Part) -> Self {
+        let (recipe, verified_elements, refused, unexplained) = match &part.outcome {
+            GemmOutcome::Identified(found) => (found.words(), Some(found.verified), None, None),
+            GemmOutcome::Refused { reason, unexplained, nearest } => {
+                let unexplained = unexplained.as_ref().map(|found| UnexplainedRecord::of(id, found));
+                (nearest.clone(), None, Some(reason.clone()), unexplained)
+            }
+        };
+        let Part { elements, rows, columns, .. } = part;
+        Self { elements: *elements, rows: *rows, columns: *columns, recipe, verified_elements, refused, unexplained }
+    }
+}
+
+impl UnexplainedRecord {
+    fn of(id: &OperationId, found: &Unexplained) -> Self {
+        let shown = |format: Number, bits: u64| format!("{} ({})", format.hex(bits), format.to_f64(bits));
+        Self {
+            products: found.products.iter().map(|(k, a, b)| (*k, shown(id.a, *a), shown(id.b, *b))).collect(),
+            c: shown(id.c, found.c),
+            d: shown(id.d, found.d),
+            nearest: found.expected.map(|bits| shown(id.d, bits)),
+        }
+    }
+}
+
+impl Recipes {
+    /// What follows from the shapes so far.
+    fn conclude(&mut self, found: &[(Shape, Result<GemmIdentification, String>)]) {
+        self.changes = changes(found);
+        let (file, left_out) = recipe(found, self);
+        self.recipe = file.as_ref().map(Recipe::to_toml);
+        self.left_out = left_out;
+    }
+
+    fn code(&self) -> u8 {
+        if self.interrupted {
+            INTERRUPTED
+        } else if self.shapes.iter().any(|shape| shape.failed.is_some()) {
+            INCOMPLETE
+        } else if self.shapes.iter().flat_map(|shape| &shape.parts).any(|part| part.refused.is_some()) {
+            NO
+        } else {
+            0
+        }
+    }
+}
+
+/// Products that are shown of an input.
+const SHOWN: usize = 12;
+
+impl Show for Recipes {
+    fn page(&self, _: bool) -> Page {
+        let title = format!("{}  {}", self.device, self.name);
+        let mut blocks: Vec<Block> = Block::titled(1, &title).into();
+        for shape in &self.shapes {
+            blocks.push(Block::Gap);
+            blocks.extend(Block::titled(2, shape.operation.to_string()));
+            if let Some(reason) = &shape.failed {
+                blocks.push(Block::Words(Tone::Failure, format!("failed: {reason}")));
+            }
+            for part in &shape.parts {
+                blocks.extend(part.blocks(shape.parts.len() > 1));
+            }
+            let seconds = shape.duration_ns / 100_000_000;
+            blocks.push(Block::Words(
+                Tone::Muted,
+                format!(
+                    "{} elements in {} requests, {}.{} s",
+                    shape.elements,
+                    shape.requests,
+                    seconds / 10,
+                    seconds % 10
+                ),
+            ));
+        }
+        let changes = self.changes.iter();
+        let changes = changes.map(|change| format!("the recipe of {} is not that of {}", change.to, change.from));
+        let left_out = self.left_out.iter().map(|LeftOut { shape, model }| {
+            format!("the recipe file has no case for {shape}: a file names one model, and this unit is {model}'s")
+        });
+        let notes: Vec<(Tone, String)> = changes.chain(left_out).map(|note| (Tone::Plain, note)).collect();
+        if !notes.is_empty() {
+            blocks.extend([Block::Gap, Block::List(notes)]);
+        }
+        if self.interrupted {
+            blocks.extend([Block::Gap, Block::Words(Tone::Warning, INTERRUPTED_EARLY.to_owned())]);
+        }
+        Page { title, blocks }
+    }
+
+    fn json(&self) -> String {
+        to_json(self)
+    }
+}
+
+impl PartRecord {
+    fn blocks(&self, of_several: bool) -> Vec<Block> {
+        let mut blocks = Vec::new();
+        if of_several {
+            let ((top, bottom), (left, right)) = (self.rows, self.columns);
+            let place = format!("{} elements in rows {top}–{bottom}, columns {left}–{right}", self.elements);
+            blocks.push(Block::words(place));
+        }
+        if let Some(reason) = &self.refused {
+            blocks.push(Block::Words(Tone::Warning, format!("refused: {reason}")));
+            if let Some(unexplained) = &self.unexplained {
+                blocks.push(Block::Inset(unexplained.blocks()));
+            }
+            if !self.recipe.is_empty() {
+                blocks.push(Block::words("the nearest candidate:"));
+            }
+        }
+        blocks.push(Block::Inset(vec![Block::List(
+            self.recipe.iter().map(|level| (Tone::Plain, level.clone())).collect(),
+        )]));
+        if let Some(verified) = self.verified_elements {
+            blocks.push(Block::words(format!("compared on {verified} random elements without a mismatch")));
+        }
+        blocks
+    }
+}
+
+impl UnexplainedRecord {
+    fn blocks(&self) -> Vec<Block> {
+        let rows = self
+            .products
+            .iter()
+            .take(SHOWN)
+            .map(|(k, a, b)| Row::plain(vec![Cell::code(format!("k = {k}")), Cell::code(a), Cell::code(b)]));
+        let mut blocks = vec![Block::table(["product", "a", "b"], rows)];
+        if self.products.len() > SHOWN {
+            blocks.push(Block::words(format!("and {} products more", self.products.len() - SHOWN)));
+        }
+        let nearest =
+            self.nearest.as_ref().map_or(String::new(), |nearest| format!("; the nearest candidate gives {nearest}"));
+        blocks.push(Block::words(format!("with c = {} the device gives {}{nearest}", self.c, self.d)));
+        blocks
+    }
+}

@@ -1,0 +1,237 @@
+//! `invariance`: whether an element of a product depends on how many other rows and columns are computed with it.
+
+use crate::{
+    identify::{Found, GemmEffort, Invariance as Measured, ShapeOf, compare_shapes},
+    report::{Block, Cell, Page, Row, Show, Tone, to_json},
+};
+use mxprobe_api::{Device, Operation, OperationId, operation_of};
+use serde::Serialize;
+
+use crate::cli::{
+    arguments::{Invariance, Screen},
+    choose::limits::Limits,
+    commands::{
+        identify_gemm::first,
+        shapes::{INTERRUPTED_EARLY, Open, of_shape},
+    },
+    failure::{Failure, INCOMPLETE, INTERRUPTED, NO, Outcome},
+    io::{interrupt::Interrupt, output, progress::Progress},
+};
+
+/// Compares shapes of one device with the first of them.
+pub(crate) fn invariance(arguments: &Invariance, screen: Screen) -> Outcome {
+    let [base, others @ ..] = arguments.shapes.as_slice() else {
+        return Err(Failure::usage("`--shapes` names no shape"));
+    };
+    if others.is_empty() {
+        return Err(Failure::usage("one shape has nothing to be compared with")
+            .help("name several, of the same k: `--shapes 1x64x256,16x64x256`"));
+    }
+    if let Some(other) = others.iter().find(|other| other.k != base.k) {
+        return Err(Failure::usage(format!("k is {} in one shape and {} in another", base.k, other.k))
+            .help("elements of different k are different sums: name shapes of the same k"));
+    }
+    let limits = Limits::new(arguments.reach.timeout, None, Interrupt::listen());
+    let open = Open { device: &arguments.device, reach: &arguments.reach, limits: &limits };
+    let (name, id) = open.named(&arguments.op)?;
+    let base = of_shape(&id, *base);
+    let effort = GemmEffort { seed: arguments.seed, elements: arguments.elements };
+    let mut progress = Progress::new(screen, others.len() + usize::from(arguments.recipes));
+    let with_own = arguments.recipes.then_some(&base);
+    let ids: Vec<OperationId> = others.iter().map(|shape| of_shape(&id, *shape)).collect();
+    progress.begin(with_own.into_iter().chain(&ids).map(|id| format!("{} {id}", arguments.device)).collect());
+    let mut found =
+        Compared { device: arguments.device.clone(), name, base: base.clone(), interrupted: false, shapes: Vec::new() };
+    let compare = Compare { open: &open, base: &base, effort };
+    let mut own = None;
+    if arguments.recipes {
+        own = open.identify(&base, effort, &mut |words| progress.part(words, 0.0))?;
+        found.interrupted = own.is_none();
+        progress.step();
+    }
+    for other in &ids {
+        if found.interrupted {
+            break;
+        }
+        let own = own.as_ref().map(first);
+        match compare.with(other, own, &mut |words| progress.part(words, 0.0))? {
+            Some(shape) => found.shapes.push(shape),
+            None => found.interrupted = true,
+        }
+        progress.step();
+    }
+    drop(progress);
+    output::show(&found, arguments.format.into(), screen)?;
+    Ok(found.code())
+}
+
+/// The shape that others are compared with.
+struct Compare<'a> {
+    open: &'a Open<'a>,
+    base: &'a OperationId,
+    effort: GemmEffort,
+}
+
+impl Compare<'_> {
+    /// Another shape beside it, and the recipes of both if that of the first was looked for and no element differs; `None` if
+    /// an interruption came.
+    fn with(
+        &self,
+        other: &OperationId,
+        own: Option<Option<&Found>>,
+        progress: &mut dyn FnMut(&str),
+    ) -> Result<Option<Other>, Failure> {
+        let second = match self.open.device(other) {
+            Ok(device) => device,
+            Err(error) => return Ok(Some(Other::failed(other, error.to_string()))),
+        };
+        let (id, seed) = (other.clone(), self.effort.seed);
+        let ask = move |first: &dyn Device, operation: &Operation, _: &dyn Fn(&str)| {
+            let second = ShapeOf { device: &*second, operation: operation_of(&*second, &id)? };
+            compare_shapes(ShapeOf { device: first, operation }, second, seed)
+        };
+        let measured = match self.open.ask(self.base, ask, progress)? {
+            None => return Ok(None),
+            Some(Err(reason)) => return Ok(Some(Other::failed(other, reason))),
+            Some(Ok(measured)) => measured,
+        };
+        let recipes = match (own, measured.differ) {
+            (Some(own), 0) => {
+                let Some(theirs) = self.open.identify(other, self.effort, progress)? else { return Ok(None) };
+                Some(in_words(own, first(&theirs)))
+            }
+            _ => None,
+        };
+        Ok(Some(Other::of(other, &measured, recipes.map(str::to_owned))))
+    }
+}
+
+/// What the recipes of two shapes without a difference say.
+fn in_words(own: Option<&Found>, theirs: Option<&Found>) -> &'static str {
+    match (own, theirs) {
+        (Some(own), Some(theirs)) if own.is_same(theirs) => "the same recipe was identified at both",
+        (Some(_), Some(_)) => "other recipes were identified, which may give the same bits",
+        _ => "no recipe was identified at one of them, so nothing is proved",
+    }
+}
+
+/// What was found of all shapes.
+#[derive(Serialize)]
+struct Compared {
+    device: String,
+    name: String,
+    /// The shape that the others are compared with.
+    base: OperationId,
+    /// Shapes after those that are here were not asked, because an interruption came.
+    interrupted: bool,
+    shapes: Vec<Other>,
+}
+
+impl Compared {
+    fn code(&self) -> u8 {
+        if self.interrupted {
+            INTERRUPTED
+        } else if self.shapes.iter().any(|shape| shape.failed.is_some()) {
+            INCOMPLETE
+        } else if self.shapes.iter().any(|shape| shape.differ > 0) {
+            NO
+        } else {
+            0
+        }
+    }
+}
+
+/// One shape beside the first.
+#[derive(Serialize)]
+struct Other {
+    operation: OperationId,
+    /// Why nothing was compared, if so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failed: Option<String>,
+    elements: u64,
+    differ: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    recipes: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    witness: Option<Witness>,
+}
+
+/// One element that depends on the shape.
+#[derive(Serialize)]
+struct Witness {
+    row: usize,
+    column: usize,
+    /// k, A and B of products that are not zero.
+    products: Vec<(usize, String, String)>,
+    first: String,
+    second: String,
+}
+
+impl Other {
+    fn failed(id: &OperationId, reason: String) -> Self {
+        Self { operation: id.clone(), failed: Some(reason), elements: 0, differ: 0, recipes: None, witness: None }
+    }
+
+    fn of(id: &OperationId, measured: &Measured, recipes: Option<String>) -> Self {
+        let witness = measured.witness.as_ref().map(|witness| Witness {
+            row: witness.element.0,
+            column: witness.element.1,
+            products: witness.products.iter().map(|(k, a, b)| (*k, id.a.hex(*a), id.b.hex(*b))).collect(),
+            first: id.d.hex(witness.d.0),
+            second: id.d.hex(witness.d.1),
+        });
+        let Measured { elements, differ, .. } = *measured;
+        Self { operation: id.clone(), failed: None, elements, differ, recipes, witness }
+    }
+}
+
+/// Products that are shown of a witness.
+const SHOWN: usize = 12;
+
+impl Show for Compared {
+    fn page(&self, _: bool) -> Page {
+        let title = format!("{}  {}", self.device, self.name);
+        let mut blocks: Vec<Block> = Block::titled(1, &title).into();
+        for shape in &self.shapes {
+            blocks.push(Block::Gap);
+            blocks.extend(Block::titled(2, format!("{} and {}", self.base, shape.operation)));
+            if let Some(reason) = &shape.failed {
+                blocks.push(Block::Words(Tone::Failure, format!("failed: {reason}")));
+            } else if shape.differ == 0 {
+                blocks.push(Block::words(format!("{} elements of both have the same bits", shape.elements)));
+            } else {
+                let words = format!("{} of {} elements of both have other bits", shape.differ, shape.elements);
+                blocks.push(Block::Words(Tone::Warning, words));
+            }
+            blocks.extend(shape.recipes.iter().map(Block::words));
+            blocks.extend(shape.witness.iter().map(|witness| Block::Inset(witness.blocks())));
+        }
+        if self.interrupted {
+            blocks.extend([Block::Gap, Block::Words(Tone::Warning, INTERRUPTED_EARLY.to_owned())]);
+        }
+        Page { title, blocks }
+    }
+
+    fn json(&self) -> String {
+        to_json(self)
+    }
+}
+
+impl Witness {
+    fn blocks(&self) -> Vec<Block> {
+        let rows = self
+            .products
+            .iter()
+            .take(SHOWN)
+            .map(|(k, a, b)| Row::plain(vec![Cell::code(format!("k = {k}")), Cell::code(a), Cell::code(b)]));
+        let mut blocks = vec![Block::table(["product", "a", "b"], rows)];
+        if self.products.len() > SHOWN {
+            blocks.push(Block::words(format!("and {} products more", self.products.len() - SHOWN)));
+        }
+        let Self { row, column, first, second, .. } = self;
+        blocks.push(Block::words(format!(
+            "row {row}, column {column}: {first} in the first shape, {second} in the second"
+        )));
+        blocks
+    }
+}

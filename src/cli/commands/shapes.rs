@@ -1,0 +1,124 @@
+//! A device whose operation leaves its sizes open, opened for one shape after another.
+
+use std::sync::Arc;
+
+use crate::{
+    findings::Outcome as Ended,
+    identify::{GemmEffort, GemmIdentification, identify_gemm},
+};
+use mxprobe_api::{Device, Error, Operation, OperationId, Shape, operation_of};
+
+use crate::cli::{
+    arguments::Reach,
+    choose::{
+        limits::Limits,
+        reach::{Isolation, Reached, reach},
+        target::Search,
+    },
+    commands::each::{self, Listener},
+    failure::Failure,
+};
+
+/// What is said after the last shape of a run that was interrupted.
+pub(super) const INTERRUPTED_EARLY: &str = "interrupted: the shapes after these were not asked";
+
+/// How a device is opened, for one shape after another.
+pub(super) struct Open<'a> {
+    pub(super) device: &'a str,
+    pub(super) reach: &'a Reach,
+    pub(super) limits: &'a Limits,
+}
+
+impl Open<'_> {
+    /// The device's name and the one operation that is meant.
+    pub(super) fn named(&self, patterns: &[String]) -> Result<(String, OperationId), Failure> {
+        let target = each::one_target(self.device, &Search::by(self.reach, patterns))?;
+        let operations = each::operations(patterns, &target)?;
+        match operations.as_slice() {
+            [operation] => Ok((target.listed.device.name.clone(), operation.id.clone())),
+            several => {
+                let mut failure = Failure::usage(format!("{} operations could be meant", several.len()));
+                for operation in several {
+                    failure = failure.cause(operation.id.to_string());
+                }
+                Err(failure.help("name one of them with `--op`"))
+            }
+        }
+    }
+
+    /// The device, opened for one operation.
+    fn reached(&self, id: &OperationId) -> Result<Reached, Error> {
+        let search = Search::new(!self.reach.no_isolation, None, &[id.to_string()]);
+        let target =
+            each::one_target(self.device, &search).map_err(|failure| Error::unsupported(failure.to_string()))?;
+        let isolation = Isolation { wanted: !self.reach.no_isolation, forward_stderr: false };
+        reach(&target, isolation, self.limits)
+    }
+
+    /// The same, for who asks two devices at once.
+    ///
+    /// # Errors
+    /// If it is not there any more, or does not start or answer.
+    pub(super) fn device(&self, id: &OperationId) -> Result<Arc<dyn Device>, Error> {
+        Ok(self.reached(id)?.asked().device)
+    }
+
+    /// Asks the device, opened for one operation, on a thread, so that an interruption ends the wait whatever is computed;
+    /// `None` if one came.
+    pub(super) fn ask<A: Send + 'static>(
+        &self,
+        id: &OperationId,
+        ask: impl Fn(&dyn Device, &Operation, &dyn Fn(&str)) -> Result<A, Error> + Send + 'static,
+        progress: &mut dyn FnMut(&str),
+    ) -> Result<Option<Result<A, String>>, Failure> {
+        let mut one = One { answer: None, progress };
+        let ask = move |device: &dyn Device, id: &OperationId, progress: &dyn Fn(&str)| {
+            let operation = operation_of(device, id).map_err(|error| error.to_string())?;
+            ask(device, operation, progress).map_err(|error| error.to_string())
+        };
+        let interrupted = each::each(self.reached(id), std::slice::from_ref(id), self.limits, ask, &mut one)?;
+        Ok(one.answer.filter(|_| !interrupted))
+    }
+
+    /// Identifies the recipe of one shape; `None` if an interruption came.
+    pub(super) fn identify(
+        &self,
+        id: &OperationId,
+        effort: GemmEffort,
+        progress: &mut dyn FnMut(&str),
+    ) -> Result<Option<Result<GemmIdentification, String>>, Failure> {
+        let ask = move |device: &dyn Device, operation: &Operation, progress: &dyn Fn(&str)| {
+            identify_gemm(device, operation, effort, progress)
+        };
+        self.ask(id, ask, progress)
+    }
+}
+
+/// The answer about one operation.
+struct One<'a, A> {
+    answer: Option<Result<A, String>>,
+    progress: &'a mut dyn FnMut(&str),
+}
+
+impl<A> Listener<Result<A, String>> for One<'_, A> {
+    type Error = Failure;
+
+    fn answered(&mut self, answer: Result<A, String>) -> Result<(), Failure> {
+        self.answer = Some(answer);
+        Ok(())
+    }
+
+    fn missing(&mut self, _: &OperationId, ending: Ended, reason: &str) -> Result<(), Failure> {
+        self.answer = Some(Err(each::unanswered(ending, reason)));
+        Ok(())
+    }
+
+    fn progress(&mut self, words: &str) {
+        (self.progress)(words);
+    }
+}
+
+/// The same operation with these sizes.
+pub(super) fn of_shape(id: &OperationId, shape: Shape) -> OperationId {
+    OperationId { shape, ..id.clone() }
+}

@@ -1,0 +1,172 @@
+//! A candidate against the device on random elements.
+
+use mxprobe_api::{Elements, Error, Format, Random, TileBatch};
+
+use super::{
+    evaluate::{Candidate, Operands},
+    pool::{Pool, alike, scaled},
+    product::{Line, Product},
+    regions::{Region, Regions, negated},
+    scale::some,
+};
+
+/// Elements and products that a candidate computes of one request.
+const ELEMENTS: usize = 1 << 14;
+const PRODUCTS: usize = 1 << 27;
+/// Elements of operands of one request, where one product alone does not hold more.
+const OPERANDS: usize = 1 << 22;
+/// Values that are drawn for one operand: a prime.
+const DRAWN: usize = 262_147;
+/// Mismatches that are kept.
+const KEPT: usize = 6;
+
+/// What a comparison found.
+pub(super) struct Checked {
+    /// Elements compared.
+    pub(super) elements: u64,
+    /// Those that differ.
+    pub(super) mismatches: u64,
+    /// Some of them, as dots.
+    pub(super) failed: Vec<Pool>,
+}
+
+/// Compares at least so many elements of one region, until some differ.
+///
+/// # Errors
+/// What the device reports.
+pub(super) fn check(
+    product: &Product<'_>,
+    candidate: &Candidate,
+    (regions, region): (&Regions, &Region),
+    (elements, seed): (u64, u64),
+    progress: &dyn Fn(&str),
+) -> Result<Checked, Error> {
+    let id = &product.operation.id;
+    let (m, n, k) = id.shape.sizes();
+    let tiles = (OPERANDS / (m * k + k * n + m * n)).max(1);
+    let mut found = Checked { elements: 0, mismatches: 0, failed: Vec::new() };
+    let mut round = 0;
+    while found.elements < elements && found.failed.is_empty() {
+        let mut random = Random(seed.wrapping_add(round).wrapping_mul(0x9e37_79b9));
+        // A product of few elements fills its tiles; a large one is looked at in part.
+        let per_tile = (region.elements).min(ELEMENTS).min((PRODUCTS / k).max(1)) as u64;
+        let wanted = usize::try_from((elements - found.elements).div_ceil(per_tile)).unwrap_or(usize::MAX);
+        let batch = drawn(product, tiles.min(wanted), round, &mut random);
+        let d = product.whole(&batch)?;
+        let (rows, columns) = block(region, per_tile, &mut random);
+        // All tiles have the same A: side by side they are one product.
+        let places: Vec<(usize, usize)> =
+            (0..batch.tiles).flat_map(|tile| columns.iter().map(move |column| (tile, *column))).collect();
+        let operands = part(&batch, (m, n, k), &rows, &places);
+        let computed = candidate.compute(&operands)?;
+        for (at, (row, (tile, column))) in
+            rows.iter().flat_map(|row| places.iter().map(move |place| (row, place))).enumerate()
+        {
+            let element = row * n + column;
+            if !regions.holds(region, element) {
+                continue;
+            }
+            found.elements += 1;
+            if computed.format == id.d && alike(id.d, computed.bits[at], d.get(tile * m * n + element)) {
+                continue;
+            }
+            found.mismatches += 1;
+            if found.failed.len() < KEPT {
+                found.failed.push(alone(product, &operands, (at / places.len(), at % places.len()))?);
+            }
+        }
+        round += 1;
+        progress(&format!("{} elements compared", found.elements));
+    }
+    Ok(found)
+}
+
+/// One element's dot, asked alone.
+fn alone(product: &Product<'_>, operands: &Operands, (row, column): (usize, usize)) -> Result<Pool, Error> {
+    let Operands { n, k, a, b, c, .. } = operands;
+    let of_a: Vec<u64> = (0..*k).map(|at| a.get(row * k + at)).collect();
+    let of_b: Vec<u64> = (0..*k).map(|at| b.get(at * n + column)).collect();
+    let (fixed, line) = if product.places.in_a_row { (of_a, of_b) } else { (of_b, of_a) };
+    Pool::ask(product, &fixed.into(), vec![Line::plain(line.into())], vec![c.get(row * n + column)])
+}
+
+/// Operands of a round: values about 1, far apart, such that sums cancel, or few that are not zero.
+fn drawn(product: &Product<'_>, tiles: usize, round: u64, random: &mut Random) -> TileBatch {
+    let id = &product.operation.id;
+    let (m, n, k) = id.shape.sizes();
+    let mut batch = TileBatch::zeros(&product.operation, tiles);
+    let spread = [0, 0, 3, 12][usize::try_from(round % 4).unwrap_or(0)];
+    let fill = |elements: &mut Elements, random: &mut Random| {
+        let format = elements.format();
+        let drawn: Vec<u64> = (0..elements.len().min(DRAWN))
+            .map(|_| {
+                let value = random.moderate(format);
+                if spread == 0 { value } else { scaled(format, value, random.between(-spread, spread)) }
+            })
+            .collect();
+        // A prime number of values, over and over: no two lines of a matrix are alike.
+        (0..elements.len()).zip(drawn.iter().cycle()).for_each(|(at, bits)| elements.set(at, *bits));
+    };
+    fill(&mut batch.a, random);
+    fill(&mut batch.b, random);
+    if round % 2 == 1 {
+        fill(&mut batch.c, random);
+    }
+    let order = some(random, k, k);
+    let first = batch.a.bytes()[..m * k * id.a.storage_bytes()].to_vec();
+    batch.a.bytes_mut().chunks_exact_mut(first.len()).for_each(|tile| tile.copy_from_slice(&first));
+    for tile in 0..tiles {
+        if round % 4 == 1 || round % 4 == 3 {
+            for pair in order.chunks_exact(2) {
+                (0..m).for_each(|row| copy(&mut batch.a, id.a, (tile * m + row) * k, (pair[0], pair[1]), true));
+                for column in 0..n {
+                    let bits = batch.b.get((tile * k + pair[0]) * n + column);
+                    batch.b.set((tile * k + pair[1]) * n + column, bits);
+                }
+            }
+        }
+        if round % 8 == 5 {
+            for at in order.iter().skip((k / 16).max(2)) {
+                (0..m).for_each(|row| batch.a.set((tile * m + row) * k + at, 0));
+            }
+        }
+    }
+    batch
+}
+
+fn copy(elements: &mut Elements, format: Format, start: usize, (from, to): (usize, usize), negate: bool) {
+    let bits = elements.get(start + from);
+    elements.set(start + to, if negate { negated(format, bits) } else { bits });
+}
+
+/// Rows and columns of which a region has elements: so many elements at the most.
+fn block(region: &Region, most: u64, random: &mut Random) -> (Vec<usize>, Vec<usize>) {
+    let most = usize::try_from(most).unwrap_or(usize::MAX).max(1);
+    let count = |ends: (usize, usize)| ends.1 - ends.0 + 1;
+    let (down, across) = (count(region.rows), count(region.columns));
+    let width = across.min(most.isqrt().max(most / down).max(1));
+    let height = down.min((most / width).max(1));
+    let mut pick = |first: usize, of: usize, count: usize| {
+        let mut some: Vec<usize> = some(random, of, count).into_iter().map(|at| first + at).collect();
+        some.sort_unstable();
+        some
+    };
+    let rows = pick(region.rows.0, down, height);
+    (rows, pick(region.columns.0, across, width))
+}
+
+/// Some rows of A, which all tiles share, and some columns of tiles.
+fn part(batch: &TileBatch, (m, n, k): (usize, usize, usize), rows: &[usize], places: &[(usize, usize)]) -> Operands {
+    let a = rows.iter().flat_map(|row| (0..k).map(move |at| batch.a.get(row * k + at)));
+    let b = (0..k).flat_map(|at| places.iter().map(move |(tile, column)| batch.b.get((tile * k + at) * n + column)));
+    let of_c = |row: usize, (tile, column): (usize, usize)| batch.c.get((tile * m + row) * n + column);
+    let c = rows.iter().flat_map(|row| places.iter().map(move |place| of_c(*row, *place)));
+    Operands {
+        m: rows.len(),
+        n: places.len(),
+        k,
+        a: Elements::from_bits(batch.a.format(), a),
+        b: Elements::from_bits(batch.b.format(), b),
+        c: Elements::from_bits(batch.c.format(), c),
+    }
+}

@@ -1,0 +1,346 @@
+//! Levels of a recipe, read from the tree: which slices k is divided into, and in which order their sums are merged.
+
+use std::{collections::HashMap, ops::Range};
+
+use mxprobe_models::{
+    Plan, Term,
+    recipe::{Count, Division, MergeOrder, Rest, Share},
+};
+
+use super::tree::{Tree, key, key_of};
+
+/// One level without its numbers: those show in values alone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Split {
+    pub(super) division: Division,
+    pub(super) rest: Rest,
+    pub(super) merge: MergeOrder,
+}
+
+/// Readings of one tree that are kept.
+const READINGS: usize = 24;
+
+/// Readings of one slice that are kept: few of them hold for the other slices.
+const WITHIN: usize = 120;
+/// The same farther down.
+const DEEP: usize = 6;
+
+/// Levels are nested at most so deep.
+const DEEPEST: usize = 3;
+
+/// All orders, the usual ones first.
+const ORDERS: [MergeOrder; 5] =
+    [MergeOrder::Serial, MergeOrder::Pairs, MergeOrder::Halves, MergeOrder::Reverse, MergeOrder::LastThenSlots];
+
+/// The levels that give this tree, outermost first, for each way to read it: without levels, all of k is one chain.
+pub(super) fn readings(tree: &Tree) -> Vec<Vec<Split>> {
+    let all: Vec<usize> = (0..tree.k).collect();
+    let mut found = below(tree, &all, DEEPEST);
+    found.truncate(READINGS);
+    found
+}
+
+fn below(tree: &Tree, products: &[usize], depth: usize) -> Vec<Vec<Split>> {
+    let mut found = vec![Vec::new()];
+    let mut known: Vec<(usize, Vec<Vec<usize>>)> = Vec::new();
+    if depth == 0 || products.len() < 2 {
+        return found;
+    }
+    let is_whole = products.len() == tree.k;
+    let most = match depth {
+        DEEPEST => READINGS,
+        _ if depth + 1 == DEEPEST => WITHIN,
+        _ => DEEP,
+    };
+    let mut inner_of: HashMap<u64, Vec<Vec<Split>>> = HashMap::new();
+    for split in splits(tree, products) {
+        let (slices, _) = slices(&split, products);
+        let longest = slices.iter().max_by_key(|slice| slice.len()).cloned().unwrap_or_default();
+        let inner = inner_of.entry(key(&longest)).or_insert_with(|| below(tree, &longest, depth - 1)).clone();
+        for inner in inner {
+            // What a finer division with the same order says at once.
+            if inner.first().is_some_and(|inner| inner.merge == split.merge && split.merge != MergeOrder::Serial) {
+                continue;
+            }
+            let levels: Vec<Split> = std::iter::once(split.clone()).chain(inner).collect();
+            if found.len() >= most || !explains(tree, products, &levels) {
+                continue;
+            }
+            // Within a slice, other words for its own slices may say other things of shorter ones.
+            if is_whole {
+                let chains = (levels.len(), chains(products, &levels));
+                if known.contains(&chains) {
+                    continue;
+                }
+                known.push(chains);
+            }
+            found.push(levels);
+        }
+    }
+    found
+}
+
+/// The products of each of the unit's own chains.
+fn chains(products: &[usize], levels: &[Split]) -> Vec<Vec<usize>> {
+    let Some((split, inner)) = levels.split_first() else { return vec![products.to_vec()] };
+    let (slices, rest) = slices(split, products);
+    let rest = if rest.is_empty() { None } else { Some(rest) };
+    slices.iter().flat_map(|slice| chains(slice, inner)).chain(rest).collect()
+}
+
+/// Whether these levels give the sums of these products, as far down as the unit's own chains.
+fn explains(tree: &Tree, products: &[usize], levels: &[Split]) -> bool {
+    let Some((split, inner)) = levels.split_first() else { return within(tree, products).is_some() };
+    let (slices, rest) = slices(split, products);
+    if slices.len() + usize::from(!rest.is_empty()) < 2 {
+        // A part that is shorter than a slice.
+        return explains(tree, products, inner);
+    }
+    merged(tree, split, &slices, &rest, products) && slices.iter().all(|slice| explains(tree, slice, inner))
+}
+
+/// Whether a unit whose operations add as `plan` says, chained over each innermost slice, gives the sums that the tree has
+/// within it. The longest slice stands for all.
+pub(super) fn is_chain(tree: &Tree, levels: &[Split], plan: &Plan, step: usize) -> bool {
+    let mut products: Vec<usize> = (0..tree.k).collect();
+    for level in levels {
+        let (parts, _) = slices(level, &products);
+        products = parts.into_iter().max_by_key(Vec::len).unwrap_or_default();
+    }
+    let mut acc: (u64, usize) = (0, 0);
+    let mut sums = 0;
+    for block in products.chunks(step) {
+        let mut nodes: Vec<(u64, usize)> = Vec::new();
+        for node in &plan.nodes {
+            let (mut key, mut count, mut largest) = (0_u64, 0, 0);
+            for term in &node.terms {
+                let (of, size) = match term {
+                    Term::Product(at) => block.get(*at).map_or((0, 0), |product| (key_of(*product), 1)),
+                    Term::C => acc,
+                    Term::Node(at) => nodes[*at],
+                    Term::PositiveZero => (0, 0),
+                };
+                (key, count, largest) = (key.wrapping_add(of), count + size, largest.max(size));
+            }
+            if count > largest {
+                sums += 1;
+                if tree.find(key).is_none_or(|clade| clade.size != count) {
+                    return false;
+                }
+            }
+            nodes.push((key, count));
+        }
+        acc = nodes.last().copied().unwrap_or(acc);
+    }
+    within(tree, &products) == Some(sums)
+}
+
+/// The number of sums of products within a set, itself included; `None` if it is no set of the tree.
+fn within(tree: &Tree, products: &[usize]) -> Option<usize> {
+    if products.len() < 2 { Some(0) } else { tree.find(key(products)).map(|clade| clade.within) }
+}
+
+/// Whether the sums of slices are merged as `split` says, and nothing else happens between.
+fn merged(tree: &Tree, split: &Split, slices: &[Vec<usize>], rest: &[usize], products: &[usize]) -> bool {
+    let Some(inside) = slices.iter().map(|slice| within(tree, slice)).sum::<Option<usize>>() else { return false };
+    let keys: Vec<u64> = slices.iter().map(|slice| key(slice)).collect();
+    let sums = sums(split.merge, &keys);
+    if sums.iter().any(|sum| tree.find(*sum).is_none()) {
+        return false;
+    }
+    let Some(all) = within(tree, products) else { return false };
+    let merged = inside + sums.len();
+    match (rest.len(), split.rest) {
+        (0, _) => all == merged,
+        (_, Rest::Added) => within(tree, rest).is_some_and(|rest| all == merged + rest + 1),
+        // How many at once is the unit's affair.
+        (_, Rest::Chained) => {
+            let before = slices.iter().flatten().fold(0, |sum: u64, product| sum.wrapping_add(key_of(*product)));
+            let first = sums.last().or(keys.first()).copied();
+            first == Some(before) && all > merged && all <= merged + rest.len()
+        }
+        (_, Rest::Divided) => false,
+    }
+}
+
+/// The keys of the sums of two partial sums, in the order in which they are added.
+fn sums(order: MergeOrder, partial: &[u64]) -> Vec<u64> {
+    let mut found = Vec::new();
+    let mut add = |one: u64, other: u64| {
+        found.push(one.wrapping_add(other));
+        one.wrapping_add(other)
+    };
+    let mut serial = |first: u64, others: &mut dyn Iterator<Item = u64>| {
+        others.fold(first, &mut add);
+    };
+    match (order, partial) {
+        (_, []) => {}
+        (MergeOrder::Serial, [first, others @ ..]) => serial(*first, &mut others.iter().copied()),
+        (MergeOrder::Reverse, [others @ .., last]) => serial(*last, &mut others.iter().rev().copied()),
+        (MergeOrder::LastThenSlots, _) => {
+            let half = partial.len().div_ceil(2);
+            let last = partial[partial.len() - 1];
+            let mut slots = Vec::new();
+            for slot in 0..half.min(partial.len() - 1) {
+                let other = slot + half;
+                let is_pair = other + 1 < partial.len();
+                slots.push(if is_pair { add(partial[slot], partial[other]) } else { partial[slot] });
+            }
+            slots.into_iter().fold(last, &mut add);
+        }
+        (MergeOrder::Pairs, _) => {
+            let mut level = partial.to_vec();
+            while level.len() > 1 {
+                level = level.chunks(2).map(|pair| if let [a, b] = pair { add(*a, *b) } else { pair[0] }).collect();
+            }
+        }
+        (MergeOrder::Halves, _) => {
+            let mut level = partial.to_vec();
+            while level.len() > 1 {
+                let half = level.len().div_ceil(2);
+                level = (0..half)
+                    .map(|at| if at + half < level.len() { add(level[at], level[at + half]) } else { level[at] })
+                    .collect();
+            }
+        }
+    }
+    found
+}
+
+/// Every division of these products whose slices are sets of the tree and are merged in an order that has a name.
+fn splits(tree: &Tree, products: &[usize]) -> Vec<Split> {
+    let mut found = Vec::new();
+    // The slice of the first product tells how the others lie.
+    let single = vec![products[0]];
+    for slice in std::iter::once(single).chain(tree.around(products[0], products.len())) {
+        let Some(ranks) = slice.iter().map(|product| products.binary_search(product).ok()).collect::<Option<Vec<_>>>()
+        else {
+            continue;
+        };
+        if ranks.len() >= products.len() {
+            continue;
+        }
+        'divisions: for division in divisions(&ranks, products.len()) {
+            for rest in [Rest::Divided, Rest::Added, Rest::Chained] {
+                let mut split = Split { division: division.clone(), rest, merge: MergeOrder::Serial };
+                let (slices, left) = slices(&split, products);
+                if slices.len() < 2 || (rest != Rest::Divided && left.is_empty()) {
+                    continue;
+                }
+                let holds = |order: &MergeOrder| {
+                    merged(tree, &Split { merge: *order, ..split.clone() }, &slices, &left, products)
+                };
+                // Single products one after another are a chain of the unit.
+                if slices[1..].iter().all(|slice| slice.len() == 1) && holds(&MergeOrder::Serial) {
+                    continue;
+                }
+                // Of all of k one way to say it is enough; slices within others may be shorter, where ways differ.
+                let is_whole = products.len() == tree.k;
+                let orders: Vec<MergeOrder> =
+                    ORDERS.into_iter().filter(holds).take(if is_whole { 1 } else { ORDERS.len() }).collect();
+                for order in &orders {
+                    split.merge = *order;
+                    if !found.contains(&split) {
+                        found.push(split.clone());
+                    }
+                }
+                if is_whole && !orders.is_empty() {
+                    break 'divisions;
+                }
+            }
+        }
+    }
+    found
+}
+
+/// Divisions of `count` products whose first slice has these.
+fn divisions(ranks: &[usize], count: usize) -> Vec<Division> {
+    let run = ranks.iter().enumerate().take_while(|(at, rank)| at == *rank).count();
+    if run == ranks.len() {
+        let mut found = vec![Division::Every(Count::Fixed(run))];
+        // Tiles as large as they can be come first.
+        for tile in (1..=run).rev().filter(|tile| run.is_multiple_of(*tile)) {
+            let tiles = count.div_ceil(tile);
+            let each = run / tile;
+            for slices in tiles.div_ceil(each)..=tiles {
+                if tiles.div_ceil(slices) != each {
+                    break;
+                }
+                for share in [Share::Balanced, Share::RoundUp] {
+                    found.push(Division::Contiguous { slices: Count::Fixed(slices), tile, share });
+                }
+            }
+        }
+        return found;
+    }
+    let period = ranks[run];
+    if period.is_multiple_of(run) {
+        vec![Division::Interleaved { slices: Count::Fixed(period / run), tile: run }]
+    } else {
+        Vec::new()
+    }
+}
+
+fn fixed(count: &Count) -> usize {
+    match count {
+        Count::Fixed(number) => *number,
+        Count::Parameter(_) => 1,
+    }
+}
+
+/// Where consecutive slices begin and end.
+fn contiguous(division: &Division, count: usize) -> Vec<Range<usize>> {
+    let cut = |lengths: &mut dyn Iterator<Item = usize>| {
+        let mut start = 0;
+        let mut found = Vec::new();
+        for length in lengths {
+            let end = (start + length).min(count);
+            if start < end {
+                found.push(start..end);
+            }
+            start = end;
+        }
+        found
+    };
+    match division {
+        Division::Every(every) => cut(&mut std::iter::repeat_n(fixed(every), count.div_ceil(fixed(every)))),
+        Division::Contiguous { slices, tile, share } => {
+            let (slices, tiles) = (fixed(slices), count.div_ceil(*tile));
+            match share {
+                Share::RoundUp => cut(&mut std::iter::repeat_n(tiles.div_ceil(slices) * tile, slices)),
+                Share::Balanced => {
+                    cut(&mut (0..slices).map(|slice| (tiles / slices + usize::from(slice < tiles % slices)) * tile))
+                }
+            }
+        }
+        Division::Interleaved { .. } => Vec::new(),
+    }
+}
+
+/// The products of each slice that has some, and those left over.
+pub(super) fn slices(split: &Split, products: &[usize]) -> (Vec<Vec<usize>>, Vec<usize>) {
+    let count = products.len();
+    let whole = if split.rest == Rest::Divided { count } else { whole(&split.division, count) };
+    let (divided, left) = products.split_at(whole);
+    let slices = match &split.division {
+        Division::Interleaved { slices, tile } => {
+            let mut found = vec![Vec::new(); fixed(slices)];
+            for (at, tile) in divided.chunks(*tile).enumerate() {
+                found[at % fixed(slices)].extend_from_slice(tile);
+            }
+            found.retain(|slice| !slice.is_empty());
+            found
+        }
+        division => contiguous(division, whole).into_iter().map(|range| divided[range].to_vec()).collect(),
+    };
+    (slices, left.to_vec())
+}
+
+/// How many of `count` products fill whole rounds.
+fn whole(division: &Division, count: usize) -> usize {
+    let round = match division {
+        Division::Every(every) => fixed(every),
+        Division::Contiguous { slices, tile, .. } | Division::Interleaved { slices, tile } => fixed(slices) * tile,
+    };
+    count - count % round
+}

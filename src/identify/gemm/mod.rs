@@ -1,0 +1,25 @@
+//! Identifies what a library makes of its unit: the recipe of a product, from outside.
+//!
+//! First which elements of D are computed alike, then the tree over k, then the levels that give this tree, then the numbers:
+//! the unit inside, formats and rounding of partial sums, and the epilogue. What is found is compared with the device on
+//! random elements. A product that no candidate explains is refused, with an input that shows it.
+
+mod check;
+mod evaluate;
+mod fit;
+mod invariance;
+mod levels;
+mod pool;
+mod product;
+mod recipe;
+mod regions;
+mod run;
+mod scale;
+mod smallest;
+mod stored;
+mod tree;
+mod units;
+
+pub use invariance::{Invariance, ShapeOf, ShapeWitness, compare_shapes};
+pub use run::{Found, GemmEffort, GemmIdentification, GemmOutcome, Part, identify_gemm};
+pub use smallest::Unexplained;

@@ -1,0 +1,138 @@
+//! Dots that tell candidates apart, with what the device gave for them.
+
+use std::sync::Arc;
+
+use mxprobe_api::{Elements, Error, Format, Random};
+
+use super::{
+    evaluate::{Candidate, Operands},
+    product::{Line, Product},
+    regions::negated,
+};
+
+/// Dots that are computed at once.
+const CHUNK: usize = 16;
+
+/// Dots that share one operand, and what the device gave.
+#[derive(Clone, Debug)]
+pub(super) struct Pool {
+    in_a_row: bool,
+    pub(super) fixed: Arc<[u64]>,
+    pub(super) lines: Vec<Line>,
+    pub(super) c: Vec<u64>,
+    pub(super) answers: Vec<u64>,
+    chunks: Vec<Operands>,
+}
+
+impl Pool {
+    /// Asks.
+    ///
+    /// # Errors
+    /// What the device reports.
+    pub(super) fn ask(product: &Product<'_>, fixed: &Arc<[u64]>, lines: Vec<Line>, c: Vec<u64>) -> Result<Self, Error> {
+        let answers = product.ask(fixed, &lines, &c)?;
+        let id = &product.operation.id;
+        let in_a_row = product.places.in_a_row;
+        let all: Vec<usize> = (0..lines.len()).collect();
+        let mut pool = Self { in_a_row, fixed: fixed.clone(), lines, c, answers, chunks: Vec::new() };
+        pool.chunks = all.chunks(CHUNK).map(|dots| pool.operands((id.a, id.b, id.c), dots)).collect();
+        Ok(pool)
+    }
+
+    /// Dots of the pool as matrices.
+    pub(super) fn operands(&self, (a, b, c): (Format, Format, Format), dots: &[usize]) -> Operands {
+        let k = self.fixed.len();
+        let lines: Vec<Vec<u64>> = dots.iter().map(|dot| self.lines[*dot].bits()).collect();
+        let c = Elements::from_bits(c, dots.iter().map(|dot| self.c[if self.c.len() == 1 { 0 } else { *dot }]));
+        if self.in_a_row {
+            let of_b = (0..k).flat_map(|at| lines.iter().map(move |line| line[at]));
+            let a = Elements::from_bits(a, self.fixed.iter().copied());
+            Operands { m: 1, n: dots.len(), k, a, b: Elements::from_bits(b, of_b), c }
+        } else {
+            let a = Elements::from_bits(a, lines.iter().flatten().copied());
+            let b = Elements::from_bits(b, self.fixed.iter().copied());
+            Operands { m: dots.len(), n: 1, k, a, b, c }
+        }
+    }
+
+    /// How many of the first dots a candidate explains before one that it does not; all, if it explains all. A candidate that
+    /// gives another format explains none.
+    pub(super) fn explained(&self, candidate: &Candidate, d: Format) -> usize {
+        let mut explained = 0;
+        for (operands, answers) in self.chunks.iter().zip(self.answers.chunks(CHUNK)) {
+            let Ok(found) = candidate.compute(operands) else { return 0 };
+            if found.format != d {
+                return 0;
+            }
+            let same = found.bits.iter().zip(answers).take_while(|(found, answer)| alike(d, **found, **answer)).count();
+            explained += same;
+            if same < answers.len() {
+                break;
+            }
+        }
+        explained
+    }
+
+    /// Whether a candidate explains every dot.
+    pub(super) fn is_explained(&self, candidate: &Candidate, d: Format) -> bool {
+        self.explained(candidate, d) == self.lines.len()
+    }
+}
+
+/// Whether two results are the same: of the same bits, or any two NaN.
+pub(super) fn alike(d: Format, one: u64, other: u64) -> bool {
+    one == other || (d.to_f64(one).is_nan() && d.to_f64(other).is_nan())
+}
+
+/// Values for k, of which many are the same, so that products of them cancel.
+pub(super) fn shared(format: Format, k: usize, random: &mut Random) -> Arc<[u64]> {
+    let some: Vec<u64> = (0..3).map(|_| random.moderate(format)).collect();
+    (0..k).map(|_| some[random.below(some.len())]).collect()
+}
+
+/// A line with values in some of these places: about 1, far apart, or such that much of the sum cancels.
+pub(super) fn line(format: Format, fixed: &Arc<[u64]>, places: &[usize], style: usize, random: &mut Random) -> Line {
+    let mut base = vec![0; fixed.len()];
+    let most = match style % 4 {
+        0 => places.len(),
+        1 => 2,
+        2 => 5,
+        _ => places.len().div_ceil(4),
+    };
+    let chosen: Vec<usize> = if most >= places.len() {
+        places.to_vec()
+    } else {
+        // Near one another more often than not.
+        let width = if random.flip() { places.len() } else { (4 * most).min(places.len()) };
+        let start = random.below(places.len() - width + 1);
+        super::scale::some(random, width, most).into_iter().map(|at| places[start + at]).collect()
+    };
+    let spread = [0, 0, 6, 20][random.below(4)];
+    for at in &chosen {
+        base[*at] = scaled(format, random.moderate(format), random.between(-spread, spread));
+    }
+    if random.flip() {
+        // The second half takes back what the first gave, but for what has no other of its kind: rounding is what is left.
+        let (first, second) = chosen.split_at(chosen.len() / 2);
+        let is_all = random.flip();
+        for (one, other) in first.iter().zip(second) {
+            if fixed[*one] == fixed[*other] {
+                base[*other] = negated(format, base[*one]);
+            } else if is_all {
+                (base[*one], base[*other]) = (0, 0);
+            }
+        }
+    }
+    Line::plain(base.into())
+}
+
+/// A value times a power of two, as far as the format's range goes; integers as they are.
+pub(super) fn scaled(format: Format, bits: u64, exponent: i32) -> u64 {
+    if format.is_integer() {
+        return bits;
+    }
+    let (low, high) = format.as_float().map_or((0, 0), |float| float.exponents());
+    let value = format.to_f64(bits);
+    let exponent = exponent.clamp((low + 4).min(0), (high - 4).max(0));
+    format.from_f64(value * f64::from(exponent).exp2())
+}

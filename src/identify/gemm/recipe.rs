@@ -1,0 +1,124 @@
+//! A candidate as a recipe.
+
+use std::collections::BTreeMap;
+
+use mxprobe_api::Shape;
+use mxprobe_models::{
+    Adder, Basis, Origin, Provenance,
+    recipe::{
+        Case, Count, Division, Expression, Factor, Input, InputShape, Lengths, Level, Rest, Shapes, Share, Start,
+    },
+};
+
+use super::evaluate::{Candidate, Stored};
+
+/// The key of the source in files.
+pub(super) const SOURCE: &str = "measured";
+
+/// The case of one shape, and its adders, which are added to those of the others.
+pub(super) fn case(candidate: &Candidate, shape: Shape, adders: &mut Vec<Adder>) -> Case {
+    let (m, n, k) = shape.sizes();
+    let exactly = |length: usize| Lengths { from: length, to: Some(length), multiple_of: 1 };
+    let mut place = |adder: &Adder| {
+        let origin = Origin { basis: Basis::Measured, source: SOURCE.to_owned() };
+        let mut adder = adder.clone();
+        adder.provenance = Provenance { origin, exceptions: BTreeMap::new() };
+        adders.iter().position(|known| *known == adder).unwrap_or_else(|| {
+            adders.push(adder);
+            adders.len() - 1
+        })
+    };
+    let levels = candidate
+        .merges
+        .iter()
+        .map(|merge| Level {
+            division: merge.split.division.clone(),
+            rest: merge.split.rest,
+            partial: merge.partial.as_ref().map(&mut place),
+            merge: merge.split.merge,
+            start: merge.start,
+            add: place(&merge.add),
+        })
+        .collect();
+    let epilogue = candidate.stored.as_ref().map(|stored| expression(stored, &stored.expression, &mut place));
+    let inputs = candidate.stored.iter().flat_map(|stored| &stored.constants).map(|(name, format, bits)| {
+        (name.clone(), Input { format: *format, shape: InputShape::Scalar, default: Some(*bits) })
+    });
+    Case {
+        name: format!("m{m}n{n}k{k}"),
+        operations: vec![candidate.unit.id.clone()],
+        shapes: Shapes { m: exactly(m), n: exactly(n), k: exactly(k) },
+        parameters: BTreeMap::new(),
+        start: if candidate.from_c { Start::C } else { Start::Zero },
+        levels,
+        c_format: None,
+        inputs: inputs.collect(),
+        epilogue,
+        note: None,
+        provenance: Provenance {
+            origin: Origin { basis: Basis::Measured, source: SOURCE.to_owned() },
+            exceptions: BTreeMap::new(),
+        },
+    }
+}
+
+fn expression(stored: &Stored, of: &Expression, place: &mut impl FnMut(&Adder) -> usize) -> Expression {
+    let mut factor = |factor: &Factor| match factor {
+        Factor::Sum(sum) => Factor::Sum(Box::new(expression_of(stored, sum, place))),
+        other => other.clone(),
+    };
+    let terms: Vec<_> = of.terms.iter().map(|(one, other)| (factor(one), other.as_ref().map(&mut factor))).collect();
+    Expression { adder: place(&stored.adders[of.adder]), terms }
+}
+
+fn expression_of(stored: &Stored, of: &Expression, place: &mut dyn FnMut(&Adder) -> usize) -> Expression {
+    expression(stored, of, &mut |adder| place(adder))
+}
+
+/// What a candidate does, level by level, for people: the levels outermost first, then the unit, then what is stored.
+pub(super) fn words(candidate: &Candidate) -> Vec<String> {
+    let mut found = Vec::new();
+    for merge in &candidate.merges {
+        let mut text = division(&merge.split.division);
+        text += match merge.split.rest {
+            Rest::Divided => "",
+            Rest::Chained => ", what fills no round chained to the sum",
+            Rest::Added => ", what fills no round summed alone and added",
+        };
+        if let Some(partial) = &merge.partial {
+            text += &format!("; each rounded to {}", partial.name);
+        }
+        let start = match merge.start {
+            Start::First => "",
+            Start::Zero => " from +0",
+            Start::C => " from c",
+        };
+        text += &format!("; merged in {}{start}, {}", merge.add.name, merge.split.merge.name());
+        found.push(text);
+    }
+    let from = if candidate.from_c { " from c" } else { "" };
+    found.push(format!("{} {} chained{from}", candidate.unit.model, candidate.unit.id));
+    if let Some(stored) = &candidate.stored {
+        found.push(format!("stored as {}", stored.expression.text(&stored.adders)));
+    }
+    found
+}
+
+fn number(count: &Count) -> String {
+    match count {
+        Count::Fixed(number) => number.to_string(),
+        Count::Parameter(name) => name.clone(),
+    }
+}
+
+fn division(division: &Division) -> String {
+    match division {
+        Division::Every(every) => format!("slices of {} consecutive k", number(every)),
+        Division::Contiguous { slices, tile, share } => {
+            let share = if *share == Share::Balanced { ", balanced" } else { "" };
+            format!("{} consecutive slices of whole tiles of {tile} k{share}", number(slices))
+        }
+        Division::Interleaved { slices, tile: 1 } => format!("{} interleaved lanes", number(slices)),
+        Division::Interleaved { slices, tile } => format!("{} slices of interleaved tiles of {tile} k", number(slices)),
+    }
+}

@@ -1,0 +1,127 @@
+//! Elements of one product that are computed alike.
+
+use std::collections::HashMap;
+
+use mxprobe_api::{Error, Format, Random, TileBatch};
+
+use super::product::{Places, Product};
+
+/// Products that all elements are asked alike.
+const ROUNDS: u64 = 6;
+
+/// Elements that gave the same bits whenever their rows and columns were the same.
+#[derive(Clone, Debug)]
+pub(super) struct Region {
+    /// How many.
+    pub(super) elements: usize,
+    /// Those of them that questions are put to.
+    pub(super) places: Places,
+    /// The first and the last row, and the first and the last column.
+    pub(super) rows: (usize, usize),
+    pub(super) columns: (usize, usize),
+    /// Of which of all regions each element is: m×n, row-major.
+    number: usize,
+}
+
+/// The regions of a product, the largest first, and the region of each element.
+pub(super) struct Regions {
+    pub(super) regions: Vec<Region>,
+    of: Vec<u32>,
+    /// The bits that each kind of elements gave, in the order of the elements.
+    signatures: Vec<u64>,
+}
+
+impl Regions {
+    /// Whether the same elements gave the same bits.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        self.signatures == other.signatures
+    }
+
+    /// Whether an element, counted row by row, is of that region.
+    pub(super) fn holds(&self, region: &Region, element: usize) -> bool {
+        self.of[element] as usize == region.number
+    }
+}
+
+/// Asks for products of equal rows by equal columns, whose elements differ if they are computed differently.
+///
+/// # Errors
+/// What the device reports.
+pub(super) fn regions(product: &Product<'_>, seed: u64) -> Result<Regions, Error> {
+    let id = &product.operation.id;
+    let (m, n, k) = id.shape.sizes();
+    let mut of = vec![0_u64; m * n];
+    for round in 0..ROUNDS {
+        let (row, column) = operands(id.a, id.b, k, &mut Random(seed.wrapping_add(round)), round % 3 != 0);
+        let mut batch = TileBatch::zeros(&product.operation, 1);
+        for (at, (a, b)) in row.iter().zip(&column).enumerate() {
+            (0..m).for_each(|line| batch.a.set(line * k + at, *a));
+            (0..n).for_each(|line| batch.b.set(at * n + line, *b));
+        }
+        let d = product.whole(&batch)?;
+        for (signature, bits) in of.iter_mut().zip(d.iter()) {
+            *signature = Random(*signature ^ bits).bits();
+        }
+    }
+    let mut numbers: HashMap<u64, usize> = HashMap::new();
+    let mut signatures = Vec::new();
+    let of: Vec<u32> = of
+        .into_iter()
+        .map(|signature| {
+            let next = numbers.len();
+            let number = *numbers.entry(signature).or_insert(next);
+            if number == next {
+                signatures.push(signature);
+            }
+            u32::try_from(number).unwrap_or(u32::MAX)
+        })
+        .collect();
+    let mut regions: Vec<Region> = (0..numbers.len()).map(|number| region(&of, number, (m, n))).collect();
+    regions.sort_by_key(|region| std::cmp::Reverse(region.elements));
+    Ok(Regions { regions, of, signatures })
+}
+
+/// A row of A and a column of B. Of those that cancel, each product comes back with the other sign elsewhere, so that little
+/// but the errors of rounding is left of the sum.
+pub(super) fn operands(a: Format, b: Format, k: usize, random: &mut Random, cancel: bool) -> (Vec<u64>, Vec<u64>) {
+    let mut row: Vec<u64> = (0..k).map(|_| random.moderate(a)).collect();
+    let mut column: Vec<u64> = (0..k).map(|_| random.moderate(b)).collect();
+    if cancel {
+        let order = super::scale::some(random, k, k);
+        for pair in order.chunks_exact(2) {
+            column[pair[1]] = column[pair[0]];
+            row[pair[1]] = negated(a, row[pair[0]]);
+        }
+    }
+    (row, column)
+}
+
+/// The same value with the other sign; itself in a format without signs.
+pub(super) fn negated(format: Format, bits: u64) -> u64 {
+    if format.is_integer() {
+        return bits.wrapping_neg() & format.mask();
+    }
+    format.negative_zero().map_or(bits, |sign| bits ^ sign)
+}
+
+fn region(of: &[u32], number: usize, (m, n): (usize, usize)) -> Region {
+    let (mut in_rows, mut in_columns) = (vec![0_usize; m], vec![0_usize; n]);
+    for (at, _) in of.iter().enumerate().filter(|(_, of)| **of as usize == number) {
+        in_rows[at / n] += 1;
+        in_columns[at % n] += 1;
+    }
+    let most = |counts: &[usize]| (0..counts.len()).max_by_key(|at| (counts[*at], std::cmp::Reverse(*at))).unwrap_or(0);
+    let ends = |counts: &[usize]| {
+        let held = |count: &usize| *count > 0;
+        (counts.iter().position(held).unwrap_or(0), counts.iter().rposition(held).unwrap_or(0))
+    };
+    let (row, column) = (most(&in_rows), most(&in_columns));
+    let in_a_row = in_rows[row] >= in_columns[column];
+    let holds = |at: usize| of[at] as usize == number;
+    let places = if in_a_row {
+        Places { in_a_row, fixed: row, varied: (0..n).filter(|column| holds(row * n + column)).collect() }
+    } else {
+        Places { in_a_row, fixed: column, varied: (0..m).filter(|row| holds(row * n + column)).collect() }
+    };
+    Region { elements: in_rows.iter().sum(), places, rows: ends(&in_rows), columns: ends(&in_columns), number }
+}

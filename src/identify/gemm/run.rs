@@ -1,0 +1,248 @@
+//! One shape: from the elements that are computed alike to a recipe that was compared with the device.
+
+use mxprobe_api::{Device, Error, Operation, Shape};
+use mxprobe_models::{Adder, recipe::Case};
+
+use super::{
+    check::check,
+    evaluate::Candidate,
+    fit::{Fit, weights},
+    levels::{Split, readings},
+    product::Product,
+    recipe,
+    regions::{Region, Regions, regions},
+    scale::Scale,
+    smallest::{Unexplained, smallest},
+    tree::discover,
+    units::units,
+};
+
+/// How hard to try.
+#[derive(Clone, Copy, Debug)]
+pub struct GemmEffort {
+    /// What inputs are drawn from.
+    pub seed: u64,
+    /// Random elements that a recipe is compared on, at the least.
+    pub elements: u64,
+}
+
+/// What was learnt of one shape.
+#[derive(Clone, Debug)]
+pub struct GemmIdentification {
+    /// The operation, with its sizes.
+    pub operation: Operation,
+    /// Parts of D that are computed differently, the largest first.
+    pub parts: Vec<Part>,
+    /// Elements asked, in so many requests.
+    pub elements: u64,
+    /// Requests.
+    pub requests: u64,
+}
+
+/// Elements of D that are computed alike, and how.
+#[derive(Clone, Debug)]
+pub struct Part {
+    /// How many elements.
+    pub elements: usize,
+    /// The first and the last row.
+    pub rows: (usize, usize),
+    /// The first and the last column.
+    pub columns: (usize, usize),
+    /// How they are computed.
+    pub outcome: GemmOutcome,
+}
+
+/// How the identification of one part ended.
+#[allow(clippy::large_enum_variant, reason = "there are few")]
+#[derive(Clone, Debug)]
+pub enum GemmOutcome {
+    /// A recipe explains every element asked.
+    Identified(Found),
+    /// Nothing that was tried explains all.
+    Refused {
+        /// Why, in one sentence.
+        reason: String,
+        /// The smallest input found that shows it.
+        unexplained: Option<Unexplained>,
+        /// The nearest candidate in words.
+        nearest: Vec<String>,
+    },
+}
+
+/// A recipe of one shape.
+#[derive(Clone, Debug)]
+pub struct Found {
+    pub(super) candidate: Candidate,
+    /// Random elements on which it was compared without a mismatch.
+    pub verified: u64,
+    /// Candidates that were computed.
+    pub tried: usize,
+}
+
+impl Found {
+    /// The name of the model that has the unit.
+    #[must_use]
+    pub fn model(&self) -> &str {
+        &self.candidate.unit.model
+    }
+
+    /// The recipe as a case for one shape; its adders are added to those of other cases.
+    #[must_use]
+    pub fn case(&self, shape: Shape, adders: &mut Vec<Adder>) -> Case {
+        recipe::case(&self.candidate, shape, adders)
+    }
+
+    /// What it does, level by level: the levels outermost first, then the unit, then what is stored.
+    #[must_use]
+    pub fn words(&self) -> Vec<String> {
+        recipe::words(&self.candidate)
+    }
+
+    /// Whether another recipe is the same, apart from how many candidates were tried.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        let (one, other) = (&self.candidate, &other.candidate);
+        one.unit.model == other.unit.model
+            && one.unit.id == other.unit.id
+            && one.from_c == other.from_c
+            && one.merges == other.merges
+            && one.stored == other.stored
+    }
+}
+
+/// Parts of D that are identified, the largest; more are counted alone.
+const PARTS: usize = 3;
+
+/// Units that are counted at once, at the least.
+const FEWEST: usize = 8;
+
+/// How often a comparison may fail before the search is given up.
+const ATTEMPTS: usize = 4;
+
+/// Identifies what a device makes of one shape.
+///
+/// # Errors
+/// What the device reports.
+pub fn identify_gemm(
+    device: &dyn Device,
+    operation: &Operation,
+    effort: GemmEffort,
+    progress: &dyn Fn(&str),
+) -> Result<GemmIdentification, Error> {
+    let product = Product::new(device, operation);
+    progress("which elements are computed alike");
+    let alike = regions(&product, effort.seed)?;
+    let again = regions(&product, effort.seed)?;
+    let mut found = GemmIdentification { operation: operation.clone(), parts: Vec::new(), elements: 0, requests: 0 };
+    let count = alike.regions.len();
+    let (mut elements, mut requests) = product.counts();
+    for (number, region) in alike.regions.iter().take(PARTS).enumerate() {
+        let outcome = if !alike.is_same(&again) {
+            refused("the same product gives other bits when it is asked again")
+        } else {
+            let mut product = Product::new(device, operation);
+            product.places = region.places.clone();
+            let told = |words: &str| {
+                let part = if count > 1 { format!("part {} of {count}: ", number + 1) } else { String::new() };
+                progress(&format!("{part}{words}"));
+            };
+            let outcome = part(&product, (&alike, region), effort, &told)?;
+            let (more, requested) = product.counts();
+            (elements, requests) = (elements + more, requests + requested);
+            outcome
+        };
+        let Region { elements, rows, columns, .. } = region;
+        found.parts.push(Part { elements: *elements, rows: *rows, columns: *columns, outcome });
+    }
+    for region in alike.regions.iter().skip(PARTS) {
+        let Region { elements, rows, columns, .. } = region;
+        let outcome = refused(&format!("it is one of {count} parts, of which the largest {PARTS} are identified"));
+        found.parts.push(Part { elements: *elements, rows: *rows, columns: *columns, outcome });
+    }
+    (found.elements, found.requests) = (elements, requests);
+    Ok(found)
+}
+
+fn refused(reason: &str) -> GemmOutcome {
+    GemmOutcome::Refused { reason: reason.to_owned(), unexplained: None, nearest: Vec::new() }
+}
+
+fn part(
+    product: &Product<'_>,
+    (regions, region): (&Regions, &Region),
+    effort: GemmEffort,
+    progress: &dyn Fn(&str),
+) -> Result<GemmOutcome, Error> {
+    let id = &product.operation.id;
+    let units = units(id);
+    if units.is_empty() {
+        return Ok(refused(&format!("no model has a unit for {} by {}", id.a, id.b)));
+    }
+    let (readings, tree): (Vec<Vec<Split>>, _) = if id.is_integer() || product.k() == 1 {
+        (vec![Vec::new()], None)
+    } else {
+        let Some(scale) = Scale::find(product, effort.seed)? else {
+            return Ok(refused("no sum counts units beside a large value: the order does not show"));
+        };
+        // A sum in few bits counts fewer units where they meet in one slice than at random places.
+        let mut scale = scale;
+        let tree = loop {
+            if let Some(tree) = discover(product, &scale, effort.seed, progress)? {
+                break tree;
+            }
+            scale.capacity /= 2;
+            if scale.capacity < FEWEST {
+                return Ok(refused("a sum of units beside a large value is no count: the order does not show"));
+            }
+        };
+        (readings(&tree), Some(tree))
+    };
+    let weights = weights(product)?;
+    let seed = effort.seed;
+    let (failed, kept) = (Vec::new(), Vec::new());
+    let mut fit = Fit { product, units, tree, weights, seed, tried: 0, nearest: None, failed, kept };
+    for _ in 0..ATTEMPTS {
+        let Some(candidate) = first_that_fits(&mut fit, &readings, progress)? else { break };
+        let checked = check(product, &candidate, (regions, region), (effort.elements, effort.seed), progress)?;
+        if checked.mismatches == 0 {
+            return Ok(GemmOutcome::Identified(Found { candidate, verified: checked.elements, tried: fit.tried }));
+        }
+        fit.nearest = Some((candidate.clone(), (3, usize::try_from(checked.elements).unwrap_or(usize::MAX))));
+        fit.kept.insert(0, candidate);
+        fit.failed.extend(checked.failed);
+    }
+    progress("looking for the smallest input that no candidate explains");
+    let nearest = fit.nearest.take().map(|(candidate, _)| candidate);
+    let mut rivals: Vec<Candidate> = nearest.iter().cloned().collect();
+    rivals.extend(std::mem::take(&mut fit.kept));
+    let mut unexplained = None;
+    let pools = std::mem::take(&mut fit.failed);
+    for pool in pools.iter().chain(&fit.witnesses(&readings)?) {
+        unexplained = smallest(product, pool, &rivals)?;
+        if unexplained.is_some() {
+            break;
+        }
+    }
+    let reason = format!(
+        "none of {} candidates with {} readings of the order explains every element",
+        fit.tried,
+        readings.len()
+    );
+    Ok(GemmOutcome::Refused { reason, unexplained, nearest: nearest.iter().flat_map(recipe::words).collect() })
+}
+
+fn first_that_fits(
+    fit: &mut Fit<'_, '_>,
+    readings: &[Vec<Split>],
+    progress: &dyn Fn(&str),
+) -> Result<Option<Candidate>, Error> {
+    for strictly in [true, false] {
+        for (at, levels) in readings.iter().enumerate() {
+            progress(&format!("reading {} of {}: {} levels", at + 1, readings.len(), levels.len()));
+            if let Some(candidate) = fit.reading(levels, strictly)? {
+                return Ok(Some(candidate));
+            }
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,246 @@
+//! The tree over k, from outside: which products meet first.
+//!
+//! After FPRev (arXiv:2411.00442): with a large value at i, its negation at j and units elsewhere, the result counts the units
+//! that were added after i and j met. One anchor shows all sums on its way to the root and which products join at each; those
+//! that join together are then asked among themselves.
+
+use std::{collections::HashMap, sync::Arc};
+
+use mxprobe_api::{Error, Random};
+
+use super::{
+    product::{Line, Product},
+    scale::Scale,
+};
+
+/// Below this depth anchors are drawn: chains in any direction then halve.
+const IN_ORDER: usize = 2;
+
+/// Questions of one wave that are kept at once.
+const AT_ONCE: usize = 1 << 15;
+
+/// A set of products that are summed before another joins them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Clade {
+    /// The sum of the keys of its products.
+    pub(super) key: u64,
+    /// How many products.
+    pub(super) size: usize,
+    /// Itself and the smaller sets within it.
+    pub(super) within: usize,
+    /// The set around it.
+    parent: Option<usize>,
+    /// Its first product.
+    pub(super) first: usize,
+}
+
+/// The tree over k: every set of two products or more that are summed before others join.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Tree {
+    pub(super) k: usize,
+    /// The whole comes first, and each set before those within it.
+    pub(super) clades: Vec<Clade>,
+    by_key: HashMap<u64, usize>,
+    /// The smallest set that each product lies in.
+    around: Vec<Option<usize>>,
+}
+
+/// The key of one product: keys of sets are sums of them.
+pub(super) fn key_of(product: usize) -> u64 {
+    Random(product as u64 ^ 0x6b65_7900_0000_0000).bits()
+}
+
+/// The key of a set.
+pub(super) fn key(products: &[usize]) -> u64 {
+    products.iter().fold(0, |sum, product| sum.wrapping_add(key_of(*product)))
+}
+
+impl Tree {
+    /// The tree of some sets of products, each before those within it.
+    fn of(clades: Vec<Clade>, around: Vec<Option<usize>>) -> Self {
+        let mut tree = Self { k: around.len(), by_key: HashMap::new(), clades, around };
+        for at in (0..tree.clades.len()).rev() {
+            if let Some(parent) = tree.clades[at].parent {
+                tree.clades[parent].within += tree.clades[at].within;
+            }
+            tree.by_key.insert(tree.clades[at].key, at);
+        }
+        tree
+    }
+
+    /// The sets that a product lies in, the smallest first, as their products in ascending order; those of more than `most`
+    /// products are left out.
+    pub(super) fn around(&self, product: usize, most: usize) -> Vec<Vec<usize>> {
+        let mut way = Vec::new();
+        let mut next = self.around[product];
+        while let Some(at) = next.filter(|at| self.clades[*at].size <= most) {
+            way.push(at);
+            next = self.clades[at].parent;
+        }
+        let rank: HashMap<usize, usize> = way.iter().enumerate().map(|(rank, at)| (*at, rank)).collect();
+        // Where each product enters the way, if it does.
+        let mut enters: Vec<Vec<usize>> = vec![Vec::new(); way.len()];
+        for other in 0..self.k {
+            let mut next = self.around[other];
+            while let Some(at) = next {
+                if let Some(rank) = rank.get(&at) {
+                    enters[*rank].push(other);
+                    break;
+                }
+                next = self.clades[at].parent.filter(|_| self.clades[at].size <= most);
+            }
+        }
+        let mut so_far: Vec<usize> = Vec::new();
+        let mut found = Vec::new();
+        for more in enters {
+            so_far.extend(more);
+            so_far.sort_unstable();
+            found.push(so_far.clone());
+        }
+        found
+    }
+
+    /// The set of that key.
+    pub(super) fn find(&self, key: u64) -> Option<&Clade> {
+        self.by_key.get(&key).map(|at| &self.clades[*at])
+    }
+}
+
+/// Products that lie in sets joining one sum, and one product of that sum that they do not contain.
+struct Group {
+    members: Vec<usize>,
+    witness: Option<usize>,
+    parent: Option<usize>,
+    depth: usize,
+}
+
+/// Discovers the tree. `progress` is told how many products are placed.
+///
+/// # Errors
+/// What the device reports.
+pub(super) fn discover(
+    product: &Product<'_>,
+    scale: &Scale,
+    seed: u64,
+    progress: &dyn Fn(&str),
+) -> Result<Option<Tree>, Error> {
+    let k = product.k();
+    let mut random = Random(seed);
+    let mut clades: Vec<Clade> = Vec::new();
+    let mut around = vec![None; k];
+    let mut wave = vec![Group { members: (0..k).collect(), witness: None, parent: None, depth: 0 }];
+    while !wave.is_empty() {
+        wave.retain(|group| group.members.len() > 1);
+        let waiting: usize = wave.iter().map(|group| group.members.len()).sum();
+        progress(&format!("the order of the sum: {waiting} of {k} products are left to place"));
+        let mut next = Vec::new();
+        let mut rest = std::mem::take(&mut wave);
+        while !rest.is_empty() {
+            let mut taken = 0;
+            let here = rest.iter().take_while(|group| {
+                let fits = taken == 0 || taken + group.members.len() * parts(group, scale) <= AT_ONCE;
+                taken += group.members.len() * parts(group, scale);
+                fits
+            });
+            let groups: Vec<Group> = rest.drain(..here.count()).collect();
+            let Some(sizes) = sizes(product, scale, &groups, &mut random)? else { return Ok(None) };
+            for (group, (anchor, sizes)) in groups.into_iter().zip(sizes) {
+                place(group, anchor, sizes, (&mut clades, &mut around), &mut next);
+            }
+        }
+        wave = next;
+    }
+    Ok(Some(Tree::of(clades, around)))
+}
+
+/// So many questions count the units of one group.
+fn parts(group: &Group, scale: &Scale) -> usize {
+    (group.members.len() + 1).div_ceil(scale.capacity).max(1)
+}
+
+/// For the anchor of each group, how many products meet it before each other member does, that member included. `None` if a
+/// result is no count.
+#[allow(clippy::type_complexity, reason = "the anchor of each group, and members with sizes")]
+fn sizes(
+    product: &Product<'_>,
+    scale: &Scale,
+    groups: &[Group],
+    random: &mut Random,
+) -> Result<Option<Vec<(usize, Vec<(usize, usize)>)>>, Error> {
+    let mut lines: Vec<Line> = Vec::new();
+    let mut anchors = Vec::new();
+    for group in groups {
+        let drawn = if group.depth < IN_ORDER { 0 } else { random.below(group.members.len()) };
+        let anchor = group.members[drawn];
+        anchors.push(anchor);
+        let units: Vec<usize> = group.members.iter().chain(&group.witness).copied().collect();
+        for units in units.chunks(scale.capacity) {
+            let base: Arc<[u64]> = scale.line(units, &[]).base;
+            let others = group.members.iter().filter(|member| **member != anchor);
+            lines.extend(others.map(|member| Line {
+                base: base.clone(),
+                changes: vec![(anchor, scale.large.0), (*member, scale.large.1)],
+            }));
+        }
+    }
+    let d = product.operation.id.d;
+    let mut found = product.ask(&scale.fixed, &lines, &[0])?.into_iter();
+    let mut all = Vec::new();
+    for (group, anchor) in groups.iter().zip(anchors) {
+        let total = group.members.len() + usize::from(group.witness.is_some());
+        let others: Vec<usize> = group.members.iter().copied().filter(|member| *member != anchor).collect();
+        let mut survivors = vec![0; others.len()];
+        for _ in 0..parts_of(total, scale) {
+            for survivors in &mut survivors {
+                let Some(count) = found.next().and_then(|bits| scale.count(d, bits)) else { return Ok(None) };
+                *survivors += count;
+            }
+        }
+        if survivors.iter().any(|survivors| survivors + 2 > total) {
+            return Ok(None);
+        }
+        let sizes = others.into_iter().zip(survivors).map(|(member, survivors)| (member, total - survivors));
+        all.push((anchor, sizes.collect()));
+    }
+    Ok(Some(all))
+}
+
+fn parts_of(total: usize, scale: &Scale) -> usize {
+    total.div_ceil(scale.capacity)
+}
+
+/// Turns what one anchor showed into sets, and says what is left to ask.
+fn place(
+    group: Group,
+    anchor: usize,
+    sizes: Vec<(usize, usize)>,
+    (clades, around): (&mut Vec<Clade>, &mut [Option<usize>]),
+    next: &mut Vec<Group>,
+) {
+    // Those that meet the anchor no sooner than the witness does are other sets of the same sum.
+    let apart = |size: usize| group.witness.is_some() && size > group.members.len();
+    let (others, mut inside): (Vec<_>, Vec<_>) = sizes.into_iter().partition(|(_, size)| apart(*size));
+    let Group { witness, parent, depth, .. } = group;
+    let rest: Vec<usize> = others.into_iter().map(|(member, _)| member).collect();
+    next.push(Group { members: rest, witness, parent, depth });
+    inside.sort_by_key(|(member, size)| (*size, *member));
+    let joins: Vec<&[(usize, usize)]> = inside.chunk_by(|one, other| one.1 == other.1).collect();
+    // Sets along the way from the anchor, the largest first.
+    let (mut sum, mut count, mut first) = (key_of(anchor), 1, anchor);
+    let mut way = Vec::new();
+    for join in &joins {
+        let members: Vec<usize> = join.iter().map(|(member, _)| *member).collect();
+        sum = sum.wrapping_add(key(&members));
+        count += members.len();
+        first = first.min(members[0]);
+        way.push((sum, count, first, members));
+    }
+    let mut parent = parent;
+    for (key, size, first, members) in way.into_iter().rev() {
+        clades.push(Clade { key, size, within: 1, parent, first });
+        parent = Some(clades.len() - 1);
+        members.iter().for_each(|member| around[*member] = parent);
+        around[anchor] = parent;
+        next.push(Group { members, witness: Some(anchor), parent, depth: depth + 1 });
+    }
+}
