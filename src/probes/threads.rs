@@ -125,20 +125,20 @@ fn finding(
         differing.len(),
         words.join(", ")
     );
-    let shown = differing.first().map(|sum| {
-        let show = |at: usize| {
-            let rivals: Vec<(String, u64)> = (0..ways.len())
-                .filter(|other| totals[*other][*sum] != totals[at][*sum])
-                .map(|other| (how(&ways[other]), totals[other][*sum]))
-                .collect();
-            let about = format!("the last call of one sum of {PRODUCTS} products, {}", how(&ways[at]));
-            let dot = last[at][*sum].as_ref()?;
-            Some(subject.evidence(about, dot, totals[at][*sum], &rivals))
-        };
-        let other = (1..ways.len()).find(|at| totals[*at][*sum] != totals[0][*sum]).unwrap_or(0);
-        [0, other].into_iter().filter_map(show).collect()
-    });
-    Finding::measured(PROBE.name, Value::parts(value), statement).with(shown.unwrap_or_default())
+    // Where no sum differs, the first one shows two orders that give the same bits.
+    let sum = differing.first().copied().unwrap_or(0);
+    let show = |at: usize| {
+        let rivals: Vec<(String, u64)> = (0..ways.len())
+            .filter(|other| totals[*other][sum] != totals[at][sum])
+            .map(|other| (how(&ways[other]), totals[other][sum]))
+            .collect();
+        let about = format!("the last call of one sum of {PRODUCTS} products, {}", how(&ways[at]));
+        let dot = last[at][sum].as_ref()?;
+        Some(subject.evidence(about, dot, totals[at][sum], &rivals))
+    };
+    let other = (1..ways.len()).find(|at| totals[*at][sum] != totals[0][sum]).unwrap_or(ways.len() - 1);
+    let shown: Vec<_> = [0, other].into_iter().filter_map(show).collect();
+    Finding::measured(PROBE.name, Value::parts(value), statement).with(shown)
 }
 
 fn how(way: &Way) -> String {
