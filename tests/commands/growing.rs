@@ -12,10 +12,11 @@ use mxprobe::report::{IdentificationReport, VerificationReport, VerifiedOperatio
 
 use super::{LIMIT, Said, faults::signal, mxprobe};
 
-/// Operations of which the third is wrong.
+/// Operations of which the fourth is wrong.
 const OPERATIONS: &str = "dot.m1n1k4.f32.*";
 const WRONG: &str = "dot.m1n1k4.f32.f16.f16.f32";
-const BEFORE: [&str; 2] = ["dot.m1n1k4.f32.bf16.bf16.f32", "dot.m1n1k4.f32.e4m3.e4m3.f32"];
+const BEFORE: [&str; 3] =
+    ["dot.m1n1k4.f32.bf16.bf16.f32", "dot.m1n1k4.f32.e4m3.e4m3.f32", "dot.m1n1k4.f32.e5m2.e5m2.f32"];
 
 /// What a command writes.
 struct Written {
@@ -104,13 +105,13 @@ fn a_report_survives_the_two_signals_of_timeout() {
         let twice = format!("kill -TERM {id}; kill -TERM {id}");
         assert!(std::process::Command::new("sh").args(["-c", &twice]).status().unwrap().success());
         let said = Said::from(child.wait_with_output().unwrap()).ended(130);
-        assert!(command == "verify" || said.out.starts_with("2 of ") || said.out.contains("\n2 of "), "{}", said.out);
+        assert!(command == "verify" || said.out.starts_with("3 of ") || said.out.contains("\n3 of "), "{}", said.out);
         if command == "verify" {
             let report = written.verified();
-            assert_eq!((report.time.interrupted, report.operations.len()), (true, 2));
+            assert_eq!((report.time.interrupted, report.operations.len()), (true, 3), "{:?}", failures(&report));
         } else {
             let report = written.identified();
-            assert_eq!((report.time.interrupted, report.operations.len()), (true, 2));
+            assert_eq!((report.time.interrupted, report.operations.len()), (true, 3));
             assert!(report.model.is_some() && is_model(&written.path("model.toml")));
         }
     }
