@@ -14,7 +14,7 @@ use mxprobe::session::Asked;
 use mxprobe_api::{Device, Elements, Error, GemmOperands, Operation, OperationId, multiply};
 use mxprobe_models::{Dot, Trace, load, shipped};
 
-use crate::{error::raise, wait::interruptibly};
+use crate::{error::raise, tolerance, wait::interruptibly};
 
 /// Products below which nothing is worth a thread: some milliseconds.
 const SMALL: usize = 1 << 22;
@@ -164,6 +164,51 @@ impl Model {
         let trace = Trace::of(&self.model, id, dot).expect("the model has the operation");
         let found = Elements::from_bits(id.d, [trace.result]);
         Ok((PyByteArray::new(py, found.bytes()), Some(trace.text(&self.model, id, dot))))
+    }
+
+    /// The ends of the interval of each element of D, as f64, row-major.
+    #[pyo3(signature = (id, sizes, a, b, c, scale_a, scale_b, order))]
+    #[allow(clippy::too_many_arguments, reason = "one for each operand")]
+    fn intervals<'py>(
+        &self,
+        py: Python<'py>,
+        id: &str,
+        sizes: (usize, usize, usize),
+        a: &[u8],
+        b: &[u8],
+        c: Option<&[u8]>,
+        scale_a: Option<&[u8]>,
+        scale_b: Option<&[u8]>,
+        order: &str,
+    ) -> PyResult<(Bound<'py, PyByteArray>, Bound<'py, PyByteArray>)> {
+        let id = &self.operation(py, id)?.id;
+        let found = Operands::new(id, sizes, [a, b], c, scale_a.zip(scale_b))
+            .and_then(|operands| py.detach(|| tolerance::intervals(&self.model, id, &operands, order)));
+        let (low, high): (Vec<f64>, Vec<f64>) = found.map_err(|error| raise(py, error))?.into_iter().unzip();
+        let bytes = |ends: &[f64]| ends.iter().flat_map(|end| end.to_le_bytes()).collect::<Vec<u8>>();
+        Ok((PyByteArray::new(py, &bytes(&low)), PyByteArray::new(py, &bytes(&high))))
+    }
+
+    /// How many elements D has, how many have no interval, and those that lie outside of theirs.
+    #[pyo3(signature = (id, sizes, a, b, c, scale_a, scale_b, d, order))]
+    #[allow(clippy::too_many_arguments, reason = "one for each operand")]
+    fn check(
+        &self,
+        py: Python<'_>,
+        id: &str,
+        sizes: (usize, usize, usize),
+        a: &[u8],
+        b: &[u8],
+        c: Option<&[u8]>,
+        scale_a: Option<&[u8]>,
+        scale_b: Option<&[u8]>,
+        d: &[u8],
+        order: &str,
+    ) -> PyResult<tolerance::Checked> {
+        let id = &self.operation(py, id)?.id;
+        let found = Operands::new(id, sizes, [a, b], c, scale_a.zip(scale_b))
+            .and_then(|operands| py.detach(|| tolerance::check(&self.model, id, &operands, d, order)));
+        found.map_err(|error| raise(py, error))
     }
 }
 
