@@ -23,7 +23,7 @@ fn probe_all(models: &[Model]) -> Vec<String> {
     let next = std::sync::atomic::AtomicUsize::new(0);
     let wrong = std::sync::Mutex::new(Vec::new());
     std::thread::scope(|scope| {
-        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+        for _ in 0..mxprobe_models::threads() {
             scope.spawn(|| {
                 while let Some((model, device, id)) = jobs.get(next.fetch_add(1, std::sync::atomic::Ordering::Relaxed))
                 {

@@ -332,8 +332,7 @@ pub unsafe extern "C" fn mxprobe_matmul(
         let Given { evaluator, sizes: (m, n, k), a, b, c, scales } = &given;
         let (scale_a, scale_b) = (scales.as_ref().map(|(a, _)| a), scales.as_ref().map(|(_, b)| b));
         let operands = GemmOperands { m: *m, n: *n, k: *k, a, b, c, scale_a, scale_b };
-        let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        let found = evaluator.multiply(&operands, if threads == 0 { cores() } else { threads })?;
+        let found = evaluator.multiply(&operands, if threads == 0 { mxprobe_models::threads() } else { threads })?;
         // SAFETY: as the caller promises.
         unsafe { give(&found, d) }
     })

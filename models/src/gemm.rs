@@ -124,6 +124,12 @@ const COLUMNS: usize = 64;
 /// A thread costs as much as some hundred thousand products.
 const PRODUCTS_PER_THREAD: usize = 400_000;
 
+/// How many threads this process may run at once, at least 1.
+#[must_use]
+pub fn threads() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+}
+
 /// A part of matrices.
 struct Part {
     lengths: (usize, usize, usize),

@@ -28,7 +28,7 @@ pub use adder::{Adder, Below, Class, Exponent, GridRule, IgnoredValues, NanCause
 pub use cards::{Card, cards, find, is_called};
 pub use exact::{Dot, Exact, Observer, Step, Value, evaluate};
 pub use fast::{Evaluator, Path, Sample, Vectorised, vectorised};
-pub use gemm::multiply;
+pub use gemm::{multiply, threads};
 pub use library::load;
 pub use model::{Flush, Model, SCHEMA, Unit, Variant, plan_of};
 pub use parameters::{Choice, Choices, PARAMETERS, Parameter, RULE, Setting, Tried, Turn, documentation};

@@ -120,6 +120,16 @@ fn purpose(missing: &[String], command: &Command) -> String {
     first.map_or_else(String::new, |words| format!(" ({words})"))
 }
 
+/// Commands that programs and shells call, and that nobody types in the place of another.
+const FOR_SCRIPTS: [&str; 6] = ["schema", "validate", "completions", "man", "worker", "help"];
+
+/// The commands, for somebody who named another.
+pub(crate) fn the_commands(whole: &Command) -> String {
+    let names = whole.get_subcommands().filter(|command| !command.is_hide_set()).map(Command::get_name);
+    let names: Vec<&str> = names.filter(|name| !FOR_SCRIPTS.contains(name)).collect();
+    format!("the commands are {}, and others for scripts", names.join(", "))
+}
+
 /// A word in the place of a command.
 fn no_command(word: &str, whole: &Command) -> Failure {
     let names = || whole.get_subcommands().filter(|command| !command.is_hide_set()).map(Command::get_name);
@@ -132,9 +142,7 @@ fn no_command(word: &str, whole: &Command) -> Failure {
     };
     match meant {
         Some(meant) => Failure::usage(format!("no command `{word}`; did you mean `{meant}`?")),
-        None => {
-            Failure::usage(format!("no command `{word}`; the commands are {}", names().collect::<Vec<_>>().join(", ")))
-        }
+        None => Failure::usage(format!("no command `{word}`; {}", the_commands(whole))),
     }
     .help("`mxprobe --help` lists the commands")
 }

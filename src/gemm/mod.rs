@@ -39,11 +39,6 @@ pub use yardstick::{Race, Way, Yardstick, compare};
 
 use mxprobe_api::{Elements, Error, Format};
 
-/// How many threads share the work.
-fn threads() -> usize {
-    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
-}
-
 /// A matrix of values, row-major.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Matrix {

@@ -30,7 +30,7 @@ impl Reference {
         let narrow = [a, b].into_iter().flat_map(|matrix| &matrix.values).all(|value| is_single(*value));
         let across = b.columns.div_ceil(LANES);
         // Bands of rows; and panels of columns too where there are few rows.
-        let threads = super::threads().min(1 + a.rows * b.columns * a.columns / PRODUCTS_PER_THREAD);
+        let threads = mxprobe_models::threads().min(1 + a.rows * b.columns * a.columns / PRODUCTS_PER_THREAD);
         let down = threads.min(a.rows.div_ceil(ROWS)).max(1);
         let per_band = a.rows.div_ceil(down).next_multiple_of(ROWS).max(1);
         let per_part = across.div_ceil(threads.div_ceil(down)).max(1);

@@ -63,7 +63,7 @@ pub fn words(matrix: &Matrix, format: Format, split: &Split, by_rows: bool) -> R
     let size = format.storage_bytes();
     let mut bytes: Vec<Vec<u8>> = (0..split.words).map(|_| vec![0; matrix.values.len() * size]).collect();
     let mut inexact = vec![0; split.words];
-    let per_thread = matrix.values.len().div_ceil(super::threads()).max(ELEMENTS_PER_THREAD);
+    let per_thread = matrix.values.len().div_ceil(mxprobe_models::threads()).max(ELEMENTS_PER_THREAD);
     std::thread::scope(|scope| {
         let mut rest: Vec<&mut [u8]> = bytes.iter_mut().map(Vec::as_mut_slice).collect();
         let mut parts = Vec::new();

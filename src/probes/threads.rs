@@ -110,7 +110,7 @@ fn finding(
     let exact: Vec<i128> = sums.iter().map(|sum| sum.iter().map(|pair| product(id.a, id.b, *pair)).sum()).collect();
     let errors = |of_way: &Vec<u64>| -> Option<f64> {
         let errors = of_way.iter().zip(&exact).map(|(total, exact)| error(id.d, *total, *exact));
-        Some(errors.sum::<Option<f64>>()? / 64.0)
+        Some(errors.sum::<Option<f64>>()? / SUMS as f64)
     };
     let Some(means) = totals.iter().map(errors).collect::<Option<Vec<f64>>>() else {
         return Finding::inconclusive(PROBE.name, "a sum of ordinary products is no number");

@@ -63,7 +63,7 @@ pub fn classes(models: &[Model], seed: u64) -> Vec<Class> {
     let next = AtomicUsize::new(0);
     let found: Mutex<Vec<Class>> = Mutex::default();
     thread::scope(|scope| {
-        for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
+        for _ in 0..mxprobe_models::threads() {
             scope.spawn(|| {
                 while let Some((computes, candidates)) = kinds.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let classes = classes_of(computes, candidates, seed);

@@ -39,7 +39,7 @@ pub fn modelled(
     let next = AtomicUsize::new(0);
     let found: Mutex<BTreeMap<(usize, OperationId), OperationReport>> = Mutex::default();
     thread::scope(|scope| {
-        for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
+        for _ in 0..mxprobe_models::threads() {
             scope.spawn(|| {
                 let devices: Vec<Asked> = models.iter().map(Asked::of_model).collect();
                 while let Some(at) = order.get(next.fetch_add(1, Ordering::Relaxed)).filter(|_| !stop()) {

@@ -118,7 +118,7 @@ fn each_mistake_of_a_newcomer_is_answered_by_one_sentence_that_names_the_right_t
         let says = says.replace("{}", place);
         let is_sentence = first.strip_prefix("error: ").is_some_and(|sentence| sentence.contains(&says));
         // The list of all commands is the longest.
-        let short = first.replace(place, "").len() <= 260;
+        let short = first.replace(place, "").len() <= 240;
         if !is_sentence || !short || said.code != Some(code) || !said.out.is_empty() {
             wrong.push(format!(
                 "mxprobe {line}\n  wanted {code}: {says}\n  said {:?}: {}\n{}",

@@ -4,12 +4,9 @@ use mxprobe::{
     report::{FindingRecord, Outcome},
     scalars,
 };
-use mxprobe_api::{
-    Device, DeviceInfo, Elements, Error, Flag, Flags, Operation, OperationSet, Scalar, ScalarFunction, Scalars,
-    StatusFlags, TileBatch, scalars_of,
-};
+use mxprobe_api::{Device, Elements, Error, Flag, Flags, Scalar, ScalarFunction, Scalars, StatusFlags, scalars_of};
 
-use super::unit::{Change, Unit};
+use super::unit::{Change, Unit, device_around_its_unit};
 
 /// What is wrong with the flags.
 #[derive(Clone, Copy, PartialEq)]
@@ -29,23 +26,7 @@ struct Flagged {
     wrong: Wrong,
 }
 
-impl Device for Flagged {
-    fn info(&self) -> &DeviceInfo {
-        self.unit.info()
-    }
-
-    fn operations(&self) -> &OperationSet {
-        self.unit.operations()
-    }
-
-    fn execute(&self, operation: &Operation, batch: &TileBatch) -> Result<Elements, Error> {
-        self.unit.execute(operation, batch)
-    }
-
-    fn scalars(&self) -> Option<&dyn Scalars> {
-        Some(self)
-    }
-}
+device_around_its_unit!(Flagged);
 
 impl Scalars for Flagged {
     fn members(&self) -> &[Scalar] {

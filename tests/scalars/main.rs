@@ -15,11 +15,9 @@ use mxprobe::{
     report::{OperationReport, Outcome},
     scalars,
 };
-use mxprobe_api::{
-    Device, DeviceInfo, Elements, Error, Operation, OperationSet, Scalar, ScalarFunction, Scalars, TileBatch,
-};
+use mxprobe_api::{Device, Elements, Error, Scalar, ScalarFunction, Scalars};
 
-use unit::{Change, Unit};
+use unit::{Change, Unit, device_around_its_unit};
 
 /// What is found of the first mode of a device.
 fn probed(device: &dyn Device) -> OperationReport {
@@ -137,23 +135,7 @@ struct Failing {
     error: fn() -> Error,
 }
 
-impl Device for Failing {
-    fn info(&self) -> &DeviceInfo {
-        self.unit.info()
-    }
-
-    fn operations(&self) -> &OperationSet {
-        self.unit.operations()
-    }
-
-    fn execute(&self, operation: &Operation, batch: &TileBatch) -> Result<Elements, Error> {
-        self.unit.execute(operation, batch)
-    }
-
-    fn scalars(&self) -> Option<&dyn Scalars> {
-        Some(self)
-    }
-}
+device_around_its_unit!(Failing);
 
 impl Scalars for Failing {
     fn members(&self) -> &[Scalar] {

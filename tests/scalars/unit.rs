@@ -7,6 +7,34 @@ use mxprobe_api::{
     ScalarId, Scalars, TileBatch,
 };
 
+/// Makes a type with a `unit` a device that has the unit's operations and scalar functions of its own.
+macro_rules! device_around_its_unit {
+    ($name:ty) => {
+        impl mxprobe_api::Device for $name {
+            fn info(&self) -> &mxprobe_api::DeviceInfo {
+                self.unit.info()
+            }
+
+            fn operations(&self) -> &mxprobe_api::OperationSet {
+                self.unit.operations()
+            }
+
+            fn execute(
+                &self,
+                operation: &mxprobe_api::Operation,
+                batch: &mxprobe_api::TileBatch,
+            ) -> Result<mxprobe_api::Elements, mxprobe_api::Error> {
+                self.unit.execute(operation, batch)
+            }
+
+            fn scalars(&self) -> Option<&dyn mxprobe_api::Scalars> {
+                Some(self)
+            }
+        }
+    };
+}
+pub(crate) use device_around_its_unit;
+
 /// What differs from IEEE 754 with rounding to nearest.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Change {

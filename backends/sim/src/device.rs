@@ -10,7 +10,7 @@ use mxprobe_api::{
     OperationId, OperationSet, TileBatch,
 };
 
-use mxprobe_models::{Dot, Evaluator, Model, Path, load, shipped};
+use mxprobe_models::{Dot, Evaluator, Model, Path, load, shipped, threads};
 
 /// The backend whose devices are models.
 #[derive(Clone, Copy, Debug, Default)]
@@ -132,8 +132,4 @@ impl Matrices for ModelDevice {
     fn has_tiles(&self) -> bool {
         false
     }
-}
-
-fn threads() -> usize {
-    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }

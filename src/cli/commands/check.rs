@@ -1,8 +1,9 @@
 //! `check`: which elements of a product no admissible order gives.
 
+use mxprobe_models::threads;
 use serde_json::{Value, json};
 
-use super::tolerance::{Chosen, Operands, record, threads, words};
+use super::tolerance::{Chosen, Operands, record, words};
 use crate::{
     cli::{
         arguments::{Check, Screen},

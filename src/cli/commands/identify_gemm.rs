@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Instant};
 
 use crate::{
     identify::{Found, GemmEffort, GemmIdentification, GemmOutcome, Part, Unexplained},
-    report::{Block, Cell, Page, Row, Show, Tone, Tool, to_json},
+    report::{Block, Page, Show, Tone, Tool, to_json},
 };
 use mxprobe_api::{Format as Number, OperationId, Shape};
 use mxprobe_models::{
@@ -16,7 +16,7 @@ use serde::Serialize;
 use crate::cli::{
     arguments::{Identify, Screen, given},
     choose::limits::Limits,
-    commands::shapes::{INTERRUPTED_EARLY, Open, of_shape},
+    commands::shapes::{INTERRUPTED_EARLY, Open, of_shape, table_of},
     failure::{INCOMPLETE, INTERRUPTED, NO, Outcome},
     io::{interrupt::Interrupt, output, progress::Progress},
 };
@@ -266,9 +266,6 @@ impl Recipes {
     }
 }
 
-/// Products that are shown of an input.
-const SHOWN: usize = 12;
-
 impl Show for Recipes {
     fn page(&self, _: bool) -> Page {
         let title = format!("{}  {}", self.device, self.name);
@@ -343,15 +340,7 @@ impl PartRecord {
 
 impl UnexplainedRecord {
     fn blocks(&self) -> Vec<Block> {
-        let rows = self
-            .products
-            .iter()
-            .take(SHOWN)
-            .map(|(k, a, b)| Row::plain(vec![Cell::code(format!("k = {k}")), Cell::code(a), Cell::code(b)]));
-        let mut blocks = vec![Block::table(["product", "a", "b"], rows)];
-        if self.products.len() > SHOWN {
-            blocks.push(Block::words(format!("and {} products more", self.products.len() - SHOWN)));
-        }
+        let mut blocks = table_of(&self.products);
         let nearest =
             self.nearest.as_ref().map_or(String::new(), |nearest| format!("; the nearest candidate gives {nearest}"));
         blocks.push(Block::words(format!("with c = {} the device gives {}{nearest}", self.c, self.d)));

@@ -2,7 +2,7 @@
 
 use crate::{
     identify::{Found, GemmEffort, Invariance as Measured, ShapeOf, compare_shapes},
-    report::{Block, Cell, Page, Row, Show, Tone, to_json},
+    report::{Block, Page, Show, Tone, to_json},
 };
 use mxprobe_api::{Device, Operation, OperationId, operation_of};
 use serde::Serialize;
@@ -12,7 +12,7 @@ use crate::cli::{
     choose::limits::Limits,
     commands::{
         identify_gemm::first,
-        shapes::{INTERRUPTED_EARLY, Open, of_shape},
+        shapes::{INTERRUPTED_EARLY, Open, of_shape, table_of},
     },
     failure::{Failure, INCOMPLETE, INTERRUPTED, NO, Outcome},
     io::{interrupt::Interrupt, output, progress::Progress},
@@ -185,9 +185,6 @@ impl Other {
     }
 }
 
-/// Products that are shown of a witness.
-const SHOWN: usize = 12;
-
 impl Show for Compared {
     fn page(&self, _: bool) -> Page {
         let title = format!("{}  {}", self.device, self.name);
@@ -219,15 +216,7 @@ impl Show for Compared {
 
 impl Witness {
     fn blocks(&self) -> Vec<Block> {
-        let rows = self
-            .products
-            .iter()
-            .take(SHOWN)
-            .map(|(k, a, b)| Row::plain(vec![Cell::code(format!("k = {k}")), Cell::code(a), Cell::code(b)]));
-        let mut blocks = vec![Block::table(["product", "a", "b"], rows)];
-        if self.products.len() > SHOWN {
-            blocks.push(Block::words(format!("and {} products more", self.products.len() - SHOWN)));
-        }
+        let mut blocks = table_of(&self.products);
         let Self { row, column, first, second, .. } = self;
         blocks.push(Block::words(format!(
             "row {row}, column {column}: {first} in the first shape, {second} in the second"

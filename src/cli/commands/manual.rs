@@ -4,6 +4,7 @@ use crate::cli::{
     arguments,
     failure::{Failure, Outcome},
     io::output,
+    mistakes::the_commands,
 };
 
 /// Prints the page of a command, or of the whole.
@@ -15,13 +16,8 @@ pub(crate) fn print(command: Option<&str>) -> Outcome {
         Some(name) => {
             let named = |command: &&clap::Command| command.get_name() == name && !command.is_hide_set();
             let found = whole.get_subcommands().find(named).cloned();
-            let names: Vec<&str> =
-                whole.get_subcommands().filter(|command| !command.is_hide_set()).map(clap::Command::get_name).collect();
-            found
-                .ok_or_else(|| {
-                    Failure::usage(format!("there is no command `{name}`; the commands are {}", names.join(", ")))
-                })?
-                .display_name(format!("mxprobe-{name}"))
+            let none = || Failure::usage(format!("there is no command `{name}`; {}", the_commands(&whole)));
+            found.ok_or_else(none)?.display_name(format!("mxprobe-{name}"))
         }
     };
     let mut roff = Vec::new();

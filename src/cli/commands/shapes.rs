@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::{
     findings::Outcome as Ended,
     identify::{GemmEffort, GemmIdentification, identify_gemm},
+    report::{Block, Cell, Row},
 };
 use mxprobe_api::{Device, Error, Operation, OperationId, Shape, operation_of};
 
@@ -121,4 +122,20 @@ impl<A> Listener<Result<A, String>> for One<'_, A> {
 /// The same operation with these sizes.
 pub(super) fn of_shape(id: &OperationId, shape: Shape) -> OperationId {
     OperationId { shape, ..id.clone() }
+}
+
+/// Products of an input that are shown; reports hold all.
+const SHOWN: usize = 12;
+
+/// A table of an input's products: where each stands along k, a and b.
+pub(super) fn table_of(products: &[(usize, String, String)]) -> Vec<Block> {
+    let rows = products
+        .iter()
+        .take(SHOWN)
+        .map(|(k, a, b)| Row::plain(vec![Cell::code(format!("k = {k}")), Cell::code(a), Cell::code(b)]));
+    let mut blocks = vec![Block::table(["product", "a", "b"], rows)];
+    if products.len() > SHOWN {
+        blocks.push(Block::words(format!("and {} products more", products.len() - SHOWN)));
+    }
+    blocks
 }

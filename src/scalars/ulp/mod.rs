@@ -6,7 +6,7 @@ mod exact;
 mod nearest;
 mod ranges;
 
-use std::{num::NonZeroUsize, thread};
+use std::thread;
 
 use mxprobe_api::{Elementary, Elements, Error, Format, ScalarFunction};
 
@@ -150,7 +150,7 @@ fn in_chunks(
         (errors, tiny)
     };
     let chunks = x.len().div_ceil(CHUNK);
-    let threads = thread::available_parallelism().map_or(1, NonZeroUsize::get).min(chunks);
+    let threads = mxprobe_models::threads().min(chunks);
     let mut found: Vec<(usize, (Errors, Errors))> = thread::scope(|scope| {
         let judge = &judge;
         let work =

@@ -120,30 +120,24 @@ macro_rules! of_format {
             );
             instructions!(reciprocal, "fld1", concat!("fdiv ", $own, " [{x}]"), concat!("fstp ", $own, " [{d}]"));
             // One step of FPREM1 and FPREM may leave the rest of a part of the quotient: C2 says so.
-            instructions!(
-                remainder,
-                concat!("fld ", $own, " [{x} + 8]"),
-                concat!("fld ", $own, " [{x}]"),
-                "2:",
-                "fprem1",
-                "fnstsw ax",
-                "test ax, 0x400",
-                "jnz 2b",
-                concat!("fstp ", $own, " [{d}]"),
-                "fstp st(0)",
-            );
-            instructions!(
-                truncated_remainder,
-                concat!("fld ", $own, " [{x} + 8]"),
-                concat!("fld ", $own, " [{x}]"),
-                "2:",
-                "fprem",
-                "fnstsw ax",
-                "test ax, 0x400",
-                "jnz 2b",
-                concat!("fstp ", $own, " [{d}]"),
-                "fstp st(0)",
-            );
+            macro_rules! remainders {
+                ($name:ident, $step:literal) => {
+                    instructions!(
+                        $name,
+                        concat!("fld ", $own, " [{x} + 8]"),
+                        concat!("fld ", $own, " [{x}]"),
+                        "2:",
+                        $step,
+                        "fnstsw ax",
+                        "test ax, 0x400",
+                        "jnz 2b",
+                        concat!("fstp ", $own, " [{d}]"),
+                        "fstp st(0)",
+                    );
+                };
+            }
+            remainders!(remainder, "fprem1");
+            remainders!(truncated_remainder, "fprem");
             instructions!(
                 scale,
                 concat!("fld ", $own, " [{x} + 8]"),

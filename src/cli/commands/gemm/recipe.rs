@@ -7,7 +7,7 @@ use crate::{
     report::{Block, Page, Show, to_json},
 };
 use mxprobe_api::{Elements, GemmOperands, OperationId, Rounding};
-use mxprobe_models::recipe::Recipe;
+use mxprobe_models::{recipe::Recipe, threads};
 use serde_json::json;
 
 use super::inputs::inputs;
@@ -55,8 +55,7 @@ pub(super) fn recipe(arguments: &Gemm, screen: Screen, name: &str) -> Outcome {
     let operands = GemmOperands { m, n, k, a: &a.words[0], b: &b.words[0], c: &c, scale_a, scale_b };
     let progress = Progress::of_one(screen, format!("{} {id}, {m}×{k} by {k}×{n}", recipe.name));
     let started = Instant::now();
-    let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let d = program.multiply(&operands, &given, threads).map_err(Failure::of_device)?;
+    let d = program.multiply(&operands, &given, threads()).map_err(Failure::of_device)?;
     let seconds = started.elapsed().as_secs_f64();
     drop(progress);
     output::replace_bytes(out, &npy::write(&d, m, n, arguments.bits))?;

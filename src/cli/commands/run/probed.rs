@@ -51,7 +51,7 @@ pub(crate) fn reports(selectors: &[String], screen: Screen, interrupt: Interrupt
         Ok(())
     };
     let next = AtomicUsize::new(0);
-    let threads = thread::available_parallelism().map_or(1, usize::from).min(models.len());
+    let threads = mxprobe_models::threads().min(models.len());
     thread::scope(|scope| {
         let work = || -> Result<(), Failure> {
             while let Some(at) = models.get(next.fetch_add(1, Ordering::Relaxed)) {

@@ -9,6 +9,7 @@ use std::{
 };
 
 use mxprobe_api::{Elements, Format, GemmOperands, Operation, OperationId};
+use mxprobe_models::threads;
 
 use crate::{
     cli::{
@@ -121,10 +122,6 @@ impl Operands {
         let Self { m, n, k, a, b, c } = self;
         GemmOperands { m: *m, n: *n, k: *k, a, b, c, scale_a: None, scale_b: None }
     }
-}
-
-pub(super) fn threads() -> usize {
-    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
 /// One end of each interval as bits.
