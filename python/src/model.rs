@@ -183,7 +183,7 @@ impl Model {
     ) -> PyResult<(Bound<'py, PyByteArray>, Bound<'py, PyByteArray>)> {
         let id = &self.operation(py, id)?.id;
         let found = Operands::new(id, sizes, [a, b], c, scale_a.zip(scale_b))
-            .and_then(|operands| py.detach(|| tolerance::intervals(&self.model, id, &operands, order)));
+            .and_then(|operands| py.detach(|| tolerance::intervals(&self.model, id, &operands.whole(), order)));
         let (low, high): (Vec<f64>, Vec<f64>) = found.map_err(|error| raise(py, error))?.into_iter().unzip();
         let bytes = |ends: &[f64]| ends.iter().flat_map(|end| end.to_le_bytes()).collect::<Vec<u8>>();
         Ok((PyByteArray::new(py, &bytes(&low)), PyByteArray::new(py, &bytes(&high))))
@@ -207,7 +207,7 @@ impl Model {
     ) -> PyResult<tolerance::Checked> {
         let id = &self.operation(py, id)?.id;
         let found = Operands::new(id, sizes, [a, b], c, scale_a.zip(scale_b))
-            .and_then(|operands| py.detach(|| tolerance::check(&self.model, id, &operands, d, order)));
+            .and_then(|operands| py.detach(|| tolerance::check(&self.model, id, &operands.whole(), d, order)));
         found.map_err(|error| raise(py, error))
     }
 }

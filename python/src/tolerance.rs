@@ -1,10 +1,8 @@
 //! Tolerances: intervals of elements, and elements outside of them.
 
 use mxprobe::tolerance::{Interval, Order, Tolerance};
-use mxprobe_api::{Elements, Error, Format, OperationId};
+use mxprobe_api::{Elements, Error, Format, GemmOperands, OperationId};
 use mxprobe_models::{Model, threads};
-
-use crate::model::Operands;
 
 /// Elements of D, elements without an interval, and those outside of theirs.
 pub(crate) type Checked = (usize, usize, Vec<Outside>);
@@ -28,11 +26,10 @@ fn ends(of: Interval, d: Format) -> (f64, f64) {
 pub(crate) fn intervals(
     model: &Model,
     id: &OperationId,
-    operands: &Operands,
+    operands: &GemmOperands<'_>,
     order: &str,
 ) -> Result<Vec<(f64, f64)>, Error> {
-    let operands = operands.whole();
-    let found = Tolerance::new(model, id, operands.k, Order::named(order)?)?.elements(&operands, threads())?;
+    let found = Tolerance::new(model, id, operands.k, Order::named(order)?)?.elements(operands, threads())?;
     Ok(found.iter().map(|element| ends(element.interval, id.d)).collect())
 }
 
@@ -43,13 +40,12 @@ pub(crate) fn intervals(
 pub(crate) fn check(
     model: &Model,
     id: &OperationId,
-    operands: &Operands,
+    operands: &GemmOperands<'_>,
     d: &[u8],
     order: &str,
 ) -> Result<Checked, Error> {
-    let operands = operands.whole();
     let d = Elements::from_bytes(id.d, d.to_vec())?;
-    let checked = Tolerance::new(model, id, operands.k, Order::named(order)?)?.check(&operands, &d, threads())?;
+    let checked = Tolerance::new(model, id, operands.k, Order::named(order)?)?.check(operands, &d, threads())?;
     let outside = checked.outside.iter().map(|found| {
         let (low, high) = ends(found.element.interval, id.d);
         (found.row, found.column, found.value, low, high, found.element.exact, found.beyond, found.times)
