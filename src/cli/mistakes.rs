@@ -120,14 +120,14 @@ fn purpose(missing: &[String], command: &Command) -> String {
     first.map_or_else(String::new, |words| format!(" ({words})"))
 }
 
-/// Commands that programs and shells call, and that nobody types in the place of another.
-const FOR_SCRIPTS: [&str; 6] = ["schema", "validate", "completions", "man", "worker", "help"];
+/// Commands that nobody types in the place of another.
+const SELDOM_MEANT: [&str; 6] = ["schema", "validate", "completions", "man", "worker", "help"];
 
 /// The commands, for somebody who named another.
 pub(crate) fn the_commands(whole: &Command) -> String {
     let names = whole.get_subcommands().filter(|command| !command.is_hide_set()).map(Command::get_name);
-    let names: Vec<&str> = names.filter(|name| !FOR_SCRIPTS.contains(name)).collect();
-    format!("the commands are {}, and others for scripts", names.join(", "))
+    let (seldom, names): (Vec<&str>, Vec<&str>) = names.partition(|name| SELDOM_MEANT.contains(name));
+    format!("the commands are {}, and {} more", names.join(", "), seldom.len())
 }
 
 /// A word in the place of a command.
