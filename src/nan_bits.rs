@@ -3,8 +3,8 @@
 use std::{fmt, str::FromStr};
 
 use mxprobe_api::{
-    Code, Decoded, Device, DeviceInfo, Elements, Error, Flags, Format, GemmOperands, Matrices, Operation, OperationSet,
-    Refusal, Scalar, ScalarFunction, Scalars, StatusFlags, TileBatch, Timing, flags_of, scalars_of,
+    Code, Decoded, Device, DeviceInfo, DotOperands, Elements, Error, Flags, Format, GemmOperands, Matrices, Operation,
+    OperationSet, Refusal, Scalar, ScalarFunction, Scalars, StatusFlags, TileBatch, Timing, flags_of, scalars_of,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -97,6 +97,11 @@ impl Matrices for OneNan<'_> {
     fn multiply(&self, operation: &Operation, operands: &GemmOperands<'_>) -> Result<Option<Elements>, Error> {
         let behind = self.0.matrices().ok_or_else(|| Error::unsupported("it multiplies tile by tile"))?;
         Ok(behind.multiply(operation, operands)?.map(with_one_nan))
+    }
+
+    fn dots(&self, operation: &Operation, operands: &DotOperands<'_>) -> Result<Option<Elements>, Error> {
+        let behind = self.0.matrices().ok_or_else(|| Error::unsupported("it multiplies tile by tile"))?;
+        Ok(behind.dots(operation, operands)?.map(with_one_nan))
     }
 
     fn has_tiles(&self) -> bool {

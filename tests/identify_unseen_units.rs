@@ -3,7 +3,7 @@
 //!
 //! `MXPROBE_UNITS=150 MXPROBE_SEED=1 cargo test --release --test identify_unseen_units -- --ignored --nocapture drawn` says of
 //! each unit how it ended, its CPU time and its rounds, and totals at the end. `MXPROBE_ONLY=NAME,NAME` takes units of
-//! these names alone.
+//! these names alone, `MXPROBE_TERMS` how many terms candidates may add up.
 #![allow(missing_docs, clippy::print_stdout)]
 
 mod unseen;
@@ -53,7 +53,8 @@ fn outcome(made: &Made, dots: usize) -> (Ended, Duration, String) {
         }
     };
     // On a busy machine the time would end the search before the terms are spent.
-    let effort = Effort { time: Duration::from_secs(1_200), ..Effort::default() };
+    let terms = number("MXPROBE_TERMS", Effort::default().terms);
+    let effort = Effort { time: Duration::from_secs(1_200), terms, ..Effort::default() };
     let found = identify(&device, operation, effort, &say).unwrap();
     let took = cpu_time().saturating_sub(start);
     let rounds = found.rounds;

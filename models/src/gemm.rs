@@ -1,6 +1,6 @@
 //! Whole matrices through a model.
 
-use std::ops::Range;
+use std::{ops::Range, sync::OnceLock};
 
 use mxprobe_api::{Elements, Error, GemmOperands, OperationId};
 
@@ -127,7 +127,9 @@ const PRODUCTS_PER_THREAD: usize = 400_000;
 /// How many threads this process may run at once, at least 1.
 #[must_use]
 pub fn threads() -> usize {
-    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+    // The system reads files to tell.
+    static THREADS: OnceLock<usize> = OnceLock::new();
+    *THREADS.get_or_init(|| std::thread::available_parallelism().map_or(1, std::num::NonZero::get))
 }
 
 /// A part of matrices.

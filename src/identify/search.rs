@@ -248,7 +248,8 @@ fn made_anew(
     wrong: &[usize],
     domain: &Domain,
 ) -> Option<Scored> {
-    if node == 0 || experiments.is_late() {
+    // A sum of integers has no choice of format and rounding: all that it may be was tried.
+    if node == 0 || experiments.is_late() || experiments.subject.id().is_integer() {
         return None;
     }
     let untied = hypothesis.skeleton.expression.untied();

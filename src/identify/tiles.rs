@@ -61,8 +61,8 @@ impl Tiles {
         }
         let a = Pool { elements: some.a, scales: some.scale_a };
         let b = Pool {
-            elements: side_by_side(&some.b, size, n),
-            scales: some.scale_b.map(|scales| side_by_side(&scales, size, n)),
+            elements: side_by_side(&some.b, 1, size, n),
+            scales: some.scale_b.map(|scales| side_by_side(&scales, 1, size, n)),
         };
         Self { batch, a, b, size }
     }
@@ -70,7 +70,7 @@ impl Tiles {
     /// What the model gives for them.
     pub(super) fn modelled(&self, operation: &Operation, evaluator: &Evaluator) -> Result<Elements, Error> {
         let (m, n, k) = operation.id.shape.sizes();
-        let c = bands(&self.batch.c, self.size, |band| side_by_side(band, self.size, n));
+        let c = side_by_side(&self.batch.c, self.size, self.size, n);
         let product = GemmOperands {
             m: self.size * m,
             n: self.size * n,
@@ -83,7 +83,7 @@ impl Tiles {
         };
         let d = evaluator.multiply(&product, 1)?;
         // From rows of the product to tiles: a row of the product holds one row of each tile of the band.
-        Ok(bands(&d, self.size, |band| side_by_side(band, m, n)))
+        Ok(side_by_side(&d, self.size, m, n))
     }
 }
 
@@ -100,28 +100,22 @@ fn all(tiles: &Elements, into: &mut Elements) {
     into.bytes_mut().chunks_exact_mut(tiles.bytes().len().max(1)).for_each(|slot| slot.copy_from_slice(tiles.bytes()));
 }
 
-/// Blocks of rows of `n` elements, one block after another, as rows that hold a row of each block: the first rows, then the
-/// second rows.
-fn side_by_side(blocks: &Elements, count: usize, n: usize) -> Elements {
-    let mut found = Elements::zeros(blocks.format(), blocks.len());
-    let row = n * blocks.format().storage_bytes();
-    let rows = blocks.bytes().len() / row / count;
-    for (at, slot) in found.bytes_mut().chunks_exact_mut(row).enumerate() {
-        let (in_block, block) = (at / count, at % count);
-        slot.copy_from_slice(&blocks.bytes()[(block * rows + in_block) * row..][..row]);
+/// In each of so many equal bands: `count` blocks of rows of `n` elements, one block after another, as rows that hold a row of
+/// each block: the first rows, then the second rows.
+fn side_by_side(elements: &Elements, bands: usize, count: usize, n: usize) -> Elements {
+    let mut found = Elements::zeros(elements.format(), elements.len());
+    let row = n * elements.format().storage_bytes();
+    let band = (elements.bytes().len() / bands).max(1);
+    let block = band / count;
+    let each = elements.bytes().chunks_exact(band).zip(found.bytes_mut().chunks_exact_mut(band));
+    for (from, into) in each {
+        for (from, line) in into.chunks_exact_mut(row * count).enumerate().map(|(at, line)| (&from[at * row..], line)) {
+            for (at, slot) in line.chunks_exact_mut(row).enumerate() {
+                slot.copy_from_slice(&from[at * block..][..row]);
+            }
+        }
     }
     found
-}
-
-/// Each of `count` equal parts changed.
-fn bands(elements: &Elements, count: usize, change: impl Fn(&Elements) -> Elements) -> Elements {
-    let format = elements.format();
-    let length = elements.bytes().len() / count;
-    let changed = elements.bytes().chunks_exact(length.max(1)).flat_map(|band| {
-        let band = Elements::from_bytes(format, band.to_vec()).expect("a band holds whole elements");
-        change(&band).bytes().to_vec()
-    });
-    Elements::from_bytes(format, changed.collect()).expect("as many elements as before")
 }
 
 #[derive(Clone, Copy, Debug)]

@@ -109,8 +109,14 @@ pub(super) fn steadiness(subject: &Subject<'_>, found: &mut Vec<Finding>) -> Res
     let positions: Vec<(usize, usize)> = (0..m.max(n)).map(|at| (at % m, at % n)).collect();
     let each = (m.min(n) / 8).max(1);
     let mut others = TileBatch::zeros(subject.operation(), positions.len().div_ceil(each));
-    for (elements, values) in [(&mut others.a, &values_a), (&mut others.b, &values_b), (&mut others.c, &values_c)] {
-        (0..elements.len()).for_each(|at| elements.set(at, values.draw(&mut random)));
+    // The same in each tile: drawing costs more than a model takes to compute a tile.
+    let of_tile = [(&mut others.a, &values_a), (&mut others.b, &values_b), (&mut others.c, &values_c)];
+    for (elements, values) in of_tile {
+        let one = elements.len() / others.tiles;
+        (0..one).for_each(|at| elements.set(at, values.draw(&mut random)));
+        let length = elements.bytes().len() / others.tiles;
+        let (first, rest) = elements.bytes_mut().split_at_mut(length);
+        rest.chunks_exact_mut(length).for_each(|tile| tile.copy_from_slice(first));
     }
     for (at, (row, column)) in positions.iter().enumerate() {
         let tile = at / each;

@@ -6,7 +6,8 @@ use std::{
 };
 
 use mxprobe_api::{
-    Decoded, Device, Elements, Error, Format, Operation, OperationId, Overflow, Rounding, Subnormals, execute,
+    Decoded, Device, DotOperands, Elements, Error, Format, Operation, OperationId, Overflow, Rounding, Subnormals,
+    execute,
 };
 
 use super::number::Number;
@@ -33,6 +34,8 @@ pub struct Subject<'a> {
     splits: RefCell<HashMap<Number, Option<(u64, u64)>>>,
     unscaled: Cell<Option<(i32, i32)>>,
     left_out: RefCell<Vec<Leaf>>,
+    /// The device computes elements of tiles alone.
+    in_tiles: Cell<bool>,
 }
 
 /// Bits for A and for B: the operands of a product, or two scales.
@@ -56,6 +59,7 @@ impl<'a> Subject<'a> {
             splits: RefCell::default(),
             unscaled: Cell::new(None),
             left_out: RefCell::default(),
+            in_tiles: Cell::new(false),
         }
     }
 
@@ -303,13 +307,44 @@ impl<'a> Subject<'a> {
     /// What the device reports.
     pub fn ask_from(&self, dots: &[Dot], shift: usize) -> Result<Vec<u64>, Error> {
         let mut answers = Vec::with_capacity(dots.len());
+        self.asked.set(self.asked.get() + dots.len() as u64);
+        if shift == 0 && !self.in_tiles.get() {
+            // One after another, if the device has a faster way for that.
+            for dots in dots.chunks((ELEMENTS_PER_BATCH / self.k()).max(1)) {
+                if !self.ask_alone(dots, &mut answers)? {
+                    self.in_tiles.set(true);
+                    break;
+                }
+            }
+        }
+        let dots = &dots[answers.len()..];
         let (m, n, k) = self.id().shape.sizes();
         let tiles = (ELEMENTS_PER_BATCH / (m * k).max(k * n)).max(1);
         for dots in dots.chunks(tiles * m.min(n)) {
             self.ask_batch(dots, shift, &mut answers)?;
         }
-        self.asked.set(self.asked.get() + dots.len() as u64);
         Ok(answers)
+    }
+
+    /// Dots one after another, not in tiles; false if the device has no way to compute them so.
+    fn ask_alone(&self, dots: &[Dot], answers: &mut Vec<u64>) -> Result<bool, Error> {
+        if self.device.matrices().is_none() {
+            return Ok(false);
+        }
+        let id = self.id();
+        let of = |format: Format, part: &dyn Fn(&Dot) -> &[u64]| {
+            Elements::from_bits(format, dots.iter().flat_map(part).copied())
+        };
+        let (a, b) = (of(id.a, &|dot| &dot.a), of(id.b, &|dot| &dot.b));
+        let c = Elements::from_bits(id.c, dots.iter().map(|dot| dot.c));
+        let scale = |part: &dyn Fn(&Dot) -> &[u64]| Some(of(id.block_scale()?.format, part));
+        let scale_a = scale(&|dot| dot.scales.as_ref().map_or(&[][..], |(a, _)| a));
+        let scale_b = scale(&|dot| dot.scales.as_ref().map_or(&[][..], |(_, b)| b));
+        let (scale_a, scale_b) = (scale_a.as_ref(), scale_b.as_ref());
+        let operands = DotOperands { count: dots.len(), a: &a, b: &b, c: &c, scale_a, scale_b };
+        let Some(d) = mxprobe_api::dots(self.device, self.operation, &operands)? else { return Ok(false) };
+        answers.extend(d.iter());
+        Ok(true)
     }
 
     fn ask_batch(&self, dots: &[Dot], shift: usize, answers: &mut Vec<u64>) -> Result<(), Error> {
@@ -323,5 +358,34 @@ impl<'a> Subject<'a> {
     #[must_use]
     pub fn evidence(&self, about: impl Into<String>, dot: &Dot, d: u64, rivals: &[(String, u64)]) -> Evidence {
         Evidence::of_dot(about, dot, d, rivals)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mxprobe_sim::ModelDevice;
+
+    use super::*;
+    use crate::dots::draw;
+
+    #[test]
+    fn dots_one_by_one_have_the_bits_that_they_have_in_tiles() {
+        for (model, id) in [
+            ("h100", "mma.m16n8k16.f32.f16.f16.f32"),
+            ("mi300x", "mfma.m32n32k8.f32.f16.f16.f32"),
+            ("amx", "amx.m16n16k64.s32.s8.u8.s32"),
+            ("h100", "mma.m8n8k4.f64.f64.f64.f64"),
+            ("rtx5090", "mma.m16n8k64.f32.e2m1.e2m1.f32.block16.ue4m3"),
+        ] {
+            let device = ModelDevice::new(mxprobe_models::load(model).expect("a shipped model"));
+            let operation = &device.operations()[&id.parse::<OperationId>().expect("an id")];
+            let dots = draw(&operation.id, 5, 2_000);
+            let subject = Subject::new(&device, operation);
+            let alone = subject.ask(&dots).expect("answers");
+            assert_eq!(subject.asked(), 2_000, "{id}");
+            assert!(!subject.in_tiles.get(), "{id}");
+            let in_tiles = subject.ask_from(&dots, 1).expect("answers");
+            assert_eq!(alone, in_tiles, "{id}");
+        }
     }
 }

@@ -6,8 +6,8 @@ use std::sync::{
 };
 
 use mxprobe_api::{
-    Code, Device, DeviceInfo, Elements, Error, GemmOperands, Matrices, Operation, OperationSet, Refusal, Scalars,
-    TileBatch, Timing,
+    Code, Device, DeviceInfo, DotOperands, Elements, Error, GemmOperands, Matrices, Operation, OperationSet, Refusal,
+    Scalars, TileBatch, Timing,
 };
 
 /// A device whose every computation fails once the flag is set, so that a thread that nobody waits for comes to its end.
@@ -61,6 +61,11 @@ impl Matrices for Stoppable {
     fn multiply(&self, operation: &Operation, operands: &GemmOperands<'_>) -> Result<Option<Elements>, Error> {
         self.check()?;
         self.device.matrices().map_or(Ok(None), |matrices| matrices.multiply(operation, operands))
+    }
+
+    fn dots(&self, operation: &Operation, operands: &DotOperands<'_>) -> Result<Option<Elements>, Error> {
+        self.check()?;
+        self.device.matrices().map_or(Ok(None), |matrices| matrices.dots(operation, operands))
     }
 
     fn has_tiles(&self) -> bool {

@@ -86,7 +86,7 @@ impl Session<'_> {
     fn each<A: Send + 'static>(
         &mut self,
         operations: &[OperationRecord],
-        ask: impl Fn(&dyn Device, &OperationId, &dyn Fn(&str)) -> A + Send + 'static,
+        ask: impl Fn(&dyn Device, &OperationId, &dyn Fn(&str)) -> A + Send + Sync + 'static,
         missing: &dyn Fn(&OperationRecord, Ending, &str) -> A,
     ) -> (Vec<A>, bool) {
         let ids: Vec<OperationId> = operations.iter().map(|operation| operation.id.clone()).collect();

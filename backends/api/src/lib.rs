@@ -34,7 +34,7 @@ pub use format::{Decoded, Encoded, Encoding, FloatEncoding, Format, Overflow, Ro
 pub use issued::{Code, Issued};
 pub use library::{Library, multiply_with};
 pub use loaded::loaded_library;
-pub use matrices::{GemmOperands, Matrices, multiply, multiply_by_tiles};
+pub use matrices::{DotOperands, GemmOperands, Matrices, dots, multiply, multiply_by_tiles};
 pub use operation::{BlockScale, Operation, OperationId, OperationSet, Shape};
 pub use random::Random;
 pub use scalar::{DotOrder, Elementary, Scalar, ScalarFunction, ScalarId, Scalars, call, scalars_of};

@@ -68,6 +68,61 @@ impl GemmOperands<'_> {
     }
 }
 
+/// The operands of dots that have none in common, as bits: k elements of A and of B a dot, one dot after another, and one of C.
+///
+/// An operation with block scales takes ⌈k/block⌉ scales of A and of B a dot.
+#[derive(Clone, Copy, Debug)]
+pub struct DotOperands<'a> {
+    /// How many dots.
+    pub count: usize,
+    /// A, k elements a dot, the operation's k.
+    pub a: &'a Elements,
+    /// B, k elements a dot.
+    pub b: &'a Elements,
+    /// C, an element a dot.
+    pub c: &'a Elements,
+    /// The scales of A, for an operation that has them.
+    pub scale_a: Option<&'a Elements>,
+    /// The scales of B, for an operation that has them.
+    pub scale_b: Option<&'a Elements>,
+}
+
+impl DotOperands<'_> {
+    /// Checks formats and lengths against the operation.
+    ///
+    /// # Errors
+    /// [`Error::is_invalid`] with the first operand that does not fit.
+    pub fn validate(&self, id: &OperationId) -> Result<(), Error> {
+        let Self { count, a, b, c, scale_a, scale_b } = *self;
+        let k = id.shape.sizes().2;
+        let check = |name: &str, elements: &Elements, format: Format, of_each: usize| {
+            if elements.format() != format {
+                return Err(Error::invalid(format!("{name} holds {} where {id} takes {format}", elements.format())));
+            }
+            if count.checked_mul(of_each) != Some(elements.len()) {
+                let found = elements.len();
+                return Err(Error::invalid(format!(
+                    "{name} holds {found} elements where {count} dots take {of_each} each"
+                )));
+            }
+            Ok(())
+        };
+        check("a", a, id.a, k)?;
+        check("b", b, id.b, k)?;
+        check("c", c, id.c, 1)?;
+        match (id.block_scale(), scale_a, scale_b) {
+            (None, None, None) => Ok(()),
+            (None, ..) => Err(Error::invalid(format!("{id} takes no block scales"))),
+            (Some(scale), Some(scale_a), Some(scale_b)) => {
+                let blocks = k.div_ceil(scale.block);
+                check("scale_a", scale_a, scale.format, blocks)?;
+                check("scale_b", scale_b, scale.format, blocks)
+            }
+            (Some(_), ..) => Err(Error::invalid(format!("{id} takes scale_a and scale_b"))),
+        }
+    }
+}
+
 /// A device that multiplies whole matrices; [`Device::matrices`] gives it.
 pub trait Matrices: Send + Sync {
     /// Multiplies as one operation after another along k does it, tile by tile: k ascending, each taking the last one's d as
@@ -79,6 +134,17 @@ pub trait Matrices: Send + Sync {
     /// # Errors
     /// Whatever the driver or the device reports.
     fn multiply(&self, operation: &Operation, operands: &GemmOperands<'_>) -> Result<Option<Elements>, Error>;
+
+    /// Computes dots that have no operand in common: d of each, every bit that of [`Device::execute`]; `None` if the device has
+    /// no faster way for this operation than elements of tiles.
+    ///
+    /// Call [`dots`] instead, which validates. An implementation may rely on operands that were validated.
+    ///
+    /// # Errors
+    /// Whatever the driver or the device reports.
+    fn dots(&self, _operation: &Operation, _operands: &DotOperands<'_>) -> Result<Option<Elements>, Error> {
+        Ok(None)
+    }
 
     /// Whether a product of one element costs as much as a whole tile. Where it does not, as in a model or a simulator, one
     /// dot is asked for as a product of 1×1.
@@ -114,6 +180,28 @@ pub fn multiply(
             d.format(),
             operands.m,
             operands.n,
+            operation.id
+        )));
+    }
+    Ok(Some(d))
+}
+
+/// Validates, computes dots, and checks how many came back; `None` if the device computes elements of tiles alone.
+///
+/// # Errors
+/// As [`DotOperands::validate`], and if the device does not claim the operation; else what the device reports.
+pub fn dots(device: &dyn Device, operation: &Operation, operands: &DotOperands<'_>) -> Result<Option<Elements>, Error> {
+    operation_of(device, &operation.id)?;
+    operands.validate(&operation.id)?;
+    let Some(matrices) = device.matrices() else { return Ok(None) };
+    let Some(d) = matrices.dots(operation, operands)? else { return Ok(None) };
+    if d.format() != operation.id.d || d.len() != operands.count {
+        return Err(Error::driver(format!(
+            "{} returned {} elements of {} for {} dots of {}",
+            device.info().selector,
+            d.len(),
+            d.format(),
+            operands.count,
             operation.id
         )));
     }
@@ -207,5 +295,23 @@ impl Window<'_> {
                 target.set(start + line * columns + at, if inside { self.matrix.get(place) } else { self.beyond });
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operands_of_dots_that_do_not_fit_are_refused_with_both_numbers() {
+        let id: OperationId = "mma.m16n8k16.f32.f16.f16.f32".parse().expect("an id");
+        let zeros = |format, length| Elements::zeros(format, length);
+        let (a, b, c) = (zeros(Format::F16, 32), zeros(Format::F16, 31), zeros(Format::F32, 2));
+        let with = |b, c, scale_a| DotOperands { count: 2, a: &a, b, c, scale_a, scale_b: None }.validate(&id);
+        assert_eq!(with(&a, &c, None), Ok(()));
+        let refused = |b, c, scale| with(b, c, scale).expect_err("it does not fit").to_string();
+        assert!(refused(&b, &c, None).contains("b holds 31 elements where 2 dots take 16 each"));
+        assert!(refused(&a, &a, None).contains("c holds f16"));
+        assert!(refused(&a, &c, Some(&c)).contains("no block scales"));
     }
 }

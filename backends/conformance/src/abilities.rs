@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use mxprobe_api::{
-    Clock, Code, Device, DeviceInfo, DeviceKind, Elements, Error, Flag, Flags, Format, GemmOperands, Issued, Library,
-    Load, Matrices, Operation, OperationId, OperationSet, Refusal, Scalar, ScalarFunction, ScalarId, Scalars, Span,
-    StatusFlags, TileBatch, Timed, Timing, flags_of, scalars_of,
+    Clock, Code, Device, DeviceInfo, DeviceKind, DotOperands, Elements, Error, Flag, Flags, Format, GemmOperands,
+    Issued, Library, Load, Matrices, Operation, OperationId, OperationSet, Refusal, Scalar, ScalarFunction, ScalarId,
+    Scalars, Span, StatusFlags, TileBatch, Timed, Timing, flags_of, scalars_of,
 };
 
 /// One method of [`Device`], or of an ability behind it.
@@ -54,6 +54,15 @@ pub const ABILITIES: &[Ability] = &[
             let product = GemmOperands { m: 1, n: 1, k: 1, a: &one, b: &one, c: &one, scale_a: None, scale_b: None };
             let multiplied = device.matrices().map(|matrices| matrices.multiply(&operation(), &product));
             multiplied.is_some_and(|d| d.is_ok_and(|d| d.is_some_and(|d| is_answer(&d))))
+        },
+    },
+    Ability {
+        name: "Matrices::dots",
+        answers: |device| {
+            let one = Elements::zeros(Format::F32, 1);
+            let dots = DotOperands { count: 1, a: &one, b: &one, c: &one, scale_a: None, scale_b: None };
+            let computed = device.matrices().map(|matrices| matrices.dots(&operation(), &dots));
+            computed.is_some_and(|d| d.is_ok_and(|d| d.is_some_and(|d| is_answer(&d))))
         },
     },
     Ability {
@@ -198,6 +207,10 @@ impl Device for Able {
 impl Matrices for Able {
     fn multiply(&self, operation: &Operation, product: &GemmOperands<'_>) -> Result<Option<Elements>, Error> {
         Ok(Some(answers(operation.id.d, product.m * product.n)))
+    }
+
+    fn dots(&self, operation: &Operation, operands: &DotOperands<'_>) -> Result<Option<Elements>, Error> {
+        Ok(Some(answers(operation.id.d, operands.count)))
     }
 
     fn has_tiles(&self) -> bool {

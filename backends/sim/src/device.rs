@@ -6,8 +6,8 @@ use std::{
 };
 
 use mxprobe_api::{
-    Backend, Device, DeviceInfo, DeviceKind, Discovery, Elements, Error, GemmOperands, Matrices, Operation,
-    OperationId, OperationSet, TileBatch,
+    Backend, Device, DeviceInfo, DeviceKind, Discovery, DotOperands, Elements, Error, GemmOperands, Matrices,
+    Operation, OperationId, OperationSet, TileBatch,
 };
 
 use mxprobe_models::{Dot, Evaluator, Model, Path, load, shipped, threads};
@@ -127,6 +127,11 @@ impl Matrices for ModelDevice {
         let scales = scales.as_ref().map(|(a, b)| (&a[..], &b[..]));
         let d = evaluator.dot(Dot { a: &bits(a), b: &bits(b), c: c.get(0), scales })?;
         Ok(Some(Elements::from_bits(operation.id.d, [d])))
+    }
+
+    /// One by one: of a tile all but the diagonal would be computed for nothing, up to 255 of 256 elements.
+    fn dots(&self, operation: &Operation, operands: &DotOperands<'_>) -> Result<Option<Elements>, Error> {
+        Ok(Some(self.evaluator(&operation.id)?.dots(operands)))
     }
 
     fn has_tiles(&self) -> bool {

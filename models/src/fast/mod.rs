@@ -8,6 +8,7 @@
 //! it cannot compute.
 
 mod chain;
+mod dots;
 mod double;
 mod drive;
 mod integer;

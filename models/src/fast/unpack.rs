@@ -1,6 +1,6 @@
 //! Operands taken apart once, so that no dot decodes a bit field.
 
-use mxprobe_api::{Decoded, Elements, Format, Specials};
+use mxprobe_api::{Decoded, Elements, FloatEncoding, Format, Specials};
 
 /// The sign bit of [`Unpacked::kind`].
 pub(super) const NEGATIVE: u32 = 1;
@@ -23,42 +23,58 @@ pub(super) struct Unpacked {
     pub kind: u32,
 }
 
+impl Unpacked {
+    /// From the significand, and kind and exponent in one word.
+    #[inline]
+    #[allow(clippy::cast_possible_truncation)]
+    fn in_two((significand, rest): (u64, u64)) -> Self {
+        Self { significand, exponent: (rest as u32).cast_signed(), kind: (rest >> 32) as u32 }
+    }
+}
+
 /// How elements of one operand are read: the format, and whether subnormals are zeros.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reader {
     pub format: Format,
+    /// The format's encoding, if it is one of floating-point numbers whose significands have a leading one.
+    usual: Option<FloatEncoding>,
     flush: bool,
     to_positive: bool,
 }
 
 impl Reader {
     pub(super) fn new(format: Format, flush: bool, to_positive: bool) -> Self {
-        Self { format, flush: flush && !format.is_integer(), to_positive }
-    }
-
-    #[inline]
-    pub(super) fn read(self, bits: u64) -> Unpacked {
-        self.read_usual(bits).unwrap_or_else(|| self.read_any(bits))
+        let usual = format.as_float().filter(|float| float.specials != Specials::PowerOfTwo);
+        Self { format, usual, flush: flush && !format.is_integer(), to_positive }
     }
 
     /// Most elements are normal or +0, and need no other question than that.
     #[inline]
     #[allow(clippy::cast_possible_truncation)]
-    fn read_usual(self, bits: u64) -> Option<Unpacked> {
-        let float = self.format.as_float()?;
-        if bits == 0 && float.specials != Specials::PowerOfTwo {
-            return Some(Unpacked { significand: 0, exponent: 0, kind: ZERO });
+    pub(super) fn read(self, bits: u64) -> Unpacked {
+        let Some(float) = self.usual else { return Unpacked::in_two(self.read_in_two(bits)) };
+        if bits == 0 {
+            return Unpacked { significand: 0, exponent: 0, kind: ZERO };
         }
-        let bits = bits >> float.unread_bits;
-        let field = bits >> float.fraction_bits & ((1 << float.exponent_bits) - 1);
-        let is_normal = field != 0 && field + 1 != 1 << float.exponent_bits && float.specials != Specials::PowerOfTwo;
-        let negative = float.is_signed() && bits >> (float.exponent_bits + float.fraction_bits) & 1 == 1;
-        is_normal.then(|| Unpacked {
-            significand: bits & ((1 << float.fraction_bits) - 1) | 1 << float.fraction_bits,
+        let read = bits >> float.unread_bits;
+        let field = read >> float.fraction_bits & ((1 << float.exponent_bits) - 1);
+        if field == 0 || field + 1 == 1 << float.exponent_bits {
+            return Unpacked::in_two(self.read_in_two(bits));
+        }
+        let negative = float.is_signed() && read >> (float.exponent_bits + float.fraction_bits) & 1 == 1;
+        Unpacked {
+            significand: read & ((1 << float.fraction_bits) - 1) | 1 << float.fraction_bits,
             // Exponent fields have at most 11 bits.
             exponent: (field as u32).cast_signed() - float.bias,
             kind: if negative { NEGATIVE } else { 0 },
-        })
+        }
+    }
+
+    /// In two words, which come in registers: what is written to memory field by field and read at once comes late.
+    #[inline(never)]
+    fn read_in_two(&self, bits: u64) -> (u64, u64) {
+        let Unpacked { significand, exponent, kind } = self.read_any(bits);
+        (significand, u64::from(kind) << 32 | u64::from(exponent.cast_unsigned()))
     }
 
     fn read_any(self, bits: u64) -> Unpacked {

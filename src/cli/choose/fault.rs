@@ -6,8 +6,8 @@
 use std::io::{self, Write};
 
 use mxprobe_api::{
-    Backend, Code, Device, DeviceInfo, Discovery, Elements, Error, GemmOperands, Matrices, Operation, OperationSet,
-    Refusal, Scalars, TileBatch, Timing,
+    Backend, Code, Device, DeviceInfo, Discovery, DotOperands, Elements, Error, GemmOperands, Matrices, Operation,
+    OperationSet, Refusal, Scalars, TileBatch, Timing,
 };
 use mxprobe_conformance::FaultBackend as Wrong;
 
@@ -161,6 +161,16 @@ impl Matrices for FaultDevice {
     /// `None` where the fault is what executing a tile does to the process.
     fn multiply(&self, operation: &Operation, operands: &GemmOperands<'_>) -> Result<Option<Elements>, Error> {
         let of = |device: &dyn Device| device.matrices().map_or(Ok(None), |of| of.multiply(operation, operands));
+        match &self.fault {
+            _ if !self.is_wrong(operation) => of(self.right.as_ref()),
+            Fault::OfDevice(wrong) => of(wrong.as_ref()),
+            Fault::OfProcess(_) => Ok(None),
+        }
+    }
+
+    /// `None` where the fault is what executing a tile does to the process.
+    fn dots(&self, operation: &Operation, operands: &DotOperands<'_>) -> Result<Option<Elements>, Error> {
+        let of = |device: &dyn Device| device.matrices().map_or(Ok(None), |of| of.dots(operation, operands));
         match &self.fault {
             _ if !self.is_wrong(operation) => of(self.right.as_ref()),
             Fault::OfDevice(wrong) => of(wrong.as_ref()),

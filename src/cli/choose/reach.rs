@@ -19,6 +19,8 @@ pub(crate) struct Reached {
     pub(crate) device: Arc<dyn Device>,
     /// How its process has fared, if it has one of its own.
     health: Option<Health>,
+    /// It is a model of this process.
+    is_model: bool,
 }
 
 impl Reached {
@@ -30,7 +32,7 @@ impl Reached {
     /// The device as a session asks it.
     pub(crate) fn asked(self) -> Asked {
         let device = self.device.clone();
-        Asked { device, gave_up: Arc::new(move || self.gave_up()) }
+        Asked { device, several: self.is_model, gave_up: Arc::new(move || self.gave_up()) }
     }
 }
 
@@ -60,9 +62,10 @@ pub(crate) fn reach(target: &Target, isolation: Isolation, limits: &Limits) -> R
             RemoteDevice::open(program, &target.selector)?
         }
         Origin::Backend(entry) => {
-            return Ok(Reached { device: Arc::from(entry.open(&target.selector)?), health: None });
+            let device = Arc::from(entry.open(&target.selector)?);
+            return Ok(Reached { device, health: None, is_model: !entry.isolated });
         }
     };
     let health = Some(device.health());
-    Ok(Reached { device: Arc::new(device), health })
+    Ok(Reached { device: Arc::new(device), health, is_model: false })
 }

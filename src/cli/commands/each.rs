@@ -47,7 +47,7 @@ pub(crate) fn each<A: Send + 'static>(
     reached: Result<Reached, Error>,
     ids: &[OperationId],
     limits: &Limits,
-    ask: impl Fn(&dyn Device, &OperationId, &dyn Fn(&str)) -> A + Send + 'static,
+    ask: impl Fn(&dyn Device, &OperationId, &dyn Fn(&str)) -> A + Send + Sync + 'static,
     listener: &mut dyn Listener<A, Error = Failure>,
 ) -> Result<bool, Failure> {
     let stop = || {

@@ -69,7 +69,7 @@ impl Open<'_> {
     pub(super) fn ask<A: Send + 'static>(
         &self,
         id: &OperationId,
-        ask: impl Fn(&dyn Device, &Operation, &dyn Fn(&str)) -> Result<A, Error> + Send + 'static,
+        ask: impl Fn(&dyn Device, &Operation, &dyn Fn(&str)) -> Result<A, Error> + Send + Sync + 'static,
         progress: &mut dyn FnMut(&str),
     ) -> Result<Option<Result<A, String>>, Failure> {
         let mut one = One { answer: None, progress };

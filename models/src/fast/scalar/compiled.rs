@@ -20,6 +20,7 @@ use crate::{
 pub(in crate::fast) struct Compiled {
     pub(super) nodes: Vec<Node>,
     pub(super) terms: Vec<Term>,
+    runs: Vec<Run>,
     pub(super) adders: Vec<Adding>,
     pub(in crate::fast) a: Reader,
     pub(in crate::fast) b: Reader,
@@ -40,8 +41,39 @@ pub(super) struct Node {
     pub(super) adder: usize,
     pub(super) from: usize,
     pub(super) to: usize,
+    /// Its terms again, those products together that are equally far apart.
+    runs: (usize, usize),
     /// Bits that the sum of so many terms may grow by, and one for a sign.
     pub(super) reserve: u32,
+}
+
+/// Terms that are computed in one loop: products at `k`, `k + step`, …, or one term of another kind.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    first: Term,
+    step: usize,
+    count: usize,
+}
+
+impl Run {
+    /// The terms of a node in their order.
+    fn all(terms: &[Term]) -> Vec<Self> {
+        let mut runs: Vec<Self> = Vec::new();
+        for term in terms {
+            if let (Term::Product(k), Some(Self { first: Term::Product(first), step, count })) = (term, runs.last_mut())
+                && *k > *first
+                && (*count == 1 || *k == *first + *step * *count)
+            {
+                if *count == 1 {
+                    *step = *k - *first;
+                }
+                *count += 1;
+            } else {
+                runs.push(Self { first: *term, step: 0, count: 1 });
+            }
+        }
+        runs
+    }
 }
 
 /// The operands of one dot, taken apart.
@@ -72,7 +104,21 @@ pub(super) struct Room<W> {
 
 impl<W: Word> Room<W> {
     pub(super) fn new(widest: usize, nodes: usize) -> Self {
-        Self { terms: Vec::with_capacity(widest), results: Vec::with_capacity(nodes), causes: Vec::new() }
+        let mut room = Self { terms: Vec::new(), results: Vec::new(), causes: Vec::new() };
+        room.fit(widest, nodes);
+        room
+    }
+
+    /// Makes room for so many terms of one node, and for so many nodes.
+    fn fit(&mut self, widest: usize, nodes: usize) {
+        if self.terms.len() < widest {
+            let term = Aligned { class: Class::Values, negative: false, magnitude: W::ZERO, lsb: 0, exponent: NONE };
+            self.terms.resize(widest, term);
+        }
+        if self.results.len() < nodes {
+            let zero = Number { kind: ZERO, wide: false, magnitude: W::ZERO, lsb: 0, exponent: NONE, bits: 0 };
+            self.results.resize(nodes, zero);
+        }
     }
 }
 
@@ -86,11 +132,14 @@ impl Compiled {
         let scale = id.block_scale();
         let mut nodes = Vec::new();
         let mut terms = Vec::new();
+        let mut runs = Vec::new();
         for node in &plan.nodes {
             let from = terms.len();
             terms.extend_from_slice(&node.terms);
+            let first_run = runs.len();
+            runs.extend(Run::all(&node.terms));
             let reserve = usize::BITS - node.terms.len().leading_zeros() + 2;
-            nodes.push(Node { adder: node.adder, from, to: terms.len(), reserve });
+            nodes.push(Node { adder: node.adder, from, to: terms.len(), runs: (first_run, runs.len()), reserve });
         }
         let scale_bits = scale.map_or(0, |scale| 2 * significand_bits(scale.format));
         let product_bits = significand_bits(id.a) + significand_bits(id.b) + scale_bits;
@@ -99,6 +148,7 @@ impl Compiled {
             widest: nodes.iter().map(|node| node.to - node.from).max().unwrap_or(0),
             nodes,
             terms,
+            runs,
             adders: adders.iter().map(Adding::new).collect(),
             a: Reader::new(id.a, unit.flush.a, unit.flush.to_positive),
             b: Reader::new(id.b, unit.flush.b, unit.flush.to_positive),
@@ -144,7 +194,7 @@ impl Compiled {
 
     #[inline]
     fn run<W: Word>(&self, dot: UnpackedDot<'_>, room: &mut Room<W>) -> Option<u64> {
-        room.results.clear();
+        room.fit(self.widest, self.nodes.len());
         room.causes.clear();
         let c = Number {
             kind: dot.c.kind,
@@ -154,23 +204,30 @@ impl Compiled {
             exponent: if dot.c.kind & ZERO != 0 { NONE } else { dot.c.exponent },
             bits: 0,
         };
-        for node in &self.nodes {
-            let result = self.add(node, dot, &c, room)?;
-            room.results.push(result);
+        for index in 0..self.nodes.len() {
+            self.add(index, dot, &c, room)?;
         }
-        room.results.last().map(|result| result.bits)
+        room.results[..self.nodes.len()].last().map(|result| result.bits)
     }
 
+    /// Writes the result of a node into the room; `None` where it may not fit the word.
+    ///
+    /// Terms and results are written where they stay, field by field: a copy of several fields at once waits until each of them
+    /// has reached the cache.
     #[inline]
-    fn add<W: Word>(&self, node: &Node, dot: UnpackedDot<'_>, c: &Number<W>, room: &mut Room<W>) -> Option<Number<W>> {
+    fn add<W: Word>(&self, index: usize, dot: UnpackedDot<'_>, c: &Number<W>, room: &mut Room<W>) -> Option<()> {
+        let node = &self.nodes[index];
         let adder = &self.adders[node.adder];
         let scales_products = self.scale.is_some() && adder.rules.scale == Scale::Products;
-        room.terms.clear();
         let mut kinds = 0;
         let mut highest = NONE;
-        for term in &self.terms[node.from..node.to] {
-            let aligned = match *term {
-                Term::Product(k) => {
+        let (before, results) = room.results.split_at_mut(index);
+        let slots = &mut room.terms[..node.to - node.from];
+        let mut left = slots.iter_mut();
+        for run in &self.runs[node.runs.0..node.runs.1] {
+            if let Term::Product(first) = run.first {
+                for (at, slot) in left.by_ref().take(run.count).enumerate() {
+                    let k = first + at * run.step;
                     let (a, b) = (dot.a[k], dot.b[k]);
                     let mut kind = a.kind | b.kind;
                     let mut negative = (a.kind ^ b.kind) & NEGATIVE != 0;
@@ -187,22 +244,35 @@ impl Compiled {
                     }
                     kinds |= kind;
                     let exponent = if kind & ZERO != 0 { NONE } else { exponent };
-                    Aligned { class: Class::Products, negative, magnitude, lsb, exponent }
+                    slot.class = Class::Products;
+                    slot.negative = negative;
+                    slot.magnitude = magnitude;
+                    slot.lsb = lsb;
+                    slot.exponent = exponent;
+                    highest = highest.max(exponent);
                 }
-                Term::PositiveZero => {
-                    Aligned { class: Class::Values, negative: false, magnitude: W::ZERO, lsb: 0, exponent: NONE }
-                }
-                Term::C | Term::Node(_) => {
-                    let number = if let Term::Node(index) = *term { &room.results[index] } else { c };
-                    kinds |= number.kind;
-                    let class = if number.wide { Class::Sums } else { Class::Values };
-                    let negative = number.kind & NEGATIVE != 0;
-                    let Number { magnitude, lsb, exponent, .. } = *number;
-                    Aligned { class, negative, magnitude, lsb, exponent }
+                continue;
+            }
+            let Some(slot) = left.next() else { break };
+            let number = match run.first {
+                Term::Node(index) => &before[index],
+                Term::C => c,
+                Term::PositiveZero | Term::Product(_) => {
+                    slot.class = Class::Values;
+                    slot.negative = false;
+                    slot.magnitude = W::ZERO;
+                    slot.lsb = 0;
+                    slot.exponent = NONE;
+                    continue;
                 }
             };
-            highest = highest.max(aligned.exponent);
-            room.terms.push(aligned);
+            kinds |= number.kind;
+            slot.class = if number.wide { Class::Sums } else { Class::Values };
+            slot.negative = number.kind & NEGATIVE != 0;
+            slot.magnitude = number.magnitude;
+            slot.lsb = number.lsb;
+            slot.exponent = number.exponent;
+            highest = highest.max(number.exponent);
         }
         let mut group = None;
         if adder.rules.scale == Scale::Sum
@@ -214,15 +284,15 @@ impl Compiled {
             group = Some(scales);
         }
         let overflows = adder.rules.product_overflow
-            && room.terms.iter().any(|term| term.class == Class::Products && leading(term).is_some_and(|at| at >= 128));
+            && slots.iter().any(|term| term.class == Class::Products && leading(term).is_some_and(|at| at >= 128));
         if kinds & SPECIAL != 0 || overflows {
-            if let Some(special) = self.special(node, dot, c, room) {
-                return Some(special);
-            }
-            // The one thing special was a scale that is infinite or an operand that the sum does not see: none such.
-            return None;
+            // Without one, the one thing special was a scale that is infinite or an operand that the sum does not see: none such.
+            let special = self.special(node, dot, c, room)?;
+            room.results[index] = special;
+            return Some(());
         }
-        self.sum(adder, node, &room.terms, highest, group)
+        let is_last = index + 1 == self.nodes.len();
+        self.sum(adder, node, slots, highest, group, (&mut results[0], is_last))
     }
 
     #[inline]
@@ -233,7 +303,8 @@ impl Compiled {
         terms: &[Aligned<W>],
         highest: i32,
         group: Option<(Unpacked, Unpacked)>,
-    ) -> Option<Number<W>> {
+        into: (&mut Number<W>, bool),
+    ) -> Option<()> {
         let limit = W::BITS - node.reserve;
         let grid = match adder.one_grid {
             Some((fraction_bits, floor)) => {
@@ -283,7 +354,7 @@ impl Compiled {
                 }
             },
         };
-        self.finish(adder, terms, total, unit, grid, highest, group)
+        self.finish(adder, terms, total, unit, grid, highest, group, into)
     }
 
     #[inline]
@@ -297,7 +368,8 @@ impl Compiled {
         grid: Option<(i32, i32)>,
         highest: i32,
         group: Option<(Unpacked, Unpacked)>,
-    ) -> Option<Number<W>> {
+        into: (&mut Number<W>, bool),
+    ) -> Option<()> {
         let mut total = total;
         if let (Some(carry_bits), Some((unit, exponent))) = (adder.rules.carry_bits, grid) {
             let width = (exponent - unit).max(0).cast_unsigned() + 1 + carry_bits;
@@ -334,6 +406,6 @@ impl Compiled {
                 lsb = unit;
             }
         }
-        adder.output(terms, negative, magnitude, lsb, exponent)
+        adder.output(terms, negative, magnitude, lsb, exponent, into)
     }
 }

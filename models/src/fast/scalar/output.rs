@@ -28,7 +28,8 @@ pub(super) struct Adding {
     pub(super) float: Option<Rounder>,
     /// The format its result is read back in.
     pub(super) format: Format,
-    pub(super) encoding: Option<FloatEncoding>,
+    reader: Reader,
+    fraction_bits: i32,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -72,9 +73,12 @@ impl Adding {
         };
         let plain = rules.below == Below::Truncate && rules.value_cut_bits == 0 && rules.ignored_values.is_none();
         let format = rules.output_format().unwrap_or(format);
-        Self { plain, one_grid, float, format, encoding: format.as_float(), rules: rules.clone() }
+        let fraction_bits = format.as_float().map_or(0, |encoding| encoding.fraction_bits).cast_signed();
+        let reader = Reader::new(format, false, false);
+        Self { plain, one_grid, float, format, reader, fraction_bits, rules: rules.clone() }
     }
 
+    /// Writes a sum in the adder's format; if it is the last one, its bits alone.
     #[inline]
     pub(super) fn output<W: Word>(
         &self,
@@ -83,45 +87,47 @@ impl Adding {
         magnitude: W,
         lsb: i32,
         exponent: i32,
-    ) -> Option<Number<W>> {
-        let sign = |negative: bool| if negative { NEGATIVE } else { 0 };
-        Some(match (self.rules.output, &self.float) {
+        (into, is_last): (&mut Number<W>, bool),
+    ) -> Option<()> {
+        let bits = match (self.rules.output, &self.float) {
             (Output::Float { .. }, Some(rounder)) => {
                 let negative = if magnitude == W::ZERO { self.zero_is_negative(terms) } else { negative };
                 let mut bits = rounder.encode(negative, magnitude, lsb);
                 if self.rules.zero == ZeroSign::Positive && bits & rounder.magnitude_mask == 0 {
                     bits = 0;
                 }
-                self.read(bits)
+                bits
             }
             (Output::Integer { format, saturates }, _) => {
                 // Integers have no bits below 1, unless a grid made some.
                 if lsb != 0 || magnitude.length() > 127 {
                     return None;
                 }
-                self.read(integer(format, saturates, negative, magnitude))
+                integer(format, saturates, negative, magnitude)
             }
             _ => {
-                let zero = if magnitude == W::ZERO { ZERO } else { 0 };
                 // The exact evaluator's sum of no magnitude is not negative.
-                Number { kind: sign(negative) | zero, wide: true, magnitude, lsb, exponent, bits: 0 }
+                into.kind = if negative { NEGATIVE } else { 0 } | if magnitude == W::ZERO { ZERO } else { 0 };
+                into.wide = true;
+                into.magnitude = magnitude;
+                into.lsb = lsb;
+                into.exponent = exponent;
+                into.bits = 0;
+                return Some(());
             }
-        })
-    }
-
-    /// A result in the adder's format, read back.
-    #[inline]
-    pub(super) fn read<W: Word>(&self, bits: u64) -> Number<W> {
-        let read = Reader::new(self.format, false, false).read(bits);
-        let fraction_bits = self.encoding.map_or(0, |encoding| encoding.fraction_bits).cast_signed();
-        Number {
-            kind: read.kind,
-            wide: false,
-            magnitude: W::from_u64(read.significand),
-            lsb: read.exponent - fraction_bits,
-            exponent: if read.kind & ZERO != 0 { NONE } else { read.exponent },
-            bits,
+        };
+        into.bits = bits;
+        if is_last {
+            return Some(());
         }
+        // Read back for the next.
+        let read = self.reader.read(bits);
+        into.kind = read.kind;
+        into.wide = false;
+        into.magnitude = W::from_u64(read.significand);
+        into.lsb = read.exponent - self.fraction_bits;
+        into.exponent = if read.kind & ZERO != 0 { NONE } else { read.exponent };
+        Some(())
     }
 
     pub(super) fn zero_is_negative<W: Word>(&self, terms: &[Aligned<W>]) -> bool {
