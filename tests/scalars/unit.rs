@@ -203,6 +203,16 @@ impl Unit {
                 self.add(half(0), half(2))
             }
             ScalarFunction::Reciprocal => self.binary(1.0, x[0], |x, y| x / y, |x, y| x / y),
+            ScalarFunction::TruncatedRemainder => self.written(x[0] % x[1]),
+            ScalarFunction::Scale => {
+                let scale = |x: f64, by: f64| x * by.exp2();
+                #[allow(clippy::cast_possible_truncation, reason = "the conversion rounds to nearest")]
+                self.binary(x[0], x[1], |x, by| (f64::from(x) * f64::from(by).exp2()) as f32, scale)
+            }
+            ScalarFunction::Compare => {
+                let order = x[0].partial_cmp(&x[1]).map_or(2, |order| order as i32);
+                return order.cast_unsigned().into();
+            }
             ScalarFunction::Negate => self.written(-x[0]),
             ScalarFunction::Abs => self.written(x[0].abs()),
             _ => unreachable!("{function} is not one of the functions that this unit lists"),

@@ -213,21 +213,22 @@ impl ScalarFunction {
     ];
 
     /// What a shading language has of a format: arithmetic, conversions to the other ones of `formats`, the dot products, the
-    /// reciprocal, the signs, and the elementary functions; of f64 the reciprocal square root alone of these.
+    /// reciprocal, the remainder of a truncated quotient, products with powers of two, the signs but for copying one,
+    /// comparisons, and the elementary functions; of f64 the reciprocal square root alone of these.
     ///
     /// ```
     /// use mxprobe_api::{Format, ScalarFunction};
     /// let functions: Vec<_> = ScalarFunction::of_shaders(Format::F32, &[Format::F16, Format::F32]).collect();
-    /// assert_eq!(functions.len(), 7 + 1 + 3 + 3 + 8);
+    /// assert_eq!(functions.len(), 7 + 1 + 3 + 6 + 8);
     /// assert!(functions.contains(&ScalarFunction::Convert { to: Format::F16 }));
     /// ```
     pub fn of_shaders(format: Format, formats: &[Format]) -> impl Iterator<Item = Self> {
         let conversions = formats.iter().filter(move |to| **to != format).map(|to| Self::Convert { to: *to });
         let dots = DotOrder::ALL.map(|order| Self::Dot4 { order });
-        let signs = [Self::Reciprocal, Self::Negate, Self::Abs];
+        let further = [Self::Reciprocal, Self::TruncatedRemainder, Self::Scale, Self::Negate, Self::Abs, Self::Compare];
         let of_format = move |each: &Elementary| format.bits() <= 32 || *each == Elementary::ReciprocalSquareRoot;
         let elementary = Elementary::ALL.into_iter().filter(of_format).map(Self::Elementary);
-        Self::ARITHMETIC.into_iter().chain(conversions).chain(dots).chain(signs).chain(elementary)
+        Self::ARITHMETIC.into_iter().chain(conversions).chain(dots).chain(further).chain(elementary)
     }
 
     /// How many operands one call takes.

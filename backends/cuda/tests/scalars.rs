@@ -177,6 +177,16 @@ fn rounds() {
     assert_eq!(narrow("scalar.f32.ru", Format::F16, 0x3f80_0001), 0x3c01);
     assert_eq!(narrow("scalar.f32.rd", Format::S32, u64::from((-1.5f32).to_bits())), 0xffff_fffe);
     assert_eq!(narrow("scalar.s32.rz", Format::F32, 0x0100_0001), 0x4b80_0000);
+    let compare = |id: &str, x, y| call(&device, id, ScalarFunction::Compare, &[x, y])[0];
+    let (less, one) = (u64::from(u32::MAX), 0x3f80_0000);
+    assert_eq!(
+        [compare("scalar.f32", 0, one), compare("scalar.f32", one, one), compare("scalar.f32", one, 0)],
+        [less, 0, 1]
+    );
+    assert_eq!([compare("scalar.f32", 1, 0), compare("scalar.f32.ftz", 1, 0)], [1, 0]);
+    assert_eq!(compare("scalar.f32", 0x7fc0_0000, one), 2);
+    let signed = call(&device, "scalar.f32", ScalarFunction::CopySign, &[one, 0x8000_0000]);
+    assert_eq!(signed, [0xbf80_0000]);
 }
 
 #[test]

@@ -126,7 +126,9 @@ pub fn kernels(capability: Capability) -> Vec<ScalarKernel> {
 
 /// Sums, products, quotients, roots; and as a source writes them, where nothing is asked for.
 fn arithmetic(mode: Mode, kernels: &mut Vec<ScalarKernel>) {
-    use ScalarFunction::{Abs, Add, Divide, Fma, Multiply, MultiplyAdd, Negate, Reciprocal, SquareRoot, Subtract};
+    use ScalarFunction::{
+        Abs, Add, Compare, CopySign, Divide, Fma, Multiply, MultiplyAdd, Negate, Reciprocal, SquareRoot, Subtract,
+    };
     let (format, is_bfloat) = (mode.format, mode.format == Format::BF16);
     let half = format == Format::F16 || is_bfloat;
     // f16 and bf16 are rounded to nearest alone, bf16 and f64 have no `.ftz` (*specified*: PTX ISA 9.0, 9.7.4 and 9.7.3).
@@ -177,7 +179,15 @@ fn arithmetic(mode: Mode, kernels: &mut Vec<ScalarKernel>) {
     if !half {
         push(Negate, &[format!("neg{ftz}.{format} %y, %x0;")]);
         push(Abs, &[format!("abs{ftz}.{format} %y, %x0;")]);
+        // The sign of the first operand, and the rest of the second (*specified*: PTX ISA 9.0, 9.7.3.2).
+        if !mode.flush {
+            push(CopySign, &[format!("copysign.{format} %y, %x1, %x0;")]);
+        }
     }
+    let answers = [("eq", 0), ("gt", 1), ("lt", -1)].map(|(relation, answer)| {
+        [format!("setp.{relation}{ftz}.{format} %holds, %x0, %x1;"), format!("@%holds mov.b32 %y, {answer};")]
+    });
+    push(Compare, &[vec!["mov.b32 %y, 2;".to_owned()], answers.concat()].concat());
 }
 
 /// `cvt`: `.ftz` is of f32 alone, on either side; what is exact has no direction.
@@ -243,6 +253,9 @@ fn kernel(id: ScalarId, function: ScalarFunction, target: Target, lines: &[Strin
     let mut body = Body::default();
     body.line(format!(".reg .b{} %x<{arity}>, %t<4>;", size * 8));
     body.line(format!(".reg .b{} %y;", result_size * 8));
+    if function == ScalarFunction::Compare {
+        body.line(".reg .pred %holds;");
+    }
     body.lines(
         ".reg .b64 %p_a, %p_d;
         .reg .b32 %thread, %block, %count;
@@ -266,7 +279,7 @@ fn kernel(id: ScalarId, function: ScalarFunction, target: Target, lines: &[Strin
     body.line(format!("st.global.b{} [%p_d], %y;", result_size * 8));
     body.label("finish");
     body.line("ret;");
-    let mut seen = BTreeSet::from(["mov.b16", "mov.b32", "mov.b64"]);
+    let mut seen = BTreeSet::from(["mov.b16", "mov.b32", "mov.b64", "@%holds"]);
     let names = lines.iter().filter_map(|line| line.split(' ').next());
     let names: Vec<&str> = names.filter(|name| seen.insert(name)).collect();
     ScalarKernel { id, function, instruction: names.join(", "), target, body }

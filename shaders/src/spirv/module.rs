@@ -148,7 +148,7 @@ impl Module {
         id
     }
 
-    /// A number of a floating-point component, as bits.
+    /// A number of a component of at least 32 bits, or of f16, as bits.
     pub(super) fn number(&mut self, component: Component, bits: u64) -> u32 {
         let ty = self.component(component);
         let low = u32::try_from(bits & u64::from(u32::MAX)).unwrap_or(0);

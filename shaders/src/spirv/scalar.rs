@@ -34,6 +34,9 @@ pub fn instructions(function: ScalarFunction) -> &'static str {
         F::Convert { .. } => "OpFConvert",
         F::Dot4 { order: DotOrder::Fma } => "GLSL.std.450 Fma",
         F::Reciprocal => "OpFDiv NoContraction of 1",
+        F::TruncatedRemainder => "OpFRem NoContraction",
+        F::Scale => "OpConvertFToS GLSL.std.450 Ldexp",
+        F::Compare => "OpFOrdLessThan OpFOrdGreaterThan OpFOrdEqual OpSelect",
         F::Negate => "OpFNegate",
         F::Abs => "GLSL.std.450 FAbs",
         F::Elementary(function) => elementary(function).1,
@@ -57,11 +60,12 @@ fn elementary(function: Elementary) -> (GlslStd450Op, &'static str) {
 
 /// The module of a function, with entry point `main`: set 0 binding 0 holds the operands, call after call, and binding 3
 /// takes one result a call; one workgroup computes [`CALLS`] calls. `None` if a format is not a scalar one, or there is no
-/// instruction for the function.
+/// instruction for the function. Comparisons give signed integers of 32 bits.
 #[must_use]
 pub fn words(format: Format, function: ScalarFunction, mode: Option<&Asked>) -> Option<Vec<u32>> {
     let component = |format: Format| COMPONENTS.into_iter().find(|component| component.format() == format);
-    let (from, to) = (component(format)?, component(function.result(format))?);
+    let from = component(format)?;
+    let to = if function == ScalarFunction::Compare { Component::S32 } else { component(function.result(format))? };
     if instructions(function).is_empty() {
         return None;
     }
@@ -149,6 +153,24 @@ fn value(module: &mut Module, function: ScalarFunction, x: &[u32], from: Compone
             let one = module.number(from, from.format().one());
             let result = module.result(Op::FDiv, ty, &[one, x[0]]);
             plain(module, result)
+        }
+        F::TruncatedRemainder => two(module, Op::FRem),
+        F::Scale => {
+            let integer = module.component(Component::S32);
+            let exponent = module.result(Op::ConvertFToS, integer, &x[1..2]);
+            module.glsl(ty, GlslStd450Op::Ldexp, &[x[0], exponent])
+        }
+        F::Compare => {
+            let (truth, integer) = (module.ty(Op::TypeBool, &[]), module.component(Component::S32));
+            let unordered = module.number(Component::S32, 2);
+            [(Op::FOrdEqual, 0u32), (Op::FOrdGreaterThan, 1), (Op::FOrdLessThan, u32::MAX)].into_iter().fold(
+                unordered,
+                |other, (opcode, answer)| {
+                    let holds = module.result(opcode, truth, x);
+                    let answer = module.number(Component::S32, answer.into());
+                    module.result(Op::Select, integer, &[holds, answer, other])
+                },
+            )
         }
         F::Negate => module.result(Op::FNegate, ty, x),
         F::Abs => module.glsl(ty, GlslStd450Op::FAbs, x),

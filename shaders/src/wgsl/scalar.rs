@@ -39,6 +39,9 @@ fn expression(function: ScalarFunction) -> String {
         F::Dot4 { order: DotOrder::Fma } => "fma(x3, x7, fma(x2, x6, fma(x1, x5, fma(x0, x4, zero))))".to_owned(),
         F::Dot4 { order: DotOrder::Pairwise } => "(x0 * x4 + x1 * x5) + (x2 * x6 + x3 * x7)".to_owned(),
         F::Reciprocal => "1 / x0".to_owned(),
+        F::TruncatedRemainder => "x0 % x1".to_owned(),
+        F::Scale => "ldexp(x0, i32(x1))".to_owned(),
+        F::Compare => "select(select(select(2, 0, x0 == x1), 1, x0 > x1), -1, x0 < x1)".to_owned(),
         F::Negate => "-x0".to_owned(),
         F::Abs => "abs(x0)".to_owned(),
         F::Elementary(Elementary::ReciprocalSquareRoot) => "inverseSqrt(x0)".to_owned(),
@@ -52,7 +55,8 @@ fn expression(function: ScalarFunction) -> String {
 #[must_use]
 pub fn shader(format: Format, function: ScalarFunction) -> String {
     let result = function.result(format);
-    let [from, to] = [format, result].map(|format| wgsl_type(format).expect("a format of WGSL"));
+    let name = |format: Format| if format == Format::S32 { Some("i32") } else { wgsl_type(format) };
+    let [from, to] = [format, result].map(|format| name(format).expect("a format of WGSL"));
     let arity = function.arity();
     let enable = if [format, result].contains(&Format::F16) { "enable f16;\n" } else { "" };
     let operands: String =

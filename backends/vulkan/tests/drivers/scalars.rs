@@ -61,6 +61,13 @@ fn host(id: &ScalarId, function: ScalarFunction, x: &[u64]) -> Vec<u64> {
             return [pairs].into_iter().chain(chains).map(|sum| rounded(format, sum)).collect();
         }
         F::Reciprocal => 1.0 / x[0],
+        // By way of the rounded quotient, as the precision that is required allows (*specified*: Vulkan, OpFRem).
+        F::TruncatedRemainder => x[0] - round(x[1] * round(x[0] / x[1]).trunc()),
+        F::Scale => x[0] * x[1].trunc().exp2(),
+        F::Compare => {
+            let order = x[0].partial_cmp(&x[1]).map_or(2, |order| order as i32);
+            return vec![order.cast_unsigned().into()];
+        }
         F::Negate => -x[0],
         F::Abs => x[0].abs(),
         _ => unreachable!("lavapipe does not list {function}"),
@@ -96,10 +103,10 @@ pub(crate) fn lists(device: &VulkanDevice) {
     );
 }
 
-/// Twelve that have several operands or another result, the reciprocal, two of signs, and the elementary functions, of which
-/// f64 has one.
+/// Twelve that have several operands or another result, the reciprocal, the remainder, the product with a power of two, two of
+/// signs, the comparison, and the elementary functions, of which f64 has one.
 fn functions_of(format: Format) -> usize {
-    15 + if format == Format::F64 { 1 } else { Elementary::ALL.len() }
+    18 + if format == Format::F64 { 1 } else { Elementary::ALL.len() }
 }
 
 pub(crate) fn agrees_with_the_host(device: &VulkanDevice) {
@@ -127,7 +134,7 @@ pub(crate) fn agrees_with_the_host(device: &VulkanDevice) {
             }
         }
     }
-    assert_eq!(compared, 9 * 15 * CALLS);
+    assert_eq!(compared, 9 * 18 * CALLS);
 }
 
 /// Vulkan leaves elementary functions some units in the last place, or an absolute error (*specified*: Vulkan, "Precision and
@@ -183,7 +190,11 @@ pub(crate) fn keeps_its_float_controls(device: &VulkanDevice) {
     let mut broken = 0;
     for scalar in device.scalars().unwrap().members() {
         let format = scalar.id.format;
-        let single = |function: &&F| !matches!(function, F::Fma | F::MultiplyAdd | F::Dot4 { .. } | F::Elementary(_));
+        let single = |function: &&F| {
+            // `Ldexp` of a large exponent may give anything (*specified*: GLSL.std.450), and a remainder is as exact as its quotient.
+            let is_loose = matches!(function, F::TruncatedRemainder | F::Scale);
+            !is_loose && !matches!(function, F::Fma | F::MultiplyAdd | F::Dot4 { .. } | F::Elementary(_))
+        };
         for function in scalar.functions.keys().filter(single) {
             let (arity, to) = (function.arity(), function.result(format));
             let x = Elements::from_bits(format, (0..CALLS * arity).map(|_| random.bits() & format.mask()));

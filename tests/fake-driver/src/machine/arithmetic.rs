@@ -50,17 +50,17 @@ fn order(kind: Type, a: u64, b: u64) -> Ordering {
     if kind.is_signed() { a.cast_signed().cmp(&b.cast_signed()) } else { a.cmp(&b) }
 }
 
-/// Whether a comparison of integers holds.
-pub(super) fn compare(comparison: Comparison, kind: Type, a: u64, b: u64) -> bool {
-    let order = order(kind, a, b);
-    match comparison {
+/// Whether a comparison holds; none does of a NaN. With `flush`, subnormals are zeros.
+pub(super) fn compare(comparison: Comparison, kind: Type, flush: bool, [a, b]: [u64; 2]) -> bool {
+    let order = if kind.is_integer() { Some(order(kind, a, b)) } else { float::order(kind, a, b, flush) };
+    order.is_some_and(|order| match comparison {
         Comparison::Equal => order.is_eq(),
         Comparison::NotEqual => order.is_ne(),
         Comparison::Less => order.is_lt(),
         Comparison::LessOrEqual => order.is_le(),
         Comparison::Greater => order.is_gt(),
         Comparison::GreaterOrEqual => order.is_ge(),
-    }
+    })
 }
 
 /// `cvt`.
@@ -120,8 +120,22 @@ mod tests {
 
     #[test]
     fn comparisons_know_signs() {
-        assert!(compare(Comparison::Less, of("s32"), 0xffff_ffff, 0));
-        assert!(!compare(Comparison::Less, of("u32"), 0xffff_ffff, 0));
-        assert!(compare(Comparison::GreaterOrEqual, of("u32"), 7, 7));
+        assert!(compare(Comparison::Less, of("s32"), false, [0xffff_ffff, 0]));
+        assert!(!compare(Comparison::Less, of("u32"), false, [0xffff_ffff, 0]));
+        assert!(compare(Comparison::GreaterOrEqual, of("u32"), false, [7, 7]));
+        assert!(compare(Comparison::Less, of("f32"), false, [0xbf80_0000, 0]));
+    }
+
+    #[test]
+    fn zeros_are_equal_nan_is_unordered_and_subnormals_are_flushed() {
+        for (a, b, flush, equal) in [
+            (0x8000_0000, 0, false, true),
+            (0x7fc0_0000, 0x7fc0_0000, false, false),
+            (1, 0, false, false),
+            (1, 0x8000_0001, true, true),
+        ] {
+            assert_eq!(compare(Comparison::Equal, of("f32"), flush, [a, b]), equal, "{a:#x} {b:#x}");
+        }
+        assert!(!compare(Comparison::NotEqual, of("f32"), false, [0x7fc0_0000, 0]));
     }
 }

@@ -20,6 +20,19 @@ pub(super) fn compute(function: Function, kind: Type, values: [u64; 3], how: Rou
     }
 }
 
+/// How two values of a type compare; `None` of a NaN.
+pub(super) fn order(kind: Type, a: u64, b: u64, flush: bool) -> Option<Ordering> {
+    fn of<F: Float>(a: u64, b: u64, flush: bool) -> Option<Ordering> {
+        read::<F>(a, flush).partial_cmp(&read::<F>(b, flush))
+    }
+    match (kind.kind, kind.bits) {
+        (Kind::Bfloat, _) => of::<BFloat>(a, b, flush),
+        (_, 16) => of::<Half>(a, b, flush),
+        (_, 32) => of::<Single>(a, b, flush),
+        _ => of::<Double>(a, b, flush),
+    }
+}
+
 fn of<F: Native>(function: Function, values: [u64; 3], how: Rounded) -> u64 {
     let native = if how.round == Round::NearestTiesToEven { F::to_nearest(function, values, how.flush) } else { None };
     native.unwrap_or_else(|| in_software::<F>(function, values, how))
@@ -40,6 +53,7 @@ fn in_software<F: Native>(function: Function, values: [u64; 3], how: Rounded) ->
         Function::Reciprocal => return reciprocal::<F>(values[0], how),
         Function::Negate => return (-a).to_bits() as u64,
         Function::Absolute => return a.abs().to_bits() as u64,
+        Function::CopySign => return b.copy_sign(a).to_bits() as u64,
         Function::Elementary(function) => return elementary(function, a.to_bits() as u32, how),
         _ => {}
     }

@@ -164,8 +164,8 @@ impl Wave<'_> {
                 self.each(lanes, *into, *from, |values| arithmetic::compute(*alu, *kind, values));
                 Ok(())
             }
-            Instruction::Compare { comparison, kind, into, from: [a, b] } => {
-                let compare = |[a, b, _]: [u64; 3]| arithmetic::compare(*comparison, *kind, a, b).into();
+            Instruction::Compare { comparison, kind, flush, into, from: [a, b] } => {
+                let compare = |[a, b, _]: [u64; 3]| arithmetic::compare(*comparison, *kind, *flush, [a, b]).into();
                 self.each(lanes, *into, [*a, *b, Source::Constant(0)], compare);
                 Ok(())
             }

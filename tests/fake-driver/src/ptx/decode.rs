@@ -82,6 +82,7 @@ impl Decoder<'_> {
             "add" | "sub" | "mul" | "fma" if !self.kind()?.is_integer() => self.float(),
             "div" | "sqrt" if !self.kind()?.is_integer() => self.quotient(),
             "neg" | "abs" if !self.kind()?.is_integer() => self.sign(),
+            "copysign" => self.copy_sign(),
             "rcp" | "rsqrt" | "ex2" | "lg2" | "sin" | "cos" | "tanh" => self.elementary(),
             "add" => self.integer(Alu::Add),
             "sub" => self.integer(Alu::Subtract),

@@ -82,6 +82,8 @@ pub(crate) enum Function {
     Reciprocal,
     Negate,
     Absolute,
+    /// `copysign`: the sign of the first, and the rest of the second.
+    CopySign,
     Elementary(Elementary),
 }
 
@@ -157,6 +159,8 @@ pub(crate) enum Instruction {
     Compare {
         comparison: Comparison,
         kind: Type,
+        /// Subnormals compare as zeros.
+        flush: bool,
         into: usize,
         from: [Source; 2],
     },

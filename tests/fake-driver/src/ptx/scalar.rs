@@ -136,6 +136,17 @@ impl Decoder<'_> {
         self.compute(Alu::Float(function, Rounded { round: Round::NearestTiesToEven, flush }), 1)
     }
 
+    /// `copysign` of f32 and f64.
+    pub(super) fn copy_sign(&self) -> Result<Instruction, Fault> {
+        self.only(&[])?;
+        let kind = self.kind()?;
+        if kind.kind != Kind::Float || kind.bits == 16 {
+            return Err(self.unknown());
+        }
+        let how = Rounded { round: Round::NearestTiesToEven, flush: false };
+        self.compute(Alu::Float(Function::CopySign, how), 2)
+    }
+
     /// Functions of f32 that are approximated, and `rcp`, which f64 has too and which may be rounded in a direction.
     pub(super) fn elementary(&self) -> Result<Instruction, Fault> {
         self.only(&["rn", "rz", "rm", "rp", "ftz", "approx"])?;
@@ -167,9 +178,15 @@ impl Decoder<'_> {
 
     pub(super) fn compare(&self) -> Result<Instruction, Fault> {
         let kind = self.kind()?;
-        let [_, word, _] = &self.statement.opcode[..] else { return Err(self.unknown()) };
+        let [_, word, modifiers @ .., _] = &self.statement.opcode[..] else { return Err(self.unknown()) };
+        // f32 and f16 may flush (PTX ISA 9.0, 9.7.7.2 and 9.7.6.2).
+        let flush = match modifiers {
+            [] => false,
+            [one] if one == "ftz" && kind.kind == Kind::Float && kind.bits < 64 => true,
+            _ => return Err(self.unknown()),
+        };
         let comparison = match word.as_str() {
-            _ if !kind.is_integer() => return Err(self.unknown()),
+            "lo" | "ls" | "hi" | "hs" if !kind.is_integer() => return Err(self.unknown()),
             "eq" => Comparison::Equal,
             "ne" => Comparison::NotEqual,
             "lt" | "lo" => Comparison::Less,
@@ -184,7 +201,7 @@ impl Decoder<'_> {
         let operands = self.operands(3)?;
         let into = self.predicate(self.word(&operands[0])?)?;
         let from = [self.source(self.word(&operands[1])?, kind)?, self.source(self.word(&operands[2])?, kind)?];
-        Ok(Instruction::Compare { comparison, kind, into, from })
+        Ok(Instruction::Compare { comparison, kind, flush, into, from })
     }
 
     pub(super) fn convert(&self) -> Result<Instruction, Fault> {
