@@ -51,15 +51,18 @@ const CALLS: &[(u16, &str)] = &[(0x944, CALL), (0x344, CALL), (0x943, CALL), (0x
 
 /// Opcodes of scalar arithmetic without the three bits that say where operands come from.
 const SCALAR_OPCODES: &[(u16, &str)] = &[
+    (0x00b, "FSETP"),
     (0x020, "FMUL"),
     (0x021, "FADD"),
     (0x023, "FFMA"),
     (0x028, "DMUL"),
     (0x029, "DADD"),
+    (0x02a, "DSETP"),
     (0x02b, "DFMA"),
     (0x030, "HADD2"),
     (0x031, "HFMA2"),
     (0x032, "HMUL2"),
+    (0x034, "HSETP2"),
     (0x03e, "F2FP"),
     (0x045, "I2FP"),
     (0x102, "FCHK"),
