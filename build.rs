@@ -1,9 +1,9 @@
 //! Records what is built, for the provenance of reports: the commit where there is one, the target and the compiler. Tells
 //! tests what this machine has, so that those that cannot run are ignored with their reason.
 use std::{
-    env,
+    env, fs,
     path::{Path, PathBuf},
-    process::Command,
+    process::{Command, Stdio},
 };
 
 use mxprobe_machine::{place, tell, tell_blas, tell_cpu, tell_workers};
@@ -30,11 +30,41 @@ fn tell_tests() {
     tell("no_nvidia_driver", "MXPROBE_REQUIRE_NO_NVIDIA_DRIVER", !Path::new("/dev/nvidiactl").exists());
 }
 
+/// Leaves the tables for unwinding out of the program: 1.5 MB that nothing reads where a panic ends the process and there are no
+/// symbols for a backtrace, which is how the profile `release` has it. Not where they cannot be: for another system, or with a
+/// linker that does not know such scripts.
+fn leave_out_unwind_tables(rustc: &str) -> Option<()> {
+    let set = |name: &str| env::var(name).ok();
+    let out = PathBuf::from(env::var_os("OUT_DIR")?);
+    let is_release = out.ancestors().nth(3)?.ends_with("release");
+    if !is_release || set("CARGO_CFG_TARGET_OS")? != "linux" || set("TARGET") != set("HOST") {
+        return None;
+    }
+    let (script, source, program) = (out.join("tables.ld"), out.join("probe.rs"), out.join("probe"));
+    let tables = "*(.eh_frame) *(.eh_frame_hdr) *(.gcc_except_table .gcc_except_table.*)";
+    fs::write(&script, format!("SECTIONS {{ /DISCARD/ : {{ {tables} }} }} INSERT AFTER .rodata;\n")).ok()?;
+    fs::write(&source, "fn main() {}\n").ok()?;
+    let argument = format!("-Wl,-T,{}", script.display());
+    let flags = set("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default();
+    let mut probe = Command::new(rustc);
+    probe.args(flags.split('\u{1f}').filter(|flag| !flag.is_empty())).args(["-C", "panic=abort"]);
+    if let Some(linker) = set("RUSTC_LINKER") {
+        probe.args(["-C", &format!("linker={linker}")]);
+    }
+    probe.args(["-C", &format!("link-arg={argument}"), "-o"]).arg(&program).arg(&source).stderr(Stdio::null());
+    let runs = |command: &mut Command| command.status().is_ok_and(|status| status.success());
+    if runs(&mut probe) && runs(&mut Command::new(&program)) {
+        println!("cargo::rustc-link-arg-bins={argument}");
+    }
+    Some(())
+}
+
 fn main() {
     tell_tests();
     println!("cargo::rustc-env=MXPROBE_TARGET={}", env::var("TARGET").expect("set by cargo"));
     let rustc = env::var("RUSTC").expect("set by cargo");
     println!("cargo::rustc-env=MXPROBE_RUSTC={}", output(&rustc, &["--version"]).unwrap_or_default());
+    leave_out_unwind_tables(&rustc);
     println!("cargo::rerun-if-changed=build.rs");
     // A package from a registry has no repository, or lies in somebody else's: then there is no commit to name.
     let root = env::var("CARGO_MANIFEST_DIR").expect("set by cargo");
