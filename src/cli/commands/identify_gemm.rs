@@ -103,9 +103,9 @@ fn recipe(found: &[(Shape, Result<GemmIdentification, String>)], all: &Recipes) 
     let mut model: Option<String> = None;
     let mut left_out = Vec::new();
     for (shape, one) in found {
-        let Some(one) = first(one) else { continue };
+        let (Ok(GemmIdentification { operation, .. }), Some(one)) = (one, first(one)) else { continue };
         if *model.get_or_insert_with(|| one.model().to_owned()) == one.model() {
-            cases.push(one.case(*shape, &mut adders));
+            cases.push(one.case(&operation.id, &mut adders));
         } else {
             left_out.push(LeftOut { shape: text(*shape), model: one.model().to_owned() });
         }

@@ -3,7 +3,7 @@
 use mxprobe_api::{Elements, Error, Format, Random, TileBatch};
 
 use super::{
-    evaluate::{Candidate, Operands},
+    candidate::{Candidate, Operands},
     pool::{Pool, alike, scaled},
     product::{Line, Product},
     regions::{Region, Regions, negated},
@@ -43,6 +43,7 @@ pub(super) fn check(
 ) -> Result<Checked, Error> {
     let id = &product.operation.id;
     let (m, n, k) = id.shape.sizes();
+    let program = candidate.program(id.c)?;
     let tiles = (OPERANDS / (m * k + k * n + m * n)).max(1);
     let mut found = Checked { elements: 0, mismatches: 0, failed: Vec::new() };
     let mut round = 0;
@@ -58,7 +59,7 @@ pub(super) fn check(
         let places: Vec<(usize, usize)> =
             (0..batch.tiles).flat_map(|tile| columns.iter().map(move |column| (tile, *column))).collect();
         let operands = part(&batch, (m, n, k), &rows, &places);
-        let computed = candidate.compute(&operands)?;
+        let computed = operands.multiply(&program)?;
         for (at, (row, (tile, column))) in
             rows.iter().flat_map(|row| places.iter().map(move |place| (row, place))).enumerate()
         {
@@ -67,7 +68,7 @@ pub(super) fn check(
                 continue;
             }
             found.elements += 1;
-            if computed.format == id.d && alike(id.d, computed.bits[at], d.get(tile * m * n + element)) {
+            if computed.format() == id.d && alike(id.d, computed.get(at), d.get(tile * m * n + element)) {
                 continue;
             }
             found.mismatches += 1;

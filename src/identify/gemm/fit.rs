@@ -9,7 +9,7 @@ use mxprobe_models::{
 };
 
 use super::{
-    evaluate::{Candidate, Merge, Stored, Unit, nearest, rounded},
+    candidate::{Candidate, Merge, Stored, Unit, nearest, rounded},
     levels::{Split, is_chain, slices},
     pool::{Pool, line, shared},
     product::{Line, Product},

@@ -4,8 +4,8 @@
 //! the unit inside, formats and rounding of partial sums, and the epilogue. What is found is compared with the device on
 //! random elements. A product that no candidate explains is refused, with an input that shows it.
 
+mod candidate;
 mod check;
-mod evaluate;
 mod fit;
 mod invariance;
 mod levels;

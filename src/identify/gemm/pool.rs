@@ -5,7 +5,7 @@ use std::sync::Arc;
 use mxprobe_api::{Elements, Error, Format, Random};
 
 use super::{
-    evaluate::{Candidate, Operands},
+    candidate::{Candidate, Operands},
     product::{Line, Product},
     regions::negated,
 };
@@ -58,13 +58,15 @@ impl Pool {
     /// How many of the first dots a candidate explains before one that it does not; all, if it explains all. A candidate that
     /// gives another format explains none.
     pub(super) fn explained(&self, candidate: &Candidate, d: Format) -> usize {
+        let Some(first) = self.chunks.first() else { return 0 };
+        let Ok(program) = candidate.program(first.c.format()) else { return 0 };
         let mut explained = 0;
         for (operands, answers) in self.chunks.iter().zip(self.answers.chunks(CHUNK)) {
-            let Ok(found) = candidate.compute(operands) else { return 0 };
-            if found.format != d {
+            let Ok(found) = operands.multiply(&program) else { return 0 };
+            if found.format() != d {
                 return 0;
             }
-            let same = found.bits.iter().zip(answers).take_while(|(found, answer)| alike(d, **found, **answer)).count();
+            let same = found.iter().zip(answers).take_while(|(found, answer)| alike(d, *found, **answer)).count();
             explained += same;
             if same < answers.len() {
                 break;

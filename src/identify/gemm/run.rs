@@ -1,11 +1,14 @@
 //! One shape: from the elements that are computed alike to a recipe that was compared with the device.
 
-use mxprobe_api::{Device, Error, Operation, Shape};
-use mxprobe_models::{Adder, recipe::Case};
+use mxprobe_api::{Device, Error, Operation, OperationId};
+use mxprobe_models::{
+    Adder,
+    recipe::{Case, Lengths, Shapes},
+};
 
 use super::{
+    candidate::Candidate,
     check::check,
-    evaluate::Candidate,
     fit::{Fit, weights},
     levels::{Split, readings},
     product::Product,
@@ -86,10 +89,13 @@ impl Found {
         &self.candidate.unit.model
     }
 
-    /// The recipe as a case for one shape; its adders are added to those of other cases.
+    /// The recipe as a case for the shape of an operation, whose c it reads; its adders are added to those of other cases.
     #[must_use]
-    pub fn case(&self, shape: Shape, adders: &mut Vec<Adder>) -> Case {
-        recipe::case(&self.candidate, shape, adders)
+    pub fn case(&self, of: &OperationId, adders: &mut Vec<Adder>) -> Case {
+        let (m, n, k) = of.shape.sizes();
+        let exactly = |length: usize| Lengths { from: length, to: Some(length), multiple_of: 1 };
+        let shapes = Shapes { m: exactly(m), n: exactly(n), k: exactly(k) };
+        recipe::case(&self.candidate, (&format!("m{m}n{n}k{k}"), shapes), of.c, adders)
     }
 
     /// What it does, level by level: the levels outermost first, then the unit, then what is stored.

@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Arc};
 use mxprobe_api::{Elements, Format, GemmOperands, OperationId, Random};
 use mxprobe_models::{Evaluator, shipped};
 
-use super::{evaluate::Unit, pool::scaled};
+use super::{candidate::Unit, pool::scaled};
 
 /// Sums that tell units apart.
 const SUMS: usize = 192;
