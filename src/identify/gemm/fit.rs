@@ -152,7 +152,6 @@ impl Fit<'_, '_> {
         let (shared_by, varied) = self.formats();
         let k = self.product.k();
         let fixed = shared(shared_by, k, &mut random);
-        let ask = |lines, c| Pool::ask(self.product, &fixed, lines, c);
         let within = |random: &mut Random, depth: usize, style: usize| {
             line(varied, &fixed, &some_slice(levels, k, depth, random), style, random)
         };
@@ -167,13 +166,15 @@ impl Fit<'_, '_> {
                 super::pool::scaled(c, value, random.between(-spread, spread))
             })
             .collect();
-        let with_c = if self.weights.beta.to_bits() == 0 { Vec::new() } else { vec![ask(whole.clone(), of_c)?] };
-        let mut with_c = with_c;
-        with_c.push(ask(self.zeros(varied), vec![0])?);
-        if let Some(negative) = c.negative_zero() {
-            with_c.push(ask(self.zeros(varied), vec![negative])?);
+        let mut all = vec![(slice, vec![0]), (whole.clone(), vec![0])];
+        if self.weights.beta.to_bits() != 0 {
+            all.push((whole, of_c));
         }
-        Ok(Pools { slice: ask(slice, vec![0])?, whole: ask(whole, vec![0])?, with_c })
+        all.push((self.zeros(varied), vec![0]));
+        all.extend(c.negative_zero().map(|negative| (self.zeros(varied), vec![negative])));
+        let mut asked = Pool::ask_all(self.product, &fixed, all)?.into_iter();
+        let (Some(slice), Some(whole)) = (asked.next(), asked.next()) else { unreachable!("two pools and more") };
+        Ok(Pools { slice, whole, with_c: asked.collect() })
     }
 
     /// Zeros of either sign, among them sums of negative zeros alone.

@@ -25,18 +25,52 @@ pub(super) struct Pool {
 }
 
 impl Pool {
-    /// Asks.
+    /// Asks for dots with c each, or one for all.
     ///
     /// # Errors
     /// What the device reports.
     pub(super) fn ask(product: &Product<'_>, fixed: &Arc<[u64]>, lines: Vec<Line>, c: Vec<u64>) -> Result<Self, Error> {
         let answers = product.ask(fixed, &lines, &c)?;
+        Ok(Self::answered(product, fixed, (lines, c), answers))
+    }
+
+    /// Asks for several pools with as few requests as for one: each is a whole product, however few of its elements are meant.
+    ///
+    /// # Errors
+    /// What the device reports.
+    pub(super) fn ask_all(
+        product: &Product<'_>,
+        fixed: &Arc<[u64]>,
+        pools: Vec<(Vec<Line>, Vec<u64>)>,
+    ) -> Result<Vec<Self>, Error> {
+        let lines: Vec<Line> = pools.iter().flat_map(|(lines, _)| lines).cloned().collect();
+        let of_each = |(lines, c): &(Vec<Line>, Vec<u64>)| {
+            let c = c.clone();
+            (0..lines.len()).map(move |at| c[if c.len() == 1 { 0 } else { at }]).collect::<Vec<u64>>()
+        };
+        let c: Vec<u64> = pools.iter().flat_map(of_each).collect();
+        let mut answers = product.ask(fixed, &lines, &c)?;
+        Ok(pools
+            .into_iter()
+            .map(|pool| {
+                let rest = answers.split_off(pool.0.len());
+                Self::answered(product, fixed, pool, std::mem::replace(&mut answers, rest))
+            })
+            .collect())
+    }
+
+    fn answered(
+        product: &Product<'_>,
+        fixed: &Arc<[u64]>,
+        (lines, c): (Vec<Line>, Vec<u64>),
+        answers: Vec<u64>,
+    ) -> Self {
         let id = &product.operation.id;
         let in_a_row = product.places.in_a_row;
         let all: Vec<usize> = (0..lines.len()).collect();
         let mut pool = Self { in_a_row, fixed: fixed.clone(), lines, c, answers, chunks: Vec::new() };
         pool.chunks = all.chunks(CHUNK).map(|dots| pool.operands((id.a, id.b, id.c), dots)).collect();
-        Ok(pool)
+        pool
     }
 
     /// Dots of the pool as matrices.

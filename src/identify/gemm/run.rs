@@ -137,8 +137,7 @@ pub fn identify_gemm(
 ) -> Result<GemmIdentification, Error> {
     let product = Product::new(device, operation);
     progress("which elements are computed alike");
-    let alike = regions(&product, effort.seed)?;
-    let again = regions(&product, effort.seed)?;
+    let (alike, again) = regions(&product, effort.seed)?;
     let mut found = GemmIdentification { operation: operation.clone(), parts: Vec::new(), elements: 0, requests: 0 };
     let count = alike.regions.len();
     let (mut elements, mut requests) = product.counts();
