@@ -6,7 +6,7 @@ use mxprobe_api::{Elements, Error, Random, TileBatch};
 
 use super::{
     candidate::{Candidate, Operands},
-    pool::{Pool, alike, scaled},
+    pool::{Pool, alike, scaled, value},
     product::{Line, Product},
     regions::{Region, Regions, negated},
     scale::some,
@@ -103,7 +103,7 @@ fn drawn(product: &Product<'_>, tiles: usize, round: u64, random: &mut Random) -
         let format = elements.format();
         let count = elements.len().min(DRAWN);
         let drawn = (0..count).map(|_| {
-            let value = random.moderate(format);
+            let value = value(format, random);
             if spread == 0 { value } else { scaled(format, value, random.between(-spread, spread)) }
         });
         let drawn = Elements::from_bits(format, drawn);

@@ -11,7 +11,7 @@ use mxprobe_models::{
 use super::{
     candidate::{Candidate, Merge, Stored, Unit, nearest, rounded},
     levels::{Split, is_chain, slices},
-    pool::{Pool, line, shared},
+    pool::{Pool, line, shared, value},
     product::{Line, Product},
     stored::{Weights, epilogues},
     tree::Tree,
@@ -162,7 +162,7 @@ impl Fit<'_, '_> {
         let of_c: Vec<u64> = (0..whole.len())
             .map(|dot| {
                 let spread = [0, 4, 16][dot % 3];
-                let value = random.moderate(c);
+                let value = value(c, &mut random);
                 super::pool::scaled(c, value, random.between(-spread, spread))
             })
             .collect();

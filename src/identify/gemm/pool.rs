@@ -122,7 +122,7 @@ pub(super) fn alike(d: Format, one: u64, other: u64) -> bool {
 
 /// Values for k, of which many are the same, so that products of them cancel.
 pub(super) fn shared(format: Format, k: usize, random: &mut Random) -> Arc<[u64]> {
-    let some: Vec<u64> = (0..3).map(|_| random.moderate(format)).collect();
+    let some: Vec<u64> = (0..3).map(|_| value(format, random)).collect();
     (0..k).map(|_| some[random.below(some.len())]).collect()
 }
 
@@ -145,7 +145,7 @@ pub(super) fn line(format: Format, fixed: &Arc<[u64]>, places: &[usize], style: 
     };
     let spread = [0, 0, 6, 20][random.below(4)];
     for at in &chosen {
-        base[*at] = scaled(format, random.moderate(format), random.between(-spread, spread));
+        base[*at] = scaled(format, value(format, random), random.between(-spread, spread));
     }
     if random.flip() {
         // The second half takes back what the first gave, but for what has no other of its kind: rounding is what is left.
@@ -160,6 +160,19 @@ pub(super) fn line(format: Format, fixed: &Arc<[u64]>, places: &[usize], style: 
         }
     }
     Line::plain(base.into())
+}
+
+/// A value from 1/4 to 4 in magnitude with every fraction bit drawn, or half as often with 8 of them at the most, so that sums of
+/// products are exact more often; any integer of an integer format.
+pub(super) fn value(format: Format, random: &mut Random) -> u64 {
+    if format.is_integer() || random.below(3) == 0 {
+        return random.moderate(format);
+    }
+    // All bits of an f64 between 1 and 2.
+    let drawn = f64::from_bits(1.0_f64.to_bits() | random.bits() >> 12);
+    let is_signed = format.as_float().is_some_and(|float| float.is_signed());
+    let sign = if is_signed && random.flip() { -1.0 } else { 1.0 };
+    format.from_f64(sign * drawn * f64::from(random.between(-2, 1)).exp2())
 }
 
 /// A value times a power of two, as far as the format's range goes; integers as they are.

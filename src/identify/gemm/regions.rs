@@ -4,7 +4,10 @@ use std::collections::HashMap;
 
 use mxprobe_api::{Elements, Error, Format, Random, TileBatch};
 
-use super::product::{Places, Product};
+use super::{
+    pool::value,
+    product::{Places, Product},
+};
 
 /// Products that all elements are asked alike.
 const ROUNDS: u64 = 6;
@@ -97,8 +100,8 @@ fn sorted(of: &[u64], (m, n): (usize, usize)) -> Regions {
 /// A row of A and a column of B. Of those that cancel, each product comes back with the other sign elsewhere, so that little
 /// but the errors of rounding is left of the sum.
 pub(super) fn operands(a: Format, b: Format, k: usize, random: &mut Random, cancel: bool) -> (Vec<u64>, Vec<u64>) {
-    let mut row: Vec<u64> = (0..k).map(|_| random.moderate(a)).collect();
-    let mut column: Vec<u64> = (0..k).map(|_| random.moderate(b)).collect();
+    let mut row: Vec<u64> = (0..k).map(|_| value(a, random)).collect();
+    let mut column: Vec<u64> = (0..k).map(|_| value(b, random)).collect();
     if cancel {
         let order = super::scale::some(random, k, k);
         for pair in order.chunks_exact(2) {

@@ -183,10 +183,11 @@ fn part(
     if units.is_empty() {
         return Ok(refused(&format!("no model has a unit for {} by {}", id.a, id.b)));
     }
+    let weights = weights(product)?;
     let (readings, tree): (Vec<Vec<Split>>, _) = if id.is_integer() || product.k() == 1 {
         (vec![Vec::new()], None)
     } else {
-        let Some(scale) = Scale::find(product, effort.seed)? else {
+        let Some(scale) = Scale::find(product, weights.alpha, effort.seed)? else {
             return Ok(refused("no sum counts units beside a large value: the order does not show"));
         };
         // A sum in few bits counts fewer units where they meet in one slice than at random places.
@@ -202,7 +203,6 @@ fn part(
         };
         (readings(&tree), Some(tree))
     };
-    let weights = weights(product)?;
     let seed = effort.seed;
     let (failed, kept) = (Vec::new(), Vec::new());
     let mut fit = Fit { product, units, tree, weights, seed, tried: 0, nearest: None, failed, kept };

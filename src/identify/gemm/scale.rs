@@ -42,11 +42,11 @@ fn ladders(shared: Format, varied: Format) -> Vec<(i32, i32, i32)> {
 }
 
 impl Scale {
-    /// The values that this product counts with, if it counts with any.
+    /// The values that this product counts with, if it counts with any. Sums are multiplied by `alpha` before they are stored.
     ///
     /// # Errors
     /// What the device reports.
-    pub(super) fn find(product: &Product<'_>, seed: u64) -> Result<Option<Self>, Error> {
+    pub(super) fn find(product: &Product<'_>, alpha: f64, seed: u64) -> Result<Option<Self>, Error> {
         let id = &product.operation.id;
         let (shared, varied) = if product.places.in_a_row { (id.a, id.b) } else { (id.b, id.a) };
         let mut best: Option<Self> = None;
@@ -55,7 +55,7 @@ impl Scale {
                 fixed: vec![power(shared, one, false); product.k()].into(),
                 large: (power(varied, large, false), power(varied, large, true)),
                 unit: power(varied, unit, false),
-                unit_of_d: f64::from(one + unit).exp2(),
+                unit_of_d: alpha * f64::from(one + unit).exp2(),
                 capacity: 0,
             };
             let capacity = scale.counts_up_to(product, seed)?;
@@ -109,9 +109,10 @@ impl Scale {
 
     /// How many units a result is; `None` if it is no whole number of them.
     pub(super) fn count(&self, d: Format, bits: u64) -> Option<usize> {
-        let units = d.to_f64(bits) / self.unit_of_d;
-        // No sum has more than 2^32 terms.
-        let is_whole = (0.0..4_294_967_296.0).contains(&units) && units.fract() == 0.0;
+        let units = (d.to_f64(bits) / self.unit_of_d).round();
+        // No sum has more than 2^32 terms. What alpha makes of a whole number may be rounded in D.
+        let is_whole =
+            (0.0..4_294_967_296.0).contains(&units) && d.from_f64(units * self.unit_of_d) == d.from_f64(d.to_f64(bits));
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a whole number below 2^32")]
         is_whole.then_some(units as usize)
     }
