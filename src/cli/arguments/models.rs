@@ -37,6 +37,10 @@ pub(crate) struct Identify {
     /// Shapes of the product, with `--gemm`: 1x4096x4096,16x4096x4096
     #[arg(long, value_name = "MxNxK,…", value_parser = shape, value_delimiter = ',', requires = "gemm")]
     pub(crate) shapes: Vec<Shape>,
+    /// With `--gemm`: between neighbouring shapes that differ in one size and in their recipes, find by bisection where the recipe
+    /// changes
+    #[arg(long, requires = "gemm")]
+    pub(crate) boundary: bool,
     /// Random elements of each shape that a recipe is compared on, at the least
     #[arg(long, value_name = "N", default_value = "100000", requires = "gemm", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) elements: u64,

@@ -1,14 +1,14 @@
-//! Candidates, and the programs that compute them.
+//! Candidates: a unit, levels with their numbers, and what is stored.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
-use mxprobe_api::{Elements, Error, Format, GemmOperands, OperationId, Rounding};
+use mxprobe_api::{Format, OperationId, Rounding};
 use mxprobe_models::{
     Adder, Evaluator, NanRules, Output,
-    recipe::{Case, Expression, Program, Shapes, Start},
+    recipe::{Expression, Start},
 };
 
-use super::{levels::Split, recipe};
+use super::levels::Split;
 
 /// The unit of a recipe: an operation of a model.
 #[derive(Clone, Debug)]
@@ -47,17 +47,6 @@ pub(super) struct Candidate {
     pub(super) stored: Option<Stored>,
 }
 
-/// Rows of A, columns of B, and what is added: bits, row-major.
-#[derive(Clone, Debug)]
-pub(super) struct Operands {
-    pub(super) m: usize,
-    pub(super) n: usize,
-    pub(super) k: usize,
-    pub(super) a: Elements,
-    pub(super) b: Elements,
-    pub(super) c: Elements,
-}
-
 /// An adder that loses nothing before it rounds to nearest even into a format.
 pub(super) fn nearest(format: Format) -> Adder {
     rounded(format, Rounding::NearestEven)
@@ -79,28 +68,4 @@ pub(super) fn rounded(format: Format, rounding: Rounding) -> Adder {
         _ => format!("{format}-ro"),
     };
     Adder::exact(&name, output, NanRules { invalid: format.nan().unwrap_or(0), ..NanRules::default() })
-}
-
-impl Candidate {
-    /// The program that computes it at every shape, with c in a format.
-    ///
-    /// # Errors
-    /// If formats do not fit one another.
-    pub(super) fn program(&self, c: Format) -> Result<Program, Error> {
-        let mut adders = Vec::new();
-        let case = recipe::case(self, ("all", Shapes::default()), c, &mut adders);
-        Program::with_evaluator(&adders, &Case { c_format: Some(c), ..case }, self.unit.evaluator.clone())
-    }
-}
-
-impl Operands {
-    /// D by a program, row-major.
-    ///
-    /// # Errors
-    /// If formats do not fit one another.
-    pub(super) fn multiply(&self, program: &Program) -> Result<Elements, Error> {
-        let Self { m, n, k, a, b, c } = self;
-        let operands = GemmOperands { m: *m, n: *n, k: *k, a, b, c, scale_a: None, scale_b: None };
-        program.multiply(&operands, &BTreeMap::new(), mxprobe_models::threads())
-    }
 }

@@ -5,11 +5,13 @@ use std::ops::Range;
 use mxprobe_api::{Elements, Error, Random, TileBatch};
 
 use super::{
-    candidate::{Candidate, Operands},
-    pool::{Pool, alike, scaled, value},
+    candidate::Candidate,
+    compute::Operands,
+    pool::{Pool, alike},
     product::{Line, Product},
-    regions::{Region, Regions, negated},
+    regions::{Region, Regions},
     scale::some,
+    values::{negated, scaled, value},
 };
 
 /// Elements and products that a candidate computes of one request.

@@ -11,10 +11,11 @@ use mxprobe_models::{
 use super::{
     candidate::{Candidate, Merge, Stored, Unit, nearest, rounded},
     levels::{Split, is_chain, slices},
-    pool::{Pool, line, shared, value},
+    pool::{Pool, line, shared},
     product::{Line, Product},
     stored::{Weights, epilogues},
     tree::Tree,
+    values::{scaled, value},
 };
 
 /// Dots of each pool.
@@ -163,7 +164,7 @@ impl Fit<'_, '_> {
             .map(|dot| {
                 let spread = [0, 4, 16][dot % 3];
                 let value = value(c, &mut random);
-                super::pool::scaled(c, value, random.between(-spread, spread))
+                scaled(c, value, random.between(-spread, spread))
             })
             .collect();
         let mut all = vec![(slice, vec![0]), (whole.clone(), vec![0])];

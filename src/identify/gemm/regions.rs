@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use mxprobe_api::{Elements, Error, Format, Random, TileBatch};
 
 use super::{
-    pool::value,
     product::{Places, Product},
+    values::{negated, value},
 };
 
 /// Products that all elements are asked alike.
@@ -110,14 +110,6 @@ pub(super) fn operands(a: Format, b: Format, k: usize, random: &mut Random, canc
         }
     }
     (row, column)
-}
-
-/// The same value with the other sign; itself in a format without signs.
-pub(super) fn negated(format: Format, bits: u64) -> u64 {
-    if format.is_integer() {
-        return bits.wrapping_neg() & format.mask();
-    }
-    format.negative_zero().map_or(bits, |sign| bits ^ sign)
 }
 
 fn region(of: &[u32], number: usize, (m, n): (usize, usize)) -> Region {

@@ -7,7 +7,7 @@ use mxprobe_models::{Evaluator, shipped};
 
 use super::{
     candidate::Unit,
-    pool::{scaled, value},
+    values::{scaled, value},
 };
 
 /// Sums that tell units apart.
