@@ -1,7 +1,7 @@
 //! A program that multiplies by a recipe its arguments describe, with sums of its own: it shares no code with what is to find the
 //! recipe.
 //!
-//! `in=f32|bf16`, `unit=fma|mul`, levels as `level=DIVISION,MERGE[,+0][,bf16]` (outermost first; DIVISION is `every:N`,
+//! `in=f32|bf16|e4m3|e5m2`, `unit=fma|mul`, levels as `level=DIVISION,MERGE[,+0][,bf16]` (outermost first; DIVISION is `every:N`,
 //! `slices:S:TILE`, `balanced:S:TILE` or `lanes:S:TILE`; `bf16` rounds partial sums), and `store=acc|add|bf16|scaled`.
 
 #[path = "../../examples/workers/rust/src/mxprobe_worker.rs"]
@@ -17,7 +17,7 @@ struct Level {
 }
 
 struct Recipe {
-    bf16_inputs: bool,
+    input: String,
     fused: bool,
     levels: Vec<Level>,
     store: String,
@@ -25,7 +25,7 @@ struct Recipe {
 
 fn main() -> std::io::Result<()> {
     let recipe = std::rc::Rc::new(described(std::env::args().skip(1)));
-    let input = if recipe.bf16_inputs { "bf16" } else { "f32" };
+    let input = recipe.input.clone();
     let device = Device::new("A recipe");
     let device = if recipe.store == "bf16" {
         device.operation(&format!("gemm.m*n*k*.bf16.{input}.{input}.f32"), move |tile| {
@@ -38,11 +38,11 @@ fn main() -> std::io::Result<()> {
 }
 
 fn described(arguments: impl Iterator<Item = String>) -> Recipe {
-    let mut recipe = Recipe { bf16_inputs: false, fused: true, levels: Vec::new(), store: "acc".to_owned() };
+    let mut recipe = Recipe { input: "f32".to_owned(), fused: true, levels: Vec::new(), store: "acc".to_owned() };
     for argument in arguments {
         let (key, value) = argument.split_once('=').expect("KEY=VALUE");
         match key {
-            "in" => recipe.bf16_inputs = value == "bf16",
+            "in" => recipe.input = value.to_owned(),
             "unit" => recipe.fused = value == "fma",
             "store" => recipe.store = value.to_owned(),
             _ => {
@@ -62,9 +62,14 @@ fn described(arguments: impl Iterator<Item = String>) -> Recipe {
 }
 
 fn multiply(recipe: &Recipe, tile: &Tile) -> Vec<f32> {
-    let read = |bits: Vec<u16>| bits.into_iter().map(|bits| f32::from_bits(u32::from(bits) << 16)).collect();
-    let (a, b): (Vec<f32>, Vec<f32>) =
-        if recipe.bf16_inputs { (read(tile.a()), read(tile.b())) } else { (tile.a(), tile.b()) };
+    let wide = |bits: Vec<u16>| bits.into_iter().map(|bits| f32::from_bits(u32::from(bits) << 16)).collect();
+    let narrow = |bits: Vec<u8>, fraction: i32| bits.into_iter().map(|bits| of_eight_bits(bits, fraction)).collect();
+    let (a, b): (Vec<f32>, Vec<f32>) = match recipe.input.as_str() {
+        "bf16" => (wide(tile.a()), wide(tile.b())),
+        "e4m3" => (narrow(tile.a(), 3), narrow(tile.b(), 3)),
+        "e5m2" => (narrow(tile.a(), 2), narrow(tile.b(), 2)),
+        _ => (tile.a(), tile.b()),
+    };
     let all: Vec<usize> = (0..tile.k).collect();
     let element = |(at, c): (usize, &f32)| {
         let (row, column) = (at / tile.n, at % tile.n);
@@ -142,6 +147,14 @@ fn merged(level: &Level, mut sums: Vec<f32>) -> f32 {
             (0..half.min(count - 1)).fold(sums[count - 1], |sum, at| sum + slot(at))
         }
     }
+}
+
+/// A finite number of eight bits with so many fraction bits.
+fn of_eight_bits(bits: u8, fraction: i32) -> f32 {
+    let (exponent, bias) = (i32::from(bits & 0x7f) >> fraction, (1 << (6 - fraction)) - 1);
+    let significand = i32::from(bits) & ((1 << fraction) - 1) | i32::from(exponent > 0) << fraction;
+    let value = significand as f32 * 2.0_f32.powi(exponent.max(1) - bias - fraction);
+    if bits >> 7 == 1 { -value } else { value }
 }
 
 fn to_bf16(value: f32) -> u16 {

@@ -31,7 +31,9 @@ fn recovers(name: &str, recipe: &str, k: usize) -> Result<(), String> {
     let found = fs::read_to_string(&file).unwrap();
     let operations = found.lines().skip_while(|line| !line.starts_with("operations")).nth(1);
     let unit = operations.and_then(|line| line.trim().strip_prefix('"')?.strip_suffix("\",")).expect("one operation");
-    let [store, input] = ["store=bf16", "in=bf16"].map(|word| if recipe.contains(word) { "bf16" } else { "f32" });
+    let store = if recipe.contains("store=bf16") { "bf16" } else { "f32" };
+    let input =
+        ["bf16", "e4m3", "e5m2"].into_iter().find(|input| recipe.contains(&format!("in={input}"))).unwrap_or("f32");
     let id = format!("gemm.m2n24k{k}.{store}.{input}.{input}.f32");
     // Beyond what identification asked: other matrices, by the file and by the program.
     let multiplied = |by: &[&str]| {
@@ -100,6 +102,17 @@ fn all_are_recovered(seeds: std::ops::Range<u64>) {
         })
         .collect();
     assert!(wrong.is_empty(), "{} of {count} not recovered:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn recipes_on_formats_of_eight_bits_are_recovered_behind_a_program() {
+    for (name, recipe, k) in [
+        ("e5m2-promotion", "in=e5m2 level=every:96,serial,+0 store=add", 300),
+        ("e4m3-chain", "in=e4m3", 70),
+        ("e4m3-lanes", "in=e4m3 level=lanes:4:2,pairs level=every:16,serial,+0 store=bf16", 300),
+    ] {
+        recovers(name, recipe, k).unwrap_or_else(|reason| panic!("{name}: {reason}"));
+    }
 }
 
 #[test]

@@ -123,7 +123,14 @@ pub(super) fn alike(d: Format, one: u64, other: u64) -> bool {
 
 /// Values for k, of which many are the same, so that products of them cancel.
 pub(super) fn shared(format: Format, k: usize, random: &mut Random) -> Arc<[u64]> {
-    let some: Vec<u64> = (0..3).map(|_| value(format, random)).collect();
+    // Formats with little range: both operands are needed for sums that lose bits.
+    let spread = if format.bits() <= 8 { 5 } else { 0 };
+    let some: Vec<u64> = (0..3)
+        .map(|_| {
+            let value = value(format, random);
+            if spread == 0 { value } else { scaled(format, value, random.between(-spread, spread)) }
+        })
+        .collect();
     (0..k).map(|_| some[random.below(some.len())]).collect()
 }
 
