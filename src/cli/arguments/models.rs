@@ -68,7 +68,7 @@ pub(crate) struct Invariance {
     /// Shapes of the same k; each is compared with the first: 1x64x256,16x64x256
     #[arg(long, value_name = "MxNxK,…", value_parser = shape, value_delimiter = ',', required = true)]
     pub(crate) shapes: Vec<Shape>,
-    /// Also identify the recipe of each shape: if it is the same, that says why
+    /// Also identify the recipes of all shapes: if they are the same additions, equality is proved, else what differs is listed
     #[arg(long)]
     pub(crate) recipes: bool,
     /// Random elements that a recipe is compared on, at the least

@@ -59,7 +59,8 @@ fn below(tree: &Tree, products: &[usize], depth: usize) -> Vec<Vec<Split>> {
         let inner = inner_of.entry(key(&longest)).or_insert_with(|| below(tree, &longest, depth - 1)).clone();
         for inner in inner {
             // What a finer division with the same order says at once.
-            if inner.first().is_some_and(|inner| inner.merge == split.merge && split.merge != MergeOrder::Serial) {
+            let nests = !matches!(split.merge, MergeOrder::Pairs | MergeOrder::Halves);
+            if inner.first().is_some_and(|inner| inner.merge == split.merge && !nests) {
                 continue;
             }
             let levels: Vec<Split> = std::iter::once(split.clone()).chain(inner).collect();
