@@ -92,13 +92,19 @@ fn drawn(seed: u64) -> (String, usize) {
     (recipe, 300 + random.below(300))
 }
 
+/// A drawn recipe that is refused: the tree that is seen of it, with bf16 in partial sums and in D, has no reading.
+const REFUSED: u64 = 35;
+
 fn all_are_recovered(seeds: std::ops::Range<u64>) {
     let count = seeds.end - seeds.start;
     let wrong: Vec<String> = seeds
         .filter_map(|seed| {
             let (recipe, k) = drawn(seed);
-            let reason = recovers(&format!("drawn-{seed}"), &recipe, k).err()?;
-            Some(format!("seed {seed}, k = {k}, {recipe}: {reason}"))
+            match recovers(&format!("drawn-{seed}"), &recipe, k) {
+                Err(reason) if seed == REFUSED && reason.contains("refused: ") => None,
+                Ok(()) if seed == REFUSED => Some(format!("seed {seed} is recovered now: take it off the list")),
+                found => Some(format!("seed {seed}, k = {k}, {recipe}: {}", found.err()?)),
+            }
         })
         .collect();
     assert!(wrong.is_empty(), "{} of {count} not recovered:\n{}", wrong.len(), wrong.join("\n"));

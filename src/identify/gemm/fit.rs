@@ -265,9 +265,8 @@ impl Fit<'_, '_> {
                 adds.extend(others.map(|rounding| rounded(acc, rounding)));
                 slots.push(adds.into_iter().map(|adder| Change::Add(level, adder)).collect());
                 let narrower = formats.iter().filter(|format| **format != acc);
-                let mut partial: Vec<Change> =
-                    narrower.clone().map(|format| Change::Partial(level, Some(nearest(*format)))).collect();
-                partial.push(Change::Partial(level, None));
+                let mut partial = vec![Change::Partial(level, None)];
+                partial.extend(narrower.clone().map(|format| Change::Partial(level, Some(nearest(*format)))));
                 partial.extend(
                     [Format::BF16, Format::F16]
                         .map(|format| Change::Partial(level, Some(rounded(format, Rounding::TowardZero)))),
