@@ -138,7 +138,7 @@ fn recovers(text: &str, shape: (u32, u32, u32)) -> Result<(), String> {
         refused => return Err(format!("{refused:?}")),
     };
     let mut adders = Vec::new();
-    let case = found.case(hidden.operation().id.shape, &mut adders);
+    let case = found.case(&hidden.operation().id, &mut adders);
     let recipe = Recipe {
         name: "found".into(),
         title: "found".into(),

@@ -1,4 +1,4 @@
-//! What a shell is offered for a word that is being typed: devices, models, operations and probes by name.
+//! What a shell is offered for a word that is being typed: devices, models, recipes, operations and probes by name.
 //!
 //! Only models are read, never hardware: a completion may not wait for a driver.
 
@@ -10,11 +10,16 @@ use clap_complete::{
     env::{CompleteEnv, Shells},
 };
 
+use mxprobe_models::recipe::Recipe;
+
 use crate::{glossary, probes};
 
 use super::{
     arguments,
-    choose::registry::{self, MODELS},
+    choose::{
+        recipes::PREFIX,
+        registry::{self, MODELS},
+    },
     failure::Failure,
 };
 
@@ -54,9 +59,9 @@ fn completed(command: Command, words: &[String]) -> Command {
             match (id.as_str(), name) {
                 ("device", _) => offered(argument, devices),
                 ("model" | "expect", _) => offered(argument, models),
-                ("models", "distinguish") => offered(argument, models),
+                ("models", "distinguish") => offered(argument, || [models(), recipes(PREFIX)].concat()),
                 ("files", "compare") => argument.add(ArgValueCompleter::new(|typed: &OsStr| {
-                    let mut found = matching(typed, models());
+                    let mut found = matching(typed, [models(), recipes(PREFIX)].concat());
                     found.extend(paths(typed));
                     found
                 })),
@@ -67,6 +72,7 @@ fn completed(command: Command, words: &[String]) -> Command {
                     offered(argument, move || operations(device.as_deref()))
                 }
                 ("name", "explain") => offered(argument, entries),
+                ("recipe", _) => offered(argument, || recipes("")),
                 _ => argument,
             }
         })
@@ -114,6 +120,16 @@ fn models() -> Vec<String> {
     models.flat_map(|model| std::iter::once(&model.name).chain(&model.aliases)).cloned().collect()
 }
 
+/// Recipes, alone and with each of their cases, after a prefix.
+fn recipes(prefix: &str) -> Vec<String> {
+    let of_one = |recipe: &Recipe| {
+        let cases: BTreeSet<String> =
+            recipe.cases.iter().map(|case| format!("{prefix}{}@{}", recipe.name, case.name)).collect();
+        std::iter::once(format!("{prefix}{}", recipe.name)).chain(cases).collect::<Vec<String>>()
+    };
+    mxprobe_models::recipe::shipped().iter().flat_map(of_one).collect()
+}
+
 /// Models with and without their backend, and the backends of hardware.
 fn devices() -> Vec<String> {
     let mut names = models();
@@ -147,5 +163,5 @@ fn operations(device: Option<&str>) -> Vec<String> {
 
 /// Everything that `explain` knows.
 fn entries() -> Vec<String> {
-    glossary::entries().into_iter().map(|entry| entry.name).chain(models()).collect()
+    glossary::entries().into_iter().map(|entry| entry.name).chain(models()).chain(recipes("")).collect()
 }

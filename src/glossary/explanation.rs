@@ -21,7 +21,7 @@ pub struct Explanation {
     pub name: Option<String>,
     /// Probes, formats, families of operations, fields of the report, terms.
     pub entries: Vec<Entry>,
-    /// Models of that name.
+    /// Models and recipes of that name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub models: Vec<ModelInWords>,
     /// Fields of that name in the types of reports and listings, if there is no entry.
@@ -32,7 +32,7 @@ pub struct Explanation {
     pub traces: Vec<TraceInWords>,
 }
 
-/// A model in words.
+/// A model or a recipe in words.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ModelInWords {
     /// Its name.

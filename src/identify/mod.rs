@@ -46,8 +46,8 @@ use mxprobe_api::{Device, Error, Operation};
 pub use crate::nan_bits::NanBits;
 pub use document::model_of;
 pub use gemm::{
-    Found, GemmEffort, GemmIdentification, GemmOutcome, Invariance, Part, ShapeOf, ShapeWitness, Unexplained,
-    compare_shapes, identify_gemm,
+    Found, GemmEffort, GemmIdentification, GemmOutcome, Invariance, Part, SameRecipe, ShapeOf, ShapeWitness,
+    Unexplained, compare_shapes, explains, identify_gemm, same_recipe,
 };
 pub use known::{EXPECTED, as_expected, disagreements, equals};
 pub use outcome::{Arithmetic, Effort, Identification, Outcome};

@@ -27,6 +27,16 @@ fn a_recipe_without_levels_gives_the_bits_of_its_unit() {
 }
 
 #[test]
+fn a_recipe_is_explained_case_by_case() {
+    let said = say(&["explain", "cublaslt-sm89-fp8"]).ended(0);
+    for words in ["unit of l40s", "@slow-bf16", "slices of 128 k, merged one after another by f32", "stored: "] {
+        assert!(said.out.contains(words), "{words}: {}", said.out);
+    }
+    assert_eq!(say(&["explain", "recipe:cublaslt-sm89-fp8"]).ended(0).out, said.out);
+    say(&["explain", "recipe:cublaslt"]).ended(2);
+}
+
+#[test]
 fn an_element_is_traced_through_a_recipe() {
     let dot = r#"{"a":[1,1,1],"b":[0.5,1,448],"c":0}"#;
     let call = ["explain", "--trace", "--recipe", "cublaslt-sm89-fp8@slow-bf16", "--op", FP8, "--input", "scale_a=0.5"];

@@ -4,6 +4,7 @@
 #![allow(missing_docs)]
 
 mod faults;
+mod recipes;
 mod shapes;
 
 use std::{

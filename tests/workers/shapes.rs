@@ -107,11 +107,17 @@ fn invariance_shows_an_element_that_depends_on_the_rows_beside_it() {
     for (at, elements) in [(0, 12 * 2 * 4), (1, 12 * 2 * 4)] {
         let shape = &same["shapes"][at];
         assert_eq!((&shape["differ"], &shape["elements"]), (&0.into(), &elements.into()), "{same}");
-        assert_eq!(shape["recipes"], "the same recipe was identified at both", "{same}");
+        assert_eq!(shape["verdict"], "proved", "{same}");
+        assert!(shape["recipes"].as_str().unwrap().starts_with("proved: "), "{same}");
+        assert_eq!(shape["differences"].as_array().unwrap().len(), 0, "{same}");
         assert!(shape["witness"].is_null(), "{same}");
     }
-    let other = compare(1, "1x4x64,4x4x64", &[]);
+    let other = compare(1, "1x4x64,4x4x64", &["--recipes", "--elements", "1000"]);
     let shape = &other["shapes"][0];
+    assert_eq!(shape["verdict"], "differ", "{other}");
+    let differences = shape["differences"].as_array().unwrap();
+    assert_eq!(differences[0], "same unit", "{other}");
+    assert!(differences[1].as_str().unwrap().starts_with("a level against none: "), "{other}");
     assert!(shape["differ"].as_u64().unwrap() > 0 && shape["differ"].as_u64() <= shape["elements"].as_u64(), "{other}");
     // What is shown is what the program gives: the products alone, in a sum of 64, with one row and with four.
     let witness = &shape["witness"];
@@ -140,4 +146,23 @@ fn invariance_shows_an_element_that_depends_on_the_rows_beside_it() {
     };
     wrong("1x4x64", "one shape has nothing to be compared with");
     wrong("1x4x64,4x4x65", "k is 64 in one shape and 65 in another");
+}
+
+#[test]
+fn the_boundary_between_two_shapes_is_where_the_recipe_of_the_first_ceases_to_hold() {
+    let (device, _) = split_by_rows("boundary");
+    let found = |shapes: &str| {
+        let arguments =
+            ["identify", "--gemm", "--device", &device, "--shapes", shapes, "--elements", "1000", "--boundary"];
+        json(&said(0, &[&arguments[..], &["--format", "json"]].concat(), ""))["boundaries"].clone()
+    };
+    // By rows: one row has slices, two have none. By k: the second slice begins at 9.
+    let by_rows = found("1x4x64,2x4x64");
+    assert_eq!((&by_rows[0]["last"], &by_rows[0]["first"]), (&"1x4x64".into(), &"2x4x64".into()), "{by_rows}");
+    assert_eq!(by_rows[0]["explained_by_to"], true, "{by_rows}");
+    let by_k = found("1x4x5,1x4x64");
+    assert_eq!((&by_k[0]["last"], &by_k[0]["first"]), (&"1x4x8".into(), &"1x4x9".into()), "{by_k}");
+    assert_eq!(by_k[0]["explained_by_to"], true, "{by_k}");
+    assert_eq!(found("4x4x64,8x4x64").as_array().unwrap().len(), 0, "one recipe has no boundary");
+    assert_eq!(found("1x4x64,4x8x64").as_array().unwrap().len(), 0, "two sizes differ");
 }

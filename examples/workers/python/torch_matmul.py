@@ -1,10 +1,10 @@
-"""torch's matrix product of bf16 on the CPU, behind mxprobe: `torch.addmm`, in which C and D are bf16 too.
+"""torch's matrix product on the CPU, behind mxprobe: `torch.addmm`, in bf16 throughout and in f32.
 
-Which code computes depends on the size: torch 2.15 takes loops of its own up to m·n·k = 16³, and oneDNN above, which chooses
-by the CPU. `ONEDNN_VERBOSE=1` shows it. Ask both, as in
+Which code computes depends on the size: torch 2.15 takes loops of its own for bf16 up to m·n·k = 16³, and oneDNN above, which
+chooses by the CPU; `ONEDNN_VERBOSE=1` shows it. f32 is a BLAS's. Ask several sizes, as in
 
-    mxprobe --device 'exec:python3 examples/workers/python/torch_matmul.py' --shape 4x4x8
-    mxprobe --device 'exec:python3 examples/workers/python/torch_matmul.py' --shape 16x17x16
+    mxprobe --device 'exec:python3 examples/workers/python/torch_matmul.py' --op '*.bf16' --shape 4x4x8
+    mxprobe --device 'exec:python3 examples/workers/python/torch_matmul.py' --op '*.bf16' --shape 16x17x16
 """
 
 import torch
@@ -12,12 +12,20 @@ import torch
 from mxprobe_worker import Device, Operation, serve
 
 
-def matmul(a, b, c):
+def in_bf16(a, b, c):
     # The bits of bf16, which NumPy does not have.
     a, b, c = (torch.from_numpy(bits.view("int16")).view(torch.bfloat16) for bits in (a, b, c))
     return torch.addmm(c, a, b).view(torch.int16).numpy().view("uint16")
 
 
+def in_f32(a, b, c):
+    a, b, c = (torch.from_numpy(operand) for operand in (a, b, c))
+    return torch.addmm(c, a, b).numpy()
+
+
 torch.set_grad_enabled(False)
-id = "gemm.m*n*k*.bf16.bf16.bf16.bf16"
-serve(Device("torch", [Operation(id, matmul, bits=True)], version=torch.__version__))
+operations = [
+    Operation("gemm.m*n*k*.bf16.bf16.bf16.bf16", in_bf16, bits=True),
+    Operation("gemm.m*n*k*.f32.f32.f32.f32", in_f32),
+]
+serve(Device("torch", operations, version=torch.__version__))

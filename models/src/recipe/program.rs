@@ -2,7 +2,10 @@
 
 use std::{
     collections::BTreeMap,
-    sync::atomic::{AtomicUsize, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
 use mxprobe_api::{Elements, Error, Format, GemmOperands, OperationId};
@@ -14,7 +17,7 @@ use super::{
     sum::Sum,
     types::{Case, Count, MergeOrder, Recipe, Rest, Start},
 };
-use crate::{fast::Evaluator, model::Model};
+use crate::{adder::Adder, fast::Evaluator, model::Model};
 
 /// One case of a recipe with its model, an operation and its parameters: computes whole matrices, bit for bit.
 ///
@@ -60,7 +63,7 @@ use crate::{fast::Evaluator, model::Model};
 #[derive(Clone, Debug)]
 pub struct Program {
     case: Case,
-    evaluator: Evaluator,
+    evaluator: Arc<Evaluator>,
     levels: Vec<Stage>,
     epilogue: Option<Epilogue>,
 }
@@ -88,25 +91,43 @@ impl Program {
         id: &OperationId,
         parameters: &BTreeMap<String, usize>,
     ) -> Result<Self, Error> {
-        if !case.operations.contains(id) {
-            let operations: Vec<String> = case.operations.iter().map(ToString::to_string).collect();
-            return Err(Error::invalid(format!("case {} is for {}, not for {id}", case.name, operations.join(", "))));
+        check_choice(case, id, parameters)?;
+        let evaluator = Arc::new(Evaluator::new(model, id)?);
+        Ok(Self::assemble(&recipe.adders, case, evaluator, parameters))
+    }
+
+    /// A case that is not part of a file: its levels and its epilogue name `adders`, and the evaluator of its operation exists.
+    ///
+    /// # Errors
+    /// [`Error::is_invalid`] if the case is not for the evaluator's operation, an adder has no format, or a level's rest is
+    /// chained to a sum whose format is not that of the operation's accumulator.
+    pub fn with_evaluator(adders: &[Adder], case: &Case, evaluator: Arc<Evaluator>) -> Result<Self, Error> {
+        let id = evaluator.id();
+        check_choice(case, id, &BTreeMap::new())?;
+        if let Some(adder) = adders.iter().find(|adder| adder.output_format().is_none()) {
+            return Err(Error::invalid(format!("the adder {} has no format", adder.name)));
         }
-        for (name, number) in parameters {
-            if !case.parameters.contains_key(name) {
-                let known: Vec<&str> = case.parameters.keys().map(String::as_str).collect();
-                let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-                return Err(Error::invalid(format!("case {} has no parameter `{name}`; it has {known}", case.name)));
-            }
-            if !(1..=LARGEST).contains(number) {
-                return Err(Error::invalid(format!("{name} is {number}, and not between 1 and {LARGEST}")));
+        for level in &case.levels {
+            let merged = adders[level.add].output_format();
+            if level.rest == Rest::Chained && merged != Some(id.c) {
+                let merged = merged.map_or("no format", Format::name);
+                return Err(Error::invalid(format!("the merged sum is {merged}, and the unit's accumulator {}", id.c)));
             }
         }
+        Ok(Self::assemble(adders, case, evaluator, &BTreeMap::new()))
+    }
+
+    fn assemble(
+        adders: &[Adder],
+        case: &Case,
+        evaluator: Arc<Evaluator>,
+        parameters: &BTreeMap<String, usize>,
+    ) -> Self {
         let number = |count: &Count| match count {
             Count::Fixed(number) => *number,
             Count::Parameter(name) => parameters.get(name).or_else(|| case.parameters.get(name)).copied().unwrap_or(1),
         };
-        let sum = |adder: usize| Sum::new(&recipe.adders[adder]);
+        let sum = |adder: usize| Sum::new(&adders[adder]);
         let stage = |level: &super::types::Level| Stage {
             parts: Parts::new(&level.division, number),
             rest: level.rest,
@@ -115,12 +136,12 @@ impl Program {
             start: level.start,
             add: sum(level.add),
         };
-        Ok(Self {
+        Self {
             case: case.clone(),
-            evaluator: Evaluator::new(model, id)?,
+            evaluator,
             levels: case.levels.iter().map(stage).collect(),
-            epilogue: case.epilogue.as_ref().map(|expression| Epilogue::new(expression, &recipe.adders)),
-        })
+            epilogue: case.epilogue.as_ref().map(|expression| Epilogue::new(expression, adders)),
+        }
     }
 
     /// The operation that computes.
@@ -318,6 +339,25 @@ impl Program {
     pub(super) fn stages(&self) -> &[Stage] {
         &self.levels
     }
+}
+
+/// That a case is for an operation and has these parameters.
+fn check_choice(case: &Case, id: &OperationId, parameters: &BTreeMap<String, usize>) -> Result<(), Error> {
+    if !case.operations.contains(id) {
+        let operations: Vec<String> = case.operations.iter().map(ToString::to_string).collect();
+        return Err(Error::invalid(format!("case {} is for {}, not for {id}", case.name, operations.join(", "))));
+    }
+    for (name, number) in parameters {
+        if !case.parameters.contains_key(name) {
+            let known: Vec<&str> = case.parameters.keys().map(String::as_str).collect();
+            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+            return Err(Error::invalid(format!("case {} has no parameter `{name}`; it has {known}", case.name)));
+        }
+        if !(1..=LARGEST).contains(number) {
+            return Err(Error::invalid(format!("{name} is {number}, and not between 1 and {LARGEST}")));
+        }
+    }
+    Ok(())
 }
 
 /// A piece of a product.

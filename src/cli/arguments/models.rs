@@ -37,6 +37,10 @@ pub(crate) struct Identify {
     /// Shapes of the product, with `--gemm`: 1x4096x4096,16x4096x4096
     #[arg(long, value_name = "MxNxK,…", value_parser = shape, value_delimiter = ',', requires = "gemm")]
     pub(crate) shapes: Vec<Shape>,
+    /// With `--gemm`: between neighbouring shapes that differ in one size and in their recipes, find by bisection where the recipe
+    /// changes
+    #[arg(long, requires = "gemm")]
+    pub(crate) boundary: bool,
     /// Random elements of each shape that a recipe is compared on, at the least
     #[arg(long, value_name = "N", default_value = "100000", requires = "gemm", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) elements: u64,
@@ -64,7 +68,7 @@ pub(crate) struct Invariance {
     /// Shapes of the same k; each is compared with the first: 1x64x256,16x64x256
     #[arg(long, value_name = "MxNxK,…", value_parser = shape, value_delimiter = ',', required = true)]
     pub(crate) shapes: Vec<Shape>,
-    /// Also identify the recipe of each shape: if it is the same, that says why
+    /// Also identify the recipes of all shapes: if they are the same additions, equality is proved, else what differs is listed
     #[arg(long)]
     pub(crate) recipes: bool,
     /// Random elements that a recipe is compared on, at the least

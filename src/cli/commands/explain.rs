@@ -1,4 +1,6 @@
-//! `explain`: what a probe, a model, a format, a family of operations or a field of the report means.
+//! `explain`: what a probe, a model, a recipe, a format, a family of operations or a field of the report means.
+
+use std::collections::BTreeMap;
 
 use crate::{
     glossary::{
@@ -6,7 +8,10 @@ use crate::{
     },
     report::{self, Tool},
 };
-use mxprobe_models::Trace;
+use mxprobe_models::{
+    Trace,
+    recipe::{self, Program},
+};
 use serde_json::Value;
 
 use crate::cli::{
@@ -40,7 +45,10 @@ pub(crate) fn explain(arguments: &Explain, screen: Screen) -> Outcome {
         found.entries = vec![glossary::number(number, format).map_err(Failure::usage)?];
     } else if let Some(name) = arguments.name.as_deref() {
         found.entries = glossary::explain(name);
-        found.models = model(name)?.into_iter().collect();
+        found.models = match recipe(name)? {
+            Some(recipe) => vec![recipe],
+            None => model(name)?.into_iter().collect(),
+        };
         // A term may be the name of a group of probes too.
         if !found.entries.is_empty() && found.entries.iter().all(|entry| entry.kind == Kind::Term) {
             found.entries.extend(begun(name));
@@ -74,6 +82,7 @@ fn begun(name: &str) -> Vec<Entry> {
 fn unknown(name: &str) -> Failure {
     let entries = glossary::entries();
     let models = mxprobe_models::shipped().iter().map(|model| model.name.as_str());
+    let models = models.chain(recipe::shipped().iter().map(|recipe| recipe.name.as_str()));
     let schemas = [report::schema(), report::list_schema()];
     let fields = schemas.iter().flat_map(parts).filter_map(|(_, part)| part.get("properties")?.as_object());
     let fields = fields.flat_map(|properties| properties.keys().map(String::as_str));
@@ -171,6 +180,29 @@ fn model(name: &str) -> Result<Option<ModelInWords>, Failure> {
         Err(error) if bare.is_some() || name.contains('/') || name.ends_with(".toml") => Err(Failure::usage(error)),
         Err(_) => Ok(None),
     }
+}
+
+/// A shipped recipe of that name, or one of a file after `recipe:`: its cases with the numbers that they have by default.
+fn recipe(name: &str) -> Result<Option<ModelInWords>, Failure> {
+    let bare = name.strip_prefix(recipes::PREFIX);
+    let (recipe, model) = match recipe::load(bare.unwrap_or(name)) {
+        Ok(found) if bare.is_some() || !name.ends_with(".toml") => found,
+        Err(error) if bare.is_some() => return Err(Failure::usage(error)),
+        _ => return Ok(None),
+    };
+    let mut lines = vec![format!("recipe {}, {}", recipe.name, recipe.title), format!("unit of {}", recipe.model)];
+    for case in &recipe.cases {
+        let operation = &case.operations[0];
+        let program = Program::new(&recipe, &model, case, operation, &BTreeMap::new()).map_err(Failure::usage)?;
+        let numbers = case.parameters.iter().map(|(name, number)| format!(",{name}={number}"));
+        lines.push(String::new());
+        lines.push(format!("@{}{}", case.name, numbers.collect::<String>()));
+        lines.extend(program.words(&recipe).into_iter().map(|line| format!("  {line}")));
+        if case.operations.len() > 1 {
+            lines.push(format!("  and so with {} operations more", case.operations.len() - 1));
+        }
+    }
+    Ok(Some(ModelInWords { name: recipe.name.clone(), lines }))
 }
 
 /// What the schemas say of the fields of a name.

@@ -16,8 +16,11 @@ use serde::Serialize;
 use crate::cli::{
     arguments::{Identify, Screen, given},
     choose::limits::Limits,
-    commands::shapes::{INTERRUPTED_EARLY, Open, of_shape, table_of},
-    failure::{INCOMPLETE, INTERRUPTED, NO, Outcome},
+    commands::{
+        boundary::{Bisection, Boundary, text},
+        shapes::{INTERRUPTED_EARLY, Open, of_shape, table_of},
+    },
+    failure::{Failure, INCOMPLETE, INTERRUPTED, NO, Outcome},
     io::{interrupt::Interrupt, output, progress::Progress},
 };
 
@@ -46,6 +49,7 @@ pub(crate) fn identify_shapes(arguments: &Identify, screen: Screen) -> Outcome {
         interrupted: true,
         shapes: Vec::new(),
         changes: Vec::new(),
+        boundaries: Vec::new(),
         recipe: None,
         left_out: Vec::new(),
     };
@@ -68,8 +72,14 @@ pub(crate) fn identify_shapes(arguments: &Identify, screen: Screen) -> Outcome {
         }
         progress.step();
     }
-    drop(progress);
     all.interrupted = found.len() < arguments.shapes.len();
+    if arguments.boundary && !all.interrupted {
+        let bisection = Bisection { open: &open, id: &id, effort };
+        let between = boundaries(&bisection, &found, &mut |words| progress.part(words, 0.0))?;
+        all.interrupted = between.is_none();
+        all.boundaries = between.unwrap_or_default();
+    }
+    drop(progress);
     if let Some(path) = saved {
         output::replace(path, &to_json(&all))?;
     }
@@ -78,7 +88,7 @@ pub(crate) fn identify_shapes(arguments: &Identify, screen: Screen) -> Outcome {
 }
 
 /// The recipe that a shape's largest part has.
-pub(super) fn first(found: &Result<GemmIdentification, String>) -> Option<&Found> {
+fn first(found: &Result<GemmIdentification, String>) -> Option<&Found> {
     found.as_ref().ok()?.parts.iter().find_map(|part| match &part.outcome {
         GemmOutcome::Identified(found) => Some(found),
         GemmOutcome::Refused { .. } => None,
@@ -92,8 +102,22 @@ fn changes(found: &[(Shape, Result<GemmIdentification, String>)]) -> Vec<Change>
     differ.map(|pair| Change { from: text(pair[0].0), to: text(pair[1].0) }).collect()
 }
 
-fn text(shape: Shape) -> String {
-    format!("{}x{}x{}", shape.m, shape.n, shape.k)
+/// Where the recipe changes between neighbouring shapes that differ along one dimension; `None` if an interruption came.
+fn boundaries(
+    bisection: &Bisection<'_>,
+    found: &[(Shape, Result<GemmIdentification, String>)],
+    progress: &mut dyn FnMut(&str),
+) -> Result<Option<Vec<Boundary>>, Failure> {
+    let known: Vec<(Shape, &Found)> = found.iter().filter_map(|(shape, one)| Some((*shape, first(one)?))).collect();
+    let mut boundaries = Vec::new();
+    for pair in known.windows(2).filter(|pair| !pair[0].1.is_same(pair[1].1)) {
+        match bisection.between(pair[0], pair[1], progress)? {
+            None => {}
+            Some(None) => return Ok(None),
+            Some(Some(boundary)) => boundaries.push(boundary),
+        }
+    }
+    Ok(Some(boundaries))
 }
 
 /// A recipe file of all shapes, if any was identified, and the shapes that it has no room for: a file names one model.
@@ -103,9 +127,9 @@ fn recipe(found: &[(Shape, Result<GemmIdentification, String>)], all: &Recipes) 
     let mut model: Option<String> = None;
     let mut left_out = Vec::new();
     for (shape, one) in found {
-        let Some(one) = first(one) else { continue };
+        let (Ok(GemmIdentification { operation, .. }), Some(one)) = (one, first(one)) else { continue };
         if *model.get_or_insert_with(|| one.model().to_owned()) == one.model() {
-            cases.push(one.case(*shape, &mut adders));
+            cases.push(one.case(&operation.id, &mut adders));
         } else {
             left_out.push(LeftOut { shape: text(*shape), model: one.model().to_owned() });
         }
@@ -141,6 +165,8 @@ struct Recipes {
     shapes: Vec<ShapeRecord>,
     /// Where the recipe changes.
     changes: Vec<Change>,
+    /// Between which sizes it does, with `--boundary`.
+    boundaries: Vec<Boundary>,
     /// The recipe file.
     #[serde(skip_serializing_if = "Option::is_none")]
     recipe: Option<String>,
@@ -296,7 +322,9 @@ impl Show for Recipes {
         let left_out = self.left_out.iter().map(|LeftOut { shape, model }| {
             format!("the recipe file has no case for {shape}: a file names one model, and this unit is {model}'s")
         });
-        let notes: Vec<(Tone, String)> = changes.chain(left_out).map(|note| (Tone::Plain, note)).collect();
+        let boundaries = self.boundaries.iter().map(Boundary::words);
+        let notes: Vec<(Tone, String)> =
+            changes.chain(boundaries).chain(left_out).map(|note| (Tone::Plain, note)).collect();
         if !notes.is_empty() {
             blocks.extend([Block::Gap, Block::List(notes)]);
         }

@@ -1,7 +1,9 @@
 //! `invariance`: whether an element of a product depends on how many other rows and columns are computed with it.
 
 use crate::{
-    identify::{Found, GemmEffort, Invariance as Measured, ShapeOf, compare_shapes},
+    identify::{
+        GemmEffort, GemmIdentification, Invariance as Measured, SameRecipe, ShapeOf, compare_shapes, same_recipe,
+    },
     report::{Block, Page, Show, Tone, to_json},
 };
 use mxprobe_api::{Device, Operation, OperationId, operation_of};
@@ -10,10 +12,7 @@ use serde::Serialize;
 use crate::cli::{
     arguments::{Invariance, Screen},
     choose::limits::Limits,
-    commands::{
-        identify_gemm::first,
-        shapes::{INTERRUPTED_EARLY, Open, of_shape, table_of},
-    },
+    commands::shapes::{INTERRUPTED_EARLY, Open, of_shape, table_of},
     failure::{Failure, INCOMPLETE, INTERRUPTED, NO, Outcome},
     io::{interrupt::Interrupt, output, progress::Progress},
 };
@@ -53,8 +52,7 @@ pub(crate) fn invariance(arguments: &Invariance, screen: Screen) -> Outcome {
         if found.interrupted {
             break;
         }
-        let own = own.as_ref().map(first);
-        match compare.with(other, own, &mut |words| progress.part(words, 0.0))? {
+        match compare.with(other, own.as_ref(), &mut |words| progress.part(words, 0.0))? {
             Some(shape) => found.shapes.push(shape),
             None => found.interrupted = true,
         }
@@ -73,12 +71,12 @@ struct Compare<'a> {
 }
 
 impl Compare<'_> {
-    /// Another shape beside it, and the recipes of both if that of the first was looked for and no element differs; `None` if
-    /// an interruption came.
+    /// Another shape beside it, and what follows from the recipes of both if that of the first was looked for; `None` if an
+    /// interruption came.
     fn with(
         &self,
         other: &OperationId,
-        own: Option<Option<&Found>>,
+        own: Option<&Result<GemmIdentification, String>>,
         progress: &mut dyn FnMut(&str),
     ) -> Result<Option<Other>, Failure> {
         let second = match self.open.device(other) {
@@ -95,23 +93,25 @@ impl Compare<'_> {
             Some(Err(reason)) => return Ok(Some(Other::failed(other, reason))),
             Some(Ok(measured)) => measured,
         };
-        let recipes = match (own, measured.differ) {
-            (Some(own), 0) => {
-                let Some(theirs) = self.open.identify(other, self.effort, progress)? else { return Ok(None) };
-                Some(in_words(own, first(&theirs)))
-            }
-            _ => None,
+        let Some(own) = own else { return Ok(Some(Other::of(other, &measured, None))) };
+        let Some(theirs) = self.open.identify(other, self.effort, progress)? else { return Ok(None) };
+        let recipes = match (own, &theirs) {
+            (Ok(own), Ok(theirs)) => same_recipe(own, theirs, self.effort.seed).map_err(Failure::of_device)?,
+            _ => SameRecipe::Unknown,
         };
-        Ok(Some(Other::of(other, &measured, recipes.map(str::to_owned))))
+        Ok(Some(Other::of(other, &measured, Some(recipes))))
     }
 }
 
-/// What the recipes of two shapes without a difference say.
-fn in_words(own: Option<&Found>, theirs: Option<&Found>) -> &'static str {
-    match (own, theirs) {
-        (Some(own), Some(theirs)) if own.is_same(theirs) => "the same recipe was identified at both",
-        (Some(_), Some(_)) => "other recipes were identified, which may give the same bits",
-        _ => "no recipe was identified at one of them, so nothing is proved",
+/// What the recipes of two shapes say, in words and as what differs in them.
+fn in_words(recipes: SameRecipe) -> (&'static str, Vec<String>) {
+    match recipes {
+        SameRecipe::Proved => {
+            ("proved: both recipes are the same unit and additions, whose bits are equal for every input", Vec::new())
+        }
+        SameRecipe::Differ(lines) => ("the recipes give other bits for some inputs", lines),
+        SameRecipe::Open(lines) => ("the recipes are not the same, and no input was found on which they differ", lines),
+        SameRecipe::Unknown => ("a part of one shape has no recipe, so nothing is proved", Vec::new()),
     }
 }
 
@@ -133,12 +133,27 @@ impl Compared {
             INTERRUPTED
         } else if self.shapes.iter().any(|shape| shape.failed.is_some()) {
             INCOMPLETE
-        } else if self.shapes.iter().any(|shape| shape.differ > 0) {
+        } else if self.shapes.iter().any(|shape| shape.verdict == Some(Word::Differ)) {
             NO
+        } else if self.shapes.iter().any(|shape| shape.recipes.is_some() && shape.verdict != Some(Word::Proved)) {
+            // A proof was asked for, and there is none.
+            INCOMPLETE
         } else {
             0
         }
     }
+}
+
+/// What is known of two shapes.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Word {
+    /// An element differs.
+    Differ,
+    /// No element that was compared differs.
+    Measured,
+    /// The same, and the recipes of both are the same for every input.
+    Proved,
 }
 
 /// One shape beside the first.
@@ -148,10 +163,16 @@ struct Other {
     /// Why nothing was compared, if so.
     #[serde(skip_serializing_if = "Option::is_none")]
     failed: Option<String>,
+    /// What is known, if anything was compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    verdict: Option<Word>,
     elements: u64,
     differ: u64,
+    /// What follows from the recipes, if they were looked for.
     #[serde(skip_serializing_if = "Option::is_none")]
-    recipes: Option<String>,
+    recipes: Option<&'static str>,
+    /// What differs in the recipes, a line each.
+    differences: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     witness: Option<Witness>,
 }
@@ -169,10 +190,19 @@ struct Witness {
 
 impl Other {
     fn failed(id: &OperationId, reason: String) -> Self {
-        Self { operation: id.clone(), failed: Some(reason), elements: 0, differ: 0, recipes: None, witness: None }
+        Self {
+            operation: id.clone(),
+            failed: Some(reason),
+            verdict: None,
+            elements: 0,
+            differ: 0,
+            recipes: None,
+            differences: Vec::new(),
+            witness: None,
+        }
     }
 
-    fn of(id: &OperationId, measured: &Measured, recipes: Option<String>) -> Self {
+    fn of(id: &OperationId, measured: &Measured, recipes: Option<SameRecipe>) -> Self {
         let witness = measured.witness.as_ref().map(|witness| Witness {
             row: witness.element.0,
             column: witness.element.1,
@@ -181,7 +211,23 @@ impl Other {
             second: id.d.hex(witness.d.1),
         });
         let Measured { elements, differ, .. } = *measured;
-        Self { operation: id.clone(), failed: None, elements, differ, recipes, witness }
+        let verdict = match (differ, &recipes) {
+            (0, Some(SameRecipe::Proved)) => Word::Proved,
+            (0, _) => Word::Measured,
+            _ => Word::Differ,
+        };
+        let (recipes, differences) = recipes.map(in_words).unzip();
+        let differences = differences.unwrap_or_default();
+        Self {
+            operation: id.clone(),
+            failed: None,
+            verdict: Some(verdict),
+            elements,
+            differ,
+            recipes,
+            differences,
+            witness,
+        }
     }
 }
 
@@ -200,7 +246,11 @@ impl Show for Compared {
                 let words = format!("{} of {} elements of both have other bits", shape.differ, shape.elements);
                 blocks.push(Block::Words(Tone::Warning, words));
             }
-            blocks.extend(shape.recipes.iter().map(Block::words));
+            blocks.extend(shape.recipes.iter().map(|words| Block::words(*words)));
+            if !shape.differences.is_empty() {
+                let lines = shape.differences.iter().map(|line| (Tone::Plain, line.clone())).collect();
+                blocks.push(Block::Inset(vec![Block::List(lines)]));
+            }
             blocks.extend(shape.witness.iter().map(|witness| Block::Inset(witness.blocks())));
         }
         if self.interrupted {

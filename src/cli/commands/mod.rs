@@ -1,6 +1,7 @@
 //! A command a file: it parses what was given, chooses, calls, prints.
 
 pub(super) mod bench;
+mod boundary;
 pub(super) mod check;
 pub(super) mod compare;
 pub(super) mod conformance;

@@ -1,13 +1,17 @@
 //! A candidate against the device on random elements.
 
-use mxprobe_api::{Elements, Error, Format, Random, TileBatch};
+use std::ops::Range;
+
+use mxprobe_api::{Elements, Error, Random, TileBatch};
 
 use super::{
-    evaluate::{Candidate, Operands},
-    pool::{Pool, alike, scaled},
+    candidate::Candidate,
+    compute::Operands,
+    pool::{Pool, alike},
     product::{Line, Product},
-    regions::{Region, Regions, negated},
+    regions::{Region, Regions},
     scale::some,
+    values::{negated, scaled, value},
 };
 
 /// Elements and products that a candidate computes of one request.
@@ -43,6 +47,7 @@ pub(super) fn check(
 ) -> Result<Checked, Error> {
     let id = &product.operation.id;
     let (m, n, k) = id.shape.sizes();
+    let program = candidate.program(id.c)?;
     let tiles = (OPERANDS / (m * k + k * n + m * n)).max(1);
     let mut found = Checked { elements: 0, mismatches: 0, failed: Vec::new() };
     let mut round = 0;
@@ -58,7 +63,7 @@ pub(super) fn check(
         let places: Vec<(usize, usize)> =
             (0..batch.tiles).flat_map(|tile| columns.iter().map(move |column| (tile, *column))).collect();
         let operands = part(&batch, (m, n, k), &rows, &places);
-        let computed = candidate.compute(&operands)?;
+        let computed = operands.multiply(&program)?;
         for (at, (row, (tile, column))) in
             rows.iter().flat_map(|row| places.iter().map(move |place| (row, place))).enumerate()
         {
@@ -67,7 +72,7 @@ pub(super) fn check(
                 continue;
             }
             found.elements += 1;
-            if computed.format == id.d && alike(id.d, computed.bits[at], d.get(tile * m * n + element)) {
+            if computed.format() == id.d && alike(id.d, computed.get(at), d.get(tile * m * n + element)) {
                 continue;
             }
             found.mismatches += 1;
@@ -98,14 +103,16 @@ fn drawn(product: &Product<'_>, tiles: usize, round: u64, random: &mut Random) -
     let spread = [0, 0, 3, 12][usize::try_from(round % 4).unwrap_or(0)];
     let fill = |elements: &mut Elements, random: &mut Random| {
         let format = elements.format();
-        let drawn: Vec<u64> = (0..elements.len().min(DRAWN))
-            .map(|_| {
-                let value = random.moderate(format);
-                if spread == 0 { value } else { scaled(format, value, random.between(-spread, spread)) }
-            })
-            .collect();
+        let count = elements.len().min(DRAWN);
+        let drawn = (0..count).map(|_| {
+            let value = value(format, random);
+            if spread == 0 { value } else { scaled(format, value, random.between(-spread, spread)) }
+        });
+        let drawn = Elements::from_bits(format, drawn);
         // A prime number of values, over and over: no two lines of a matrix are alike.
-        (0..elements.len()).zip(drawn.iter().cycle()).for_each(|(at, bits)| elements.set(at, *bits));
+        for bytes in elements.bytes_mut().chunks_mut(drawn.bytes().len().max(1)) {
+            bytes.copy_from_slice(&drawn.bytes()[..bytes.len()]);
+        }
     };
     fill(&mut batch.a, random);
     fill(&mut batch.b, random);
@@ -115,14 +122,13 @@ fn drawn(product: &Product<'_>, tiles: usize, round: u64, random: &mut Random) -
     let order = some(random, k, k);
     let first = batch.a.bytes()[..m * k * id.a.storage_bytes()].to_vec();
     batch.a.bytes_mut().chunks_exact_mut(first.len()).for_each(|tile| tile.copy_from_slice(&first));
+    let row = n * id.b.storage_bytes();
     for tile in 0..tiles {
         if round % 4 == 1 || round % 4 == 3 {
             for pair in order.chunks_exact(2) {
-                (0..m).for_each(|row| copy(&mut batch.a, id.a, (tile * m + row) * k, (pair[0], pair[1]), true));
-                for column in 0..n {
-                    let bits = batch.b.get((tile * k + pair[0]) * n + column);
-                    batch.b.set((tile * k + pair[1]) * n + column, bits);
-                }
+                (0..m).for_each(|row| negate(&mut batch.a, (tile * m + row) * k, (pair[0], pair[1])));
+                let [from, to] = [pair[0], pair[1]].map(|at| (tile * k + at) * row);
+                batch.b.bytes_mut().copy_within(from..from + row, to);
             }
         }
         if round % 8 == 5 {
@@ -134,9 +140,10 @@ fn drawn(product: &Product<'_>, tiles: usize, round: u64, random: &mut Random) -
     batch
 }
 
-fn copy(elements: &mut Elements, format: Format, start: usize, (from, to): (usize, usize), negate: bool) {
+/// Puts the negation of one element of a line in the place of another.
+fn negate(elements: &mut Elements, start: usize, (from, to): (usize, usize)) {
     let bits = elements.get(start + from);
-    elements.set(start + to, if negate { negated(format, bits) } else { bits });
+    elements.set(start + to, negated(elements.format(), bits));
 }
 
 /// Rows and columns of which a region has elements: so many elements at the most.
@@ -157,16 +164,30 @@ fn block(region: &Region, most: u64, random: &mut Random) -> (Vec<usize>, Vec<us
 
 /// Some rows of A, which all tiles share, and some columns of tiles.
 fn part(batch: &TileBatch, (m, n, k): (usize, usize, usize), rows: &[usize], places: &[(usize, usize)]) -> Operands {
-    let a = rows.iter().flat_map(|row| (0..k).map(move |at| batch.a.get(row * k + at)));
-    let b = (0..k).flat_map(|at| places.iter().map(move |(tile, column)| batch.b.get((tile * k + at) * n + column)));
-    let of_c = |row: usize, (tile, column): (usize, usize)| batch.c.get((tile * m + row) * n + column);
-    let c = rows.iter().flat_map(|row| places.iter().map(move |place| of_c(*row, *place)));
-    Operands {
-        m: rows.len(),
-        n: places.len(),
-        k,
-        a: Elements::from_bits(batch.a.format(), a),
-        b: Elements::from_bits(batch.b.format(), b),
-        c: Elements::from_bits(batch.c.format(), c),
-    }
+    let a = rows.iter().map(|row| row * k..(row + 1) * k);
+    let runs = runs(places);
+    // Those columns of one row of each tile, which has so many rows.
+    let row = |height: usize, row: usize| {
+        let start = move |tile: usize| (tile * height + row) * n;
+        runs.iter().map(move |(tile, run)| start(*tile) + run.start..start(*tile) + run.end)
+    };
+    let b = (0..k).flat_map(|at| row(k, at));
+    let c = rows.iter().flat_map(|at| row(m, *at));
+    Operands { m: rows.len(), n: places.len(), k, a: taken(&batch.a, a), b: taken(&batch.b, b), c: taken(&batch.c, c) }
+}
+
+/// Columns of tiles as runs of neighbours.
+fn runs(places: &[(usize, usize)]) -> Vec<(usize, Range<usize>)> {
+    places
+        .chunk_by(|one, other| one.0 == other.0 && one.1 + 1 == other.1)
+        .map(|run| (run[0].0, run[0].1..run[0].1 + run.len()))
+        .collect()
+}
+
+/// Runs of elements, one after another.
+fn taken(elements: &Elements, runs: impl Iterator<Item = Range<usize>>) -> Elements {
+    let size = elements.format().storage_bytes();
+    let mut bytes = Vec::new();
+    runs.for_each(|run| bytes.extend_from_slice(&elements.bytes()[run.start * size..run.end * size]));
+    Elements::from_bytes(elements.format(), bytes).expect("elements of a matrix")
 }

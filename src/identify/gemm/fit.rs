@@ -9,12 +9,13 @@ use mxprobe_models::{
 };
 
 use super::{
-    evaluate::{Candidate, Merge, Stored, Unit, nearest, rounded},
+    candidate::{Candidate, Merge, Stored, Unit, nearest, rounded},
     levels::{Split, is_chain, slices},
     pool::{Pool, line, shared},
     product::{Line, Product},
     stored::{Weights, epilogues},
     tree::Tree,
+    values::{scaled, value},
 };
 
 /// Dots of each pool.
@@ -152,7 +153,6 @@ impl Fit<'_, '_> {
         let (shared_by, varied) = self.formats();
         let k = self.product.k();
         let fixed = shared(shared_by, k, &mut random);
-        let ask = |lines, c| Pool::ask(self.product, &fixed, lines, c);
         let within = |random: &mut Random, depth: usize, style: usize| {
             line(varied, &fixed, &some_slice(levels, k, depth, random), style, random)
         };
@@ -163,17 +163,19 @@ impl Fit<'_, '_> {
         let of_c: Vec<u64> = (0..whole.len())
             .map(|dot| {
                 let spread = [0, 4, 16][dot % 3];
-                let value = random.moderate(c);
-                super::pool::scaled(c, value, random.between(-spread, spread))
+                let value = value(c, &mut random);
+                scaled(c, value, random.between(-spread, spread))
             })
             .collect();
-        let with_c = if self.weights.beta.to_bits() == 0 { Vec::new() } else { vec![ask(whole.clone(), of_c)?] };
-        let mut with_c = with_c;
-        with_c.push(ask(self.zeros(varied), vec![0])?);
-        if let Some(negative) = c.negative_zero() {
-            with_c.push(ask(self.zeros(varied), vec![negative])?);
+        let mut all = vec![(slice, vec![0]), (whole.clone(), vec![0])];
+        if self.weights.beta.to_bits() != 0 {
+            all.push((whole, of_c));
         }
-        Ok(Pools { slice: ask(slice, vec![0])?, whole: ask(whole, vec![0])?, with_c })
+        all.push((self.zeros(varied), vec![0]));
+        all.extend(c.negative_zero().map(|negative| (self.zeros(varied), vec![negative])));
+        let mut asked = Pool::ask_all(self.product, &fixed, all)?.into_iter();
+        let (Some(slice), Some(whole)) = (asked.next(), asked.next()) else { unreachable!("two pools and more") };
+        Ok(Pools { slice, whole, with_c: asked.collect() })
     }
 
     /// Zeros of either sign, among them sums of negative zeros alone.
@@ -263,9 +265,8 @@ impl Fit<'_, '_> {
                 adds.extend(others.map(|rounding| rounded(acc, rounding)));
                 slots.push(adds.into_iter().map(|adder| Change::Add(level, adder)).collect());
                 let narrower = formats.iter().filter(|format| **format != acc);
-                let mut partial: Vec<Change> =
-                    narrower.clone().map(|format| Change::Partial(level, Some(nearest(*format)))).collect();
-                partial.push(Change::Partial(level, None));
+                let mut partial = vec![Change::Partial(level, None)];
+                partial.extend(narrower.clone().map(|format| Change::Partial(level, Some(nearest(*format)))));
                 partial.extend(
                     [Format::BF16, Format::F16]
                         .map(|format| Change::Partial(level, Some(rounded(format, Rounding::TowardZero)))),

@@ -25,8 +25,8 @@ const WITHIN: usize = 120;
 /// The same farther down.
 const DEEP: usize = 6;
 
-/// Levels are nested at most so deep.
-const DEEPEST: usize = 3;
+/// Levels are nested at most so deep: the lanes of a wide register are merged in up to four steps.
+const DEEPEST: usize = 5;
 
 /// All orders, the usual ones first.
 const ORDERS: [MergeOrder; 5] =
@@ -59,11 +59,15 @@ fn below(tree: &Tree, products: &[usize], depth: usize) -> Vec<Vec<Split>> {
         let inner = inner_of.entry(key(&longest)).or_insert_with(|| below(tree, &longest, depth - 1)).clone();
         for inner in inner {
             // What a finer division with the same order says at once.
-            if inner.first().is_some_and(|inner| inner.merge == split.merge && split.merge != MergeOrder::Serial) {
+            let nests = !matches!(split.merge, MergeOrder::Pairs | MergeOrder::Halves);
+            if inner.first().is_some_and(|inner| inner.merge == split.merge && !nests) {
                 continue;
             }
             let levels: Vec<Split> = std::iter::once(split.clone()).chain(inner).collect();
-            if found.len() >= most || !explains(tree, products, &levels) {
+            if found.len() >= most {
+                return found;
+            }
+            if !explains(tree, products, &levels) {
                 continue;
             }
             // Within a slice, other words for its own slices may say other things of shorter ones.
@@ -210,6 +214,7 @@ fn sums(order: MergeOrder, partial: &[u64]) -> Vec<u64> {
 /// Every division of these products whose slices are sets of the tree and are merged in an order that has a name.
 fn splits(tree: &Tree, products: &[usize]) -> Vec<Split> {
     let mut found = Vec::new();
+    let before = before(products);
     // The slice of the first product tells how the others lie.
     let single = vec![products[0]];
     for slice in std::iter::once(single).chain(tree.around(products[0], products.len())) {
@@ -223,6 +228,9 @@ fn splits(tree: &Tree, products: &[usize]) -> Vec<Split> {
         'divisions: for division in divisions(&ranks, products.len()) {
             for rest in [Rest::Divided, Rest::Added, Rest::Chained] {
                 let mut split = Split { division: division.clone(), rest, merge: MergeOrder::Serial };
+                if !are_sets(tree, &split, &before) {
+                    continue;
+                }
                 let (slices, left) = slices(&split, products);
                 if slices.len() < 2 || (rest != Rest::Divided && left.is_empty()) {
                     continue;
@@ -234,10 +242,11 @@ fn splits(tree: &Tree, products: &[usize]) -> Vec<Split> {
                 if slices[1..].iter().all(|slice| slice.len() == 1) && holds(&MergeOrder::Serial) {
                     continue;
                 }
-                // Of all of k one way to say it is enough; slices within others may be shorter, where ways differ.
+                // Of all of k one way to say it is enough, and of two slices: orders of those are one sum. Slices within others
+                // may be fewer, where ways differ.
                 let is_whole = products.len() == tree.k;
-                let orders: Vec<MergeOrder> =
-                    ORDERS.into_iter().filter(holds).take(if is_whole { 1 } else { ORDERS.len() }).collect();
+                let most = if is_whole || slices.len() == 2 { 1 } else { ORDERS.len() };
+                let orders: Vec<MergeOrder> = ORDERS.into_iter().filter(holds).take(most).collect();
                 for order in &orders {
                     split.merge = *order;
                     if !found.contains(&split) {
@@ -251,6 +260,33 @@ fn splits(tree: &Tree, products: &[usize]) -> Vec<Split> {
         }
     }
     found
+}
+
+/// For each product, and after the last one, the sum of the keys of those before it.
+fn before(products: &[usize]) -> Vec<u64> {
+    let sums = products.iter().scan(0_u64, |sum, product| {
+        *sum = sum.wrapping_add(key_of(*product));
+        Some(*sum)
+    });
+    std::iter::once(0).chain(sums).collect()
+}
+
+/// Whether every slice is a single product or a set of the tree: what most divisions fail at their second slice.
+fn are_sets(tree: &Tree, split: &Split, before: &[u64]) -> bool {
+    let count = before.len() - 1;
+    let count = if split.rest == Rest::Divided { count } else { whole(&split.division, count) };
+    let of = |range: Range<usize>| before[range.end].wrapping_sub(before[range.start]);
+    let is_set = |size: usize, key: u64| size < 2 || tree.find(key).is_some();
+    if let Division::Interleaved { slices, tile } = &split.division {
+        let slices = fixed(slices);
+        return (0..slices).all(|slice| {
+            let tiles = (slice * tile..count).step_by(slices * tile).map(|from| from..(from + tile).min(count));
+            let (size, key) =
+                tiles.fold((0, 0_u64), |(size, key), tile| (size + tile.len(), key.wrapping_add(of(tile))));
+            is_set(size, key)
+        });
+    }
+    contiguous(&split.division, count).all(|range| is_set(range.len(), of(range)))
 }
 
 /// Divisions of `count` products whose first slice has these.
@@ -289,32 +325,22 @@ fn fixed(count: &Count) -> usize {
 }
 
 /// Where consecutive slices begin and end.
-fn contiguous(division: &Division, count: usize) -> Vec<Range<usize>> {
-    let cut = |lengths: &mut dyn Iterator<Item = usize>| {
-        let mut start = 0;
-        let mut found = Vec::new();
-        for length in lengths {
-            let end = (start + length).min(count);
-            if start < end {
-                found.push(start..end);
-            }
-            start = end;
-        }
-        found
+fn contiguous(division: &Division, count: usize) -> impl Iterator<Item = Range<usize>> {
+    let (slices, tile, share) = match division {
+        Division::Every(every) => (count.div_ceil(fixed(every)), fixed(every), None),
+        Division::Contiguous { slices, tile, share } => (fixed(slices), *tile, Some(*share)),
+        Division::Interleaved { .. } => (0, 1, None),
     };
-    match division {
-        Division::Every(every) => cut(&mut std::iter::repeat_n(fixed(every), count.div_ceil(fixed(every)))),
-        Division::Contiguous { slices, tile, share } => {
-            let (slices, tiles) = (fixed(slices), count.div_ceil(*tile));
-            match share {
-                Share::RoundUp => cut(&mut std::iter::repeat_n(tiles.div_ceil(slices) * tile, slices)),
-                Share::Balanced => {
-                    cut(&mut (0..slices).map(|slice| (tiles / slices + usize::from(slice < tiles % slices)) * tile))
-                }
-            }
-        }
-        Division::Interleaved { .. } => Vec::new(),
-    }
+    let tiles = count.div_ceil(tile);
+    let first = move |slice: usize| {
+        let tile_of = match share {
+            None => slice,
+            Some(Share::RoundUp) => slice * tiles.div_ceil(slices),
+            Some(Share::Balanced) => slice * (tiles / slices) + slice.min(tiles % slices),
+        };
+        (tile_of * tile).min(count)
+    };
+    (0..slices).map(move |slice| first(slice)..first(slice + 1)).filter(|range| !range.is_empty())
 }
 
 /// The products of each slice that has some, and those left over.
@@ -331,7 +357,7 @@ pub(super) fn slices(split: &Split, products: &[usize]) -> (Vec<Vec<usize>>, Vec
             found.retain(|slice| !slice.is_empty());
             found
         }
-        division => contiguous(division, whole).into_iter().map(|range| divided[range].to_vec()).collect(),
+        division => contiguous(division, whole).map(|range| divided[range].to_vec()).collect(),
     };
     (slices, left.to_vec())
 }

@@ -4,13 +4,16 @@
 //! the unit inside, formats and rounding of partial sums, and the epilogue. What is found is compared with the device on
 //! random elements. A product that no candidate explains is refused, with an input that shows it.
 
+mod boundary;
+mod candidate;
 mod check;
-mod evaluate;
+mod compute;
 mod fit;
 mod invariance;
 mod levels;
 mod pool;
 mod product;
+mod proof;
 mod recipe;
 mod regions;
 mod run;
@@ -19,7 +22,10 @@ mod smallest;
 mod stored;
 mod tree;
 mod units;
+mod values;
 
+pub use boundary::explains;
 pub use invariance::{Invariance, ShapeOf, ShapeWitness, compare_shapes};
+pub use proof::{SameRecipe, same_recipe};
 pub use run::{Found, GemmEffort, GemmIdentification, GemmOutcome, Part, identify_gemm};
 pub use smallest::Unexplained;

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use mxprobe_api::{Elements, Error, Format, Random};
 
 use super::{
-    evaluate::{Candidate, Operands},
+    candidate::Candidate,
+    compute::Operands,
     product::{Line, Product},
-    regions::negated,
+    values::{negated, scaled, value},
 };
 
 /// Dots that are computed at once.
@@ -25,18 +26,52 @@ pub(super) struct Pool {
 }
 
 impl Pool {
-    /// Asks.
+    /// Asks for dots with c each, or one for all.
     ///
     /// # Errors
     /// What the device reports.
     pub(super) fn ask(product: &Product<'_>, fixed: &Arc<[u64]>, lines: Vec<Line>, c: Vec<u64>) -> Result<Self, Error> {
         let answers = product.ask(fixed, &lines, &c)?;
+        Ok(Self::answered(product, fixed, (lines, c), answers))
+    }
+
+    /// Asks for several pools with as few requests as for one: each is a whole product, however few of its elements are meant.
+    ///
+    /// # Errors
+    /// What the device reports.
+    pub(super) fn ask_all(
+        product: &Product<'_>,
+        fixed: &Arc<[u64]>,
+        pools: Vec<(Vec<Line>, Vec<u64>)>,
+    ) -> Result<Vec<Self>, Error> {
+        let lines: Vec<Line> = pools.iter().flat_map(|(lines, _)| lines).cloned().collect();
+        let of_each = |(lines, c): &(Vec<Line>, Vec<u64>)| {
+            let c = c.clone();
+            (0..lines.len()).map(move |at| c[if c.len() == 1 { 0 } else { at }]).collect::<Vec<u64>>()
+        };
+        let c: Vec<u64> = pools.iter().flat_map(of_each).collect();
+        let mut answers = product.ask(fixed, &lines, &c)?;
+        Ok(pools
+            .into_iter()
+            .map(|pool| {
+                let rest = answers.split_off(pool.0.len());
+                Self::answered(product, fixed, pool, std::mem::replace(&mut answers, rest))
+            })
+            .collect())
+    }
+
+    fn answered(
+        product: &Product<'_>,
+        fixed: &Arc<[u64]>,
+        (lines, c): (Vec<Line>, Vec<u64>),
+        answers: Vec<u64>,
+    ) -> Self {
         let id = &product.operation.id;
         let in_a_row = product.places.in_a_row;
         let all: Vec<usize> = (0..lines.len()).collect();
         let mut pool = Self { in_a_row, fixed: fixed.clone(), lines, c, answers, chunks: Vec::new() };
         pool.chunks = all.chunks(CHUNK).map(|dots| pool.operands((id.a, id.b, id.c), dots)).collect();
-        Ok(pool)
+        pool
     }
 
     /// Dots of the pool as matrices.
@@ -58,13 +93,15 @@ impl Pool {
     /// How many of the first dots a candidate explains before one that it does not; all, if it explains all. A candidate that
     /// gives another format explains none.
     pub(super) fn explained(&self, candidate: &Candidate, d: Format) -> usize {
+        let Some(first) = self.chunks.first() else { return 0 };
+        let Ok(program) = candidate.program(first.c.format()) else { return 0 };
         let mut explained = 0;
         for (operands, answers) in self.chunks.iter().zip(self.answers.chunks(CHUNK)) {
-            let Ok(found) = candidate.compute(operands) else { return 0 };
-            if found.format != d {
+            let Ok(found) = operands.multiply(&program) else { return 0 };
+            if found.format() != d {
                 return 0;
             }
-            let same = found.bits.iter().zip(answers).take_while(|(found, answer)| alike(d, **found, **answer)).count();
+            let same = found.iter().zip(answers).take_while(|(found, answer)| alike(d, *found, **answer)).count();
             explained += same;
             if same < answers.len() {
                 break;
@@ -86,7 +123,14 @@ pub(super) fn alike(d: Format, one: u64, other: u64) -> bool {
 
 /// Values for k, of which many are the same, so that products of them cancel.
 pub(super) fn shared(format: Format, k: usize, random: &mut Random) -> Arc<[u64]> {
-    let some: Vec<u64> = (0..3).map(|_| random.moderate(format)).collect();
+    // Formats with little range: both operands are needed for sums that lose bits.
+    let spread = if format.bits() <= 8 { 5 } else { 0 };
+    let some: Vec<u64> = (0..3)
+        .map(|_| {
+            let value = value(format, random);
+            if spread == 0 { value } else { scaled(format, value, random.between(-spread, spread)) }
+        })
+        .collect();
     (0..k).map(|_| some[random.below(some.len())]).collect()
 }
 
@@ -109,7 +153,7 @@ pub(super) fn line(format: Format, fixed: &Arc<[u64]>, places: &[usize], style: 
     };
     let spread = [0, 0, 6, 20][random.below(4)];
     for at in &chosen {
-        base[*at] = scaled(format, random.moderate(format), random.between(-spread, spread));
+        base[*at] = scaled(format, value(format, random), random.between(-spread, spread));
     }
     if random.flip() {
         // The second half takes back what the first gave, but for what has no other of its kind: rounding is what is left.
@@ -124,15 +168,4 @@ pub(super) fn line(format: Format, fixed: &Arc<[u64]>, places: &[usize], style: 
         }
     }
     Line::plain(base.into())
-}
-
-/// A value times a power of two, as far as the format's range goes; integers as they are.
-pub(super) fn scaled(format: Format, bits: u64, exponent: i32) -> u64 {
-    if format.is_integer() {
-        return bits;
-    }
-    let (low, high) = format.as_float().map_or((0, 0), |float| float.exponents());
-    let value = format.to_f64(bits);
-    let exponent = exponent.clamp((low + 4).min(0), (high - 4).max(0));
-    format.from_f64(value * f64::from(exponent).exp2())
 }

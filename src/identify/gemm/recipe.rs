@@ -2,23 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use mxprobe_api::Shape;
+use mxprobe_api::Format;
 use mxprobe_models::{
     Adder, Basis, Origin, Provenance,
-    recipe::{
-        Case, Count, Division, Expression, Factor, Input, InputShape, Lengths, Level, Rest, Shapes, Share, Start,
-    },
+    recipe::{Case, Count, Division, Expression, Factor, Input, InputShape, Level, Rest, Shapes, Share, Start},
 };
 
-use super::evaluate::{Candidate, Stored};
+use super::candidate::{Candidate, Stored};
 
 /// The key of the source in files.
 pub(super) const SOURCE: &str = "measured";
 
-/// The case of one shape, and its adders, which are added to those of the others.
-pub(super) fn case(candidate: &Candidate, shape: Shape, adders: &mut Vec<Adder>) -> Case {
-    let (m, n, k) = shape.sizes();
-    let exactly = |length: usize| Lengths { from: length, to: Some(length), multiple_of: 1 };
+/// A candidate as a case for some shapes, with c in a format; its adders are added to those of other cases.
+pub(super) fn case(candidate: &Candidate, (name, shapes): (&str, Shapes), c: Format, adders: &mut Vec<Adder>) -> Case {
     let mut place = |adder: &Adder| {
         let origin = Origin { basis: Basis::Measured, source: SOURCE.to_owned() };
         let mut adder = adder.clone();
@@ -45,13 +41,13 @@ pub(super) fn case(candidate: &Candidate, shape: Shape, adders: &mut Vec<Adder>)
         (name.clone(), Input { format: *format, shape: InputShape::Scalar, default: Some(*bits) })
     });
     Case {
-        name: format!("m{m}n{n}k{k}"),
+        name: name.to_owned(),
         operations: vec![candidate.unit.id.clone()],
-        shapes: Shapes { m: exactly(m), n: exactly(n), k: exactly(k) },
+        shapes,
         parameters: BTreeMap::new(),
         start: if candidate.from_c { Start::C } else { Start::Zero },
         levels,
-        c_format: None,
+        c_format: (c != candidate.unit.id.c && epilogue.as_ref().is_some_and(Expression::reads_c)).then_some(c),
         inputs: inputs.collect(),
         epilogue,
         note: None,

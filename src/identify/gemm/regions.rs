@@ -2,9 +2,12 @@
 
 use std::collections::HashMap;
 
-use mxprobe_api::{Error, Format, Random, TileBatch};
+use mxprobe_api::{Elements, Error, Format, Random, TileBatch};
 
-use super::product::{Places, Product};
+use super::{
+    product::{Places, Product},
+    values::{negated, value},
+};
 
 /// Products that all elements are asked alike.
 const ROUNDS: u64 = 6;
@@ -43,30 +46,43 @@ impl Regions {
     }
 }
 
-/// Asks for products of equal rows by equal columns, whose elements differ if they are computed differently.
+/// Asks for products of equal rows by equal columns, whose elements differ if they are computed differently. Each product is
+/// asked twice; the second answers are returned beside the regions of the first.
 ///
 /// # Errors
 /// What the device reports.
-pub(super) fn regions(product: &Product<'_>, seed: u64) -> Result<Regions, Error> {
+pub(super) fn regions(product: &Product<'_>, seed: u64) -> Result<(Regions, Regions), Error> {
     let id = &product.operation.id;
     let (m, n, k) = id.shape.sizes();
-    let mut of = vec![0_u64; m * n];
+    let mut of = [vec![0_u64; m * n], vec![0_u64; m * n]];
+    let mut batch = TileBatch::zeros(&product.operation, 1);
     for round in 0..ROUNDS {
         let (row, column) = operands(id.a, id.b, k, &mut Random(seed.wrapping_add(round)), round % 3 != 0);
-        let mut batch = TileBatch::zeros(&product.operation, 1);
-        for (at, (a, b)) in row.iter().zip(&column).enumerate() {
-            (0..m).for_each(|line| batch.a.set(line * k + at, *a));
-            (0..n).for_each(|line| batch.b.set(at * n + line, *b));
+        let row = Elements::from_bits(id.a, row);
+        batch.a.bytes_mut().chunks_exact_mut(row.bytes().len()).for_each(|line| line.copy_from_slice(row.bytes()));
+        let column = Elements::from_bits(id.b, column);
+        let size = id.b.storage_bytes();
+        for (line, bits) in batch.b.bytes_mut().chunks_exact_mut(n * size).zip(column.bytes().chunks_exact(size)) {
+            line.chunks_exact_mut(size).for_each(|element| element.copy_from_slice(bits));
         }
-        let d = product.whole(&batch)?;
-        for (signature, bits) in of.iter_mut().zip(d.iter()) {
-            *signature = Random(*signature ^ bits).bits();
+        for of in &mut of {
+            let d = product.whole(&batch)?;
+            for (signature, bits) in of.iter_mut().zip(d.iter()) {
+                *signature = Random(*signature ^ bits).bits();
+            }
         }
     }
+    let [first, again] = of.map(|of| sorted(&of, (m, n)));
+    Ok((first, again))
+}
+
+/// Elements with the same signature as regions, the largest first.
+fn sorted(of: &[u64], (m, n): (usize, usize)) -> Regions {
     let mut numbers: HashMap<u64, usize> = HashMap::new();
     let mut signatures = Vec::new();
     let of: Vec<u32> = of
-        .into_iter()
+        .iter()
+        .copied()
         .map(|signature| {
             let next = numbers.len();
             let number = *numbers.entry(signature).or_insert(next);
@@ -78,14 +94,14 @@ pub(super) fn regions(product: &Product<'_>, seed: u64) -> Result<Regions, Error
         .collect();
     let mut regions: Vec<Region> = (0..numbers.len()).map(|number| region(&of, number, (m, n))).collect();
     regions.sort_by_key(|region| std::cmp::Reverse(region.elements));
-    Ok(Regions { regions, of, signatures })
+    Regions { regions, of, signatures }
 }
 
 /// A row of A and a column of B. Of those that cancel, each product comes back with the other sign elsewhere, so that little
 /// but the errors of rounding is left of the sum.
 pub(super) fn operands(a: Format, b: Format, k: usize, random: &mut Random, cancel: bool) -> (Vec<u64>, Vec<u64>) {
-    let mut row: Vec<u64> = (0..k).map(|_| random.moderate(a)).collect();
-    let mut column: Vec<u64> = (0..k).map(|_| random.moderate(b)).collect();
+    let mut row: Vec<u64> = (0..k).map(|_| value(a, random)).collect();
+    let mut column: Vec<u64> = (0..k).map(|_| value(b, random)).collect();
     if cancel {
         let order = super::scale::some(random, k, k);
         for pair in order.chunks_exact(2) {
@@ -94,14 +110,6 @@ pub(super) fn operands(a: Format, b: Format, k: usize, random: &mut Random, canc
         }
     }
     (row, column)
-}
-
-/// The same value with the other sign; itself in a format without signs.
-pub(super) fn negated(format: Format, bits: u64) -> u64 {
-    if format.is_integer() {
-        return bits.wrapping_neg() & format.mask();
-    }
-    format.negative_zero().map_or(bits, |sign| bits ^ sign)
 }
 
 fn region(of: &[u32], number: usize, (m, n): (usize, usize)) -> Region {

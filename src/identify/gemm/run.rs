@@ -1,11 +1,14 @@
 //! One shape: from the elements that are computed alike to a recipe that was compared with the device.
 
-use mxprobe_api::{Device, Error, Operation, Shape};
-use mxprobe_models::{Adder, recipe::Case};
+use mxprobe_api::{Device, Error, Operation, OperationId};
+use mxprobe_models::{
+    Adder,
+    recipe::{Case, Lengths, Shapes},
+};
 
 use super::{
+    candidate::Candidate,
     check::check,
-    evaluate::Candidate,
     fit::{Fit, weights},
     levels::{Split, readings},
     product::Product,
@@ -86,10 +89,13 @@ impl Found {
         &self.candidate.unit.model
     }
 
-    /// The recipe as a case for one shape; its adders are added to those of other cases.
+    /// The recipe as a case for the shape of an operation, whose c it reads; its adders are added to those of other cases.
     #[must_use]
-    pub fn case(&self, shape: Shape, adders: &mut Vec<Adder>) -> Case {
-        recipe::case(&self.candidate, shape, adders)
+    pub fn case(&self, of: &OperationId, adders: &mut Vec<Adder>) -> Case {
+        let (m, n, k) = of.shape.sizes();
+        let exactly = |length: usize| Lengths { from: length, to: Some(length), multiple_of: 1 };
+        let shapes = Shapes { m: exactly(m), n: exactly(n), k: exactly(k) };
+        recipe::case(&self.candidate, (&format!("m{m}n{n}k{k}"), shapes), of.c, adders)
     }
 
     /// What it does, level by level: the levels outermost first, then the unit, then what is stored.
@@ -131,8 +137,7 @@ pub fn identify_gemm(
 ) -> Result<GemmIdentification, Error> {
     let product = Product::new(device, operation);
     progress("which elements are computed alike");
-    let alike = regions(&product, effort.seed)?;
-    let again = regions(&product, effort.seed)?;
+    let (alike, again) = regions(&product, effort.seed)?;
     let mut found = GemmIdentification { operation: operation.clone(), parts: Vec::new(), elements: 0, requests: 0 };
     let count = alike.regions.len();
     let (mut elements, mut requests) = product.counts();
@@ -178,10 +183,11 @@ fn part(
     if units.is_empty() {
         return Ok(refused(&format!("no model has a unit for {} by {}", id.a, id.b)));
     }
+    let weights = weights(product)?;
     let (readings, tree): (Vec<Vec<Split>>, _) = if id.is_integer() || product.k() == 1 {
         (vec![Vec::new()], None)
     } else {
-        let Some(scale) = Scale::find(product, effort.seed)? else {
+        let Some(scale) = Scale::find(product, weights.alpha, effort.seed)? else {
             return Ok(refused("no sum counts units beside a large value: the order does not show"));
         };
         // A sum in few bits counts fewer units where they meet in one slice than at random places.
@@ -197,7 +203,6 @@ fn part(
         };
         (readings(&tree), Some(tree))
     };
-    let weights = weights(product)?;
     let seed = effort.seed;
     let (failed, kept) = (Vec::new(), Vec::new());
     let mut fit = Fit { product, units, tree, weights, seed, tried: 0, nearest: None, failed, kept };

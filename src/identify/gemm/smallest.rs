@@ -3,7 +3,7 @@
 use mxprobe_api::Error;
 
 use super::{
-    evaluate::Candidate,
+    candidate::Candidate,
     pool::{Pool, alike},
     product::{Line, Product},
 };
@@ -80,8 +80,8 @@ pub(super) fn smallest(
     let last = Pool::ask(product, &pool.fixed, vec![Line::plain(line.clone().into())], vec![c])?;
     let id = &product.operation.id;
     let nearest = candidates.first().and_then(|candidate| {
-        let computed = candidate.compute(&last.operands((id.a, id.b, id.c), &[0])).ok()?;
-        computed.bits.first().copied()
+        let computed = last.operands((id.a, id.b, id.c), &[0]).multiply(&candidate.program(id.c).ok()?).ok()?;
+        computed.iter().next()
     });
     let in_a_row = product.places.in_a_row;
     let of = |at: usize| if in_a_row { (at, pool.fixed[at], line[at]) } else { (at, line[at], pool.fixed[at]) };
@@ -103,9 +103,9 @@ fn unexplained(pool: &Pool, candidates: &[Candidate], product: &Product<'_>) -> 
     let operands = pool.operands((id.a, id.b, id.c), &all);
     let mut found = vec![true; all.len()];
     for candidate in candidates {
-        let Ok(computed) = candidate.compute(&operands) else { continue };
+        let Ok(computed) = candidate.program(id.c).and_then(|program| operands.multiply(&program)) else { continue };
         for (at, unexplained) in found.iter_mut().enumerate() {
-            *unexplained &= computed.format != id.d || !alike(id.d, computed.bits[at], pool.answers[at]);
+            *unexplained &= computed.format() != id.d || !alike(id.d, computed.get(at), pool.answers[at]);
         }
     }
     found

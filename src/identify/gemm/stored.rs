@@ -6,7 +6,7 @@ use mxprobe_models::{
     recipe::{Expression, Factor},
 };
 
-use super::evaluate::{Stored, nearest, rounded};
+use super::candidate::{Stored, nearest, rounded};
 use mxprobe_api::Rounding;
 
 /// What one product, and c alone, are multiplied by.

@@ -4,7 +4,10 @@
 //! that were added after i and j met. One anchor shows all sums on its way to the root and which products join at each; those
 //! that join together are then asked among themselves.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    sync::Arc,
+};
 
 use mxprobe_api::{Error, Random};
 
@@ -167,46 +170,85 @@ fn sizes(
     groups: &[Group],
     random: &mut Random,
 ) -> Result<Option<Vec<(usize, Vec<(usize, usize)>)>>, Error> {
-    let mut lines: Vec<Line> = Vec::new();
-    let mut anchors = Vec::new();
-    for group in groups {
-        let drawn = if group.depth < IN_ORDER { 0 } else { random.below(group.members.len()) };
-        let anchor = group.members[drawn];
-        anchors.push(anchor);
-        let units: Vec<usize> = group.members.iter().chain(&group.witness).copied().collect();
-        for units in units.chunks(scale.capacity) {
-            let base: Arc<[u64]> = scale.line(units, &[]).base;
-            let others = group.members.iter().filter(|member| **member != anchor);
-            lines.extend(others.map(|member| Line {
-                base: base.clone(),
-                changes: vec![(anchor, scale.large.0), (*member, scale.large.1)],
-            }));
+    let draw = |group: &Group, random: &mut Random| {
+        group.members[if group.depth < IN_ORDER { 0 } else { random.below(group.members.len()) }]
+    };
+    let anchors: Vec<usize> = groups.iter().map(|group| draw(group, random)).collect();
+    let d = product.operation.id.d;
+    // Units that each member of each group leaves, in the order of the members.
+    let mut survivors: Vec<Vec<usize>> = groups.iter().map(|group| vec![0; group.members.len()]).collect();
+    let bits = usize::BITS - (product.k() - 1).leading_zeros();
+    let halves: Vec<Half> = if scale.is_split() {
+        (0..bits).flat_map(|bit| [0, 1].map(|value| Some((bit, value)))).collect()
+    } else {
+        vec![None]
+    };
+    let is_anchor: HashSet<usize> = anchors.iter().copied().collect();
+    for half in halves {
+        let (mut lines, mut whose) = (Vec::new(), Vec::new());
+        for (at, (group, anchor)) in groups.iter().zip(&anchors).enumerate() {
+            questions(scale, group, *anchor, half, &mut |member, line| {
+                whose.push((at, member));
+                lines.push(line);
+            });
+        }
+        let fixed = scale.beside(|at| half.is_none_or(|half| is_anchor.contains(&at) || is_in(at, half)));
+        for ((at, member), bits) in whose.into_iter().zip(product.ask(&fixed, &lines, &[0])?) {
+            let Some(count) = scale.count(d, bits) else { return Ok(None) };
+            survivors[at][member] += count;
         }
     }
-    let d = product.operation.id.d;
-    let mut found = product.ask(&scale.fixed, &lines, &[0])?.into_iter();
     let mut all = Vec::new();
-    for (group, anchor) in groups.iter().zip(anchors) {
+    for ((group, anchor), survivors) in groups.iter().zip(anchors).zip(survivors) {
         let total = group.members.len() + usize::from(group.witness.is_some());
-        let others: Vec<usize> = group.members.iter().copied().filter(|member| *member != anchor).collect();
-        let mut survivors = vec![0; others.len()];
-        for _ in 0..parts_of(total, scale) {
-            for survivors in &mut survivors {
-                let Some(count) = found.next().and_then(|bits| scale.count(d, bits)) else { return Ok(None) };
-                *survivors += count;
-            }
-        }
-        if survivors.iter().any(|survivors| survivors + 2 > total) {
+        let others = group.members.iter().copied().zip(survivors).filter(|(member, _)| *member != anchor);
+        let others: Vec<(usize, usize)> = others.collect();
+        if others.iter().any(|(_, survivors)| survivors + 2 > total) {
             return Ok(None);
         }
-        let sizes = others.into_iter().zip(survivors).map(|(member, survivors)| (member, total - survivors));
-        all.push((anchor, sizes.collect()));
+        all.push((anchor, others.into_iter().map(|(member, survivors)| (member, total - survivors)).collect()));
     }
     Ok(Some(all))
 }
 
-fn parts_of(total: usize, scale: &Scale) -> usize {
-    total.div_ceil(scale.capacity)
+/// Products whose index has a bit of this value: large values lie among them, and units among the others. `None`: both lie
+/// anywhere.
+type Half = Option<(u32, usize)>;
+
+fn is_in(product: usize, (bit, value): (u32, usize)) -> bool {
+    product >> bit & 1 == value
+}
+
+/// The questions about the members of a group, with the place of each among them. Of a half, only its members are asked, about
+/// units that differ from them in no higher bit: over all bits, each unit is counted once.
+fn questions(scale: &Scale, group: &Group, anchor: usize, half: Half, ask: &mut impl FnMut(usize, Line)) {
+    let units: Vec<usize> = group.members.iter().chain(&group.witness).copied().collect();
+    let others = || group.members.iter().enumerate().filter(|(_, member)| **member != anchor);
+    let line = |base: &Arc<[u64]>, member: usize| Line {
+        base: base.clone(),
+        changes: vec![(anchor, scale.large.0), (member, scale.large.1)],
+    };
+    let Some((bit, value)) = half else {
+        for units in units.chunks(scale.capacity) {
+            let base = scale.line(units, &[]).base;
+            others().for_each(|(at, member)| ask(at, line(&base, *member)));
+        }
+        return;
+    };
+    let mut members: BTreeMap<usize, Vec<(usize, usize)>> = BTreeMap::new();
+    for (at, member) in others().filter(|(_, member)| is_in(**member, (bit, value))) {
+        members.entry(member >> bit).or_default().push((at, *member));
+    }
+    let mut beside: HashMap<usize, Vec<usize>> = HashMap::new();
+    for unit in units.into_iter().filter(|unit| *unit != anchor) {
+        beside.entry(unit >> bit ^ 1).or_default().push(unit);
+    }
+    for (high, members) in members {
+        for units in beside.get(&high).map_or(&[][..], Vec::as_slice).chunks(scale.capacity) {
+            let base = scale.line(units, &[]).base;
+            members.iter().for_each(|(at, member)| ask(*at, line(&base, *member)));
+        }
+    }
 }
 
 /// Turns what one anchor showed into sets, and says what is left to ask.

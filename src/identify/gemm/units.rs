@@ -5,7 +5,10 @@ use std::{collections::HashMap, sync::Arc};
 use mxprobe_api::{Elements, Format, GemmOperands, OperationId, Random};
 use mxprobe_models::{Evaluator, shipped};
 
-use super::{evaluate::Unit, pool::scaled};
+use super::{
+    candidate::Unit,
+    values::{scaled, value},
+};
 
 /// Sums that tell units apart.
 const SUMS: usize = 192;
@@ -46,7 +49,7 @@ fn signature(evaluator: &Evaluator) -> Option<Vec<u64>> {
     let id = evaluator.id();
     let mut random = Random(0x756e_6974);
     let mut draw = |format: Format, spread: i32| {
-        let value = random.moderate(format);
+        let value = value(format, &mut random);
         scaled(format, value, random.between(-spread, spread))
     };
     let mut a = Elements::zeros(id.a, SUMS * PRODUCTS);
