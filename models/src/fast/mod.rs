@@ -11,6 +11,7 @@ mod chain;
 mod dots;
 mod double;
 mod drive;
+mod grids;
 mod integer;
 mod operand;
 mod sample;
@@ -33,6 +34,7 @@ pub use simd::{Vectorised, vectorised};
 
 use chain::ChainPlan;
 use double::DoublePlan;
+use grids::GridsPlan;
 use integer::IntegerPlan;
 use scalar::{Compiled, Scratch, UnpackedDot};
 use simd::WIDE_PANEL;
@@ -85,6 +87,7 @@ enum Kernels {
     Double(DoublePlan),
     Integer(IntegerPlan),
     Sums(SumsPlan),
+    Grids(Box<GridsPlan>),
 }
 
 impl Kernels {
@@ -104,7 +107,8 @@ impl Kernels {
         if let Some(kernel) = IntegerPlan::of(adders, unit, plan, id) {
             return Self::Integer(kernel);
         }
-        SumsPlan::of(adders, unit, plan, id, path).map_or(Self::None, Self::Sums)
+        let Some(sums) = SumsPlan::of(adders, unit, plan, id, path) else { return Self::None };
+        GridsPlan::of(&sums, adders, unit, plan, id).map_or(Self::Sums(sums), |plan| Self::Grids(Box::new(plan)))
     }
 }
 
@@ -218,6 +222,7 @@ impl Evaluator {
             Kernels::Double(kernel) => drive::tiles(self, Some(kernel), batch, threads),
             Kernels::Integer(kernel) => drive::tiles(self, Some(kernel), batch, threads),
             Kernels::Sums(kernel) => drive::tiles(self, Some(kernel), batch, threads),
+            Kernels::Grids(kernel) => drive::tiles(self, Some(&**kernel), batch, threads),
         }
     }
 
@@ -230,6 +235,7 @@ impl Evaluator {
             Kernels::Double(kernel) => drive::matrices(self, Some(kernel), matrices, threads),
             Kernels::Integer(kernel) => drive::matrices(self, Some(kernel), matrices, threads),
             Kernels::Sums(kernel) => drive::matrices(self, Some(kernel), matrices, threads),
+            Kernels::Grids(kernel) => drive::matrices(self, Some(&**kernel), matrices, threads),
         }
     }
 
