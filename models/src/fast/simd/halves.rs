@@ -3,9 +3,9 @@
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::*;
 
-use super::lanes::{Lanes, operations};
+use super::lanes::Lanes;
 #[cfg(target_arch = "x86_64")]
-use super::{avx2::Avx2, avx512::Avx512};
+use super::{avx2::Avx2, avx512::Avx512, lanes::operations};
 
 /// The operations of sums on grids. The contract is that of [`Lanes`].
 pub(super) trait Halves: Lanes {

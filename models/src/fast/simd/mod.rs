@@ -10,7 +10,6 @@ mod avx512;
 mod chain;
 mod double;
 mod grids;
-#[cfg(target_arch = "x86_64")]
 mod halves;
 mod integer;
 mod lanes;
