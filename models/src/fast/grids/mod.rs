@@ -47,6 +47,8 @@ pub(crate) struct GridNode {
     pub rules: Vec<GridRule>,
     /// Whether a rule looks at the leading ones of products.
     pub leads: bool,
+    /// Whether the exponents of values are those of their leading ones, where that matters: all of them f32 or bf16.
+    pub exponents_lead: bool,
     /// The least unit, where the node has a value whose power of two is split in halves.
     pub least_unit: Option<i32>,
     pub below: Below,

@@ -142,6 +142,9 @@ impl GridsPlan {
         if !rules.iter().all(is_readable) || products.len() > MOST_PRODUCTS {
             return None;
         }
+        if !Self::ignores_surely(sum, others.iter().filter(|term| is_value(term)).all(is_normal), &rules, id) {
+            return None;
+        }
         let least_kept = rules.iter().map(|rule| rule.floor - rule.fraction_bits).max().unwrap_or(2 * ABSENT);
         let flush = match adder.output {
             Output::Float { subnormals, .. } => match subnormals {
@@ -221,8 +224,14 @@ impl GridsPlan {
                 return None;
             }
         }
+        let exponents_lead = others.iter().all(|term| match *term {
+            GridTerm::C => sums.context.least == -126,
+            GridTerm::Value(index) => matches!(before[index].output, GridOutput::F32 { .. }),
+            GridTerm::Sum(_) | GridTerm::Group(_) => true,
+        });
         Some(GridNode {
             width,
+            exponents_lead,
             product_count: i32::try_from(products.len()).unwrap_or(0),
             products,
             others,
@@ -248,6 +257,23 @@ impl GridsPlan {
             nan,
             quiet_values: values == 1,
         })
+    }
+
+    /// Whether no subnormal value, whose leading one is not told, is near the exponent below which it counts as 0.
+    fn ignores_surely(sum: &SumNode, all_normal: bool, rules: &[GridRule], id: &OperationId) -> bool {
+        let Some((below, unless)) = sum.ignored else { return true };
+        let lowest = |unit: i64| unit + sum.value_cut_bits - below;
+        if all_normal || unless.is_some_and(|at_most| lowest(at_most + 1) >= -126) {
+            return true;
+        }
+        // Either no product is there and no value is small enough, or one of small exponents is and every subnormal is.
+        let least = rules.iter().map(|rule| i64::from(rule.floor - rule.fraction_bits)).max().unwrap_or(0);
+        let most_kept = rules.iter().map(|rule| i64::from(rule.fraction_bits)).max().unwrap_or(0);
+        let of_product: i64 = [id.a, id.b]
+            .iter()
+            .map(|format| format.as_float().map_or(-1000, |float| i64::from(float.min_exponent())))
+            .sum();
+        unless.is_none() && lowest(least) <= -149 && lowest(of_product - most_kept) >= -126
     }
 
     /// How a node is added, if it can be.

@@ -24,8 +24,12 @@ pub(super) trait Halves: Lanes {
     unsafe fn scaled(x: Self::F, t: Self::I) -> Self::F;
     /// Rounded down; anything where the value does not fit.
     unsafe fn floor_to_int(x: Self::F) -> Self::I;
+    /// −1 where x = y, else 0.
+    unsafe fn equal(x: Self::I, y: Self::I) -> Self::I;
     /// Whether x > y in any lane.
     unsafe fn any_greater(x: Self::I, y: Self::I) -> bool;
+    /// To nearest even.
+    unsafe fn to_float(x: Self::I) -> Self::F;
     unsafe fn widen(x: Self::F) -> [Self::D; 2];
     unsafe fn widen_int(x: Self::I) -> [Self::D; 2];
     /// `2^x` for x from −1022 to 1023.
@@ -58,6 +62,8 @@ impl Halves for Avx512 {
         sign(x: Self::I) -> Self::I { _mm512_srai_epi32::<31>(x) }
         shift_down(x: Self::I, by: Self::I) -> Self::I { _mm512_srav_epi32(x, by) }
         floor_to_int(x: Self::F) -> Self::I { _mm512_cvt_roundps_epi32::<{ _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC }>(x) }
+        equal(x: Self::I, y: Self::I) -> Self::I { _mm512_movm_epi32(_mm512_cmpeq_epi32_mask(x, y)) }
+        to_float(x: Self::I) -> Self::F { _mm512_cvtepi32_ps(x) }
         scaled(x: Self::F, t: Self::I) -> Self::F { _mm512_scalef_ps(x, _mm512_cvtepi32_ps(t)) }
         any_greater(x: Self::I, y: Self::I) -> bool { _mm512_cmpgt_epi32_mask(x, y) != 0 }
         widen(x: Self::F) -> [Self::D; 2] {
@@ -105,6 +111,8 @@ impl Halves for Avx2 {
         sign(x: Self::I) -> Self::I { _mm256_srai_epi32::<31>(x) }
         shift_down(x: Self::I, by: Self::I) -> Self::I { _mm256_srav_epi32(x, by) }
         floor_to_int(x: Self::F) -> Self::I { _mm256_cvttps_epi32(_mm256_floor_ps(x)) }
+        equal(x: Self::I, y: Self::I) -> Self::I { _mm256_cmpeq_epi32(x, y) }
+        to_float(x: Self::I) -> Self::F { _mm256_cvtepi32_ps(x) }
         scaled(x: Self::F, t: Self::I) -> Self::F {
             let half = _mm256_srai_epi32::<1>(t);
             _mm256_mul_ps(_mm256_mul_ps(x, Self::power(half)), Self::power(_mm256_sub_epi32(t, half)))

@@ -2,13 +2,13 @@
 #![cfg_attr(not(target_arch = "x86_64"), allow(dead_code, unused_imports))]
 
 use super::{
-    outcome::{Outcome, grid, leading, other},
+    outcome::{Outcome, Terms, grid},
     settle::finish,
 };
 use crate::{
     adder::Below,
     fast::{
-        grids::{GridNode, GridOutput, GridTerm, MOST_NODES},
+        grids::{GridNode, GridOutput, GridTerm},
         operand::ABSENT,
         simd::halves::Halves,
     },
@@ -18,19 +18,19 @@ use crate::{
 #[inline(always)]
 pub(super) unsafe fn in_doubles<V: Halves, const NG: usize>(
     node: &GridNode,
-    c: &Outcome<V, NG>,
-    results: &[Outcome<V, NG>; MOST_NODES],
+    terms: Terms<'_, V, NG>,
+    out: &mut Outcome<V, NG>,
     flags: &mut [V::I; NG],
-) -> Outcome<V, NG> {
+) {
     // SAFETY: the caller's.
     unsafe {
         let zero = V::splat_i(0);
         let none = [V::splat_i(2 * ABSENT); NG];
-        let (unit, exponent) = grid::<V, NG>(node, (none, none), c, results);
+        let (unit, _) = grid::<V, NG>(node, (none, none), terms);
         let cut_to = |x: V::D| if node.below == Below::Floor { V::floor_d(x) } else { V::truncate_d(x) };
         let mut total = [[V::splat_d(0.0); 2]; NG];
         for (index, term) in node.others.iter().enumerate() {
-            let from = other(c, results, *term);
+            let from = terms.get(*term);
             for g in 0..NG {
                 let (of, power) = match term {
                     GridTerm::Sum(_) => {
@@ -46,7 +46,7 @@ pub(super) unsafe fn in_doubles<V: Halves, const NG: usize>(
                         let mut value = from.value[g];
                         if let Some((below, unless)) = node.ignored {
                             let least = V::add(unit[g], V::splat_i(node.value_cut_bits - below));
-                            let mut small = V::greater(least, leading::<V>(value));
+                            let mut small = V::greater(least, from.leading(node, g));
                             if let Some(at_most) = unless {
                                 small = V::and(small, V::greater(unit[g], V::splat_i(at_most)));
                             }
@@ -64,14 +64,7 @@ pub(super) unsafe fn in_doubles<V: Halves, const NG: usize>(
                 }
             }
         }
-        let mut out = Outcome {
-            value: [V::splat_f(0.0); NG],
-            total: [zero; NG],
-            unit,
-            exponent,
-            met: [zero; NG],
-            has_met: false,
-        };
+        out.has_met = false;
         for g in 0..NG {
             let mut sum = total[g];
             if let Some(cut) = node.normalised {
@@ -92,8 +85,7 @@ pub(super) unsafe fn in_doubles<V: Halves, const NG: usize>(
                 _ => V::narrow(scaled),
             };
         }
-        finish::<V, NG>(node, c, results, &mut out, flags);
-        out
+        finish::<V, NG>(node, terms, out, flags);
     }
 }
 
@@ -102,19 +94,17 @@ pub(super) unsafe fn in_doubles<V: Halves, const NG: usize>(
 pub(super) unsafe fn cut_value<V: Halves, const NG: usize>(
     node: &GridNode,
     mask: i32,
-    c: &Outcome<V, NG>,
-    results: &[Outcome<V, NG>; MOST_NODES],
+    terms: Terms<'_, V, NG>,
+    out: &mut Outcome<V, NG>,
     flags: &mut [V::I; NG],
-) -> Outcome<V, NG> {
+) {
     // SAFETY: the caller's.
     unsafe {
-        let mut out = *other(c, results, node.others[0]);
+        let from = terms.get(node.others[0]);
         out.has_met = false;
         for g in 0..NG {
-            out.met[g] = V::splat_i(0);
-            out.value[g] = V::from_bits(V::and(V::bits(out.value[g]), V::splat_i(mask)));
+            out.value[g] = V::from_bits(V::and(V::bits(from.value[g]), V::splat_i(mask)));
         }
-        finish::<V, NG>(node, c, results, &mut out, flags);
-        out
+        finish::<V, NG>(node, terms, out, flags);
     }
 }

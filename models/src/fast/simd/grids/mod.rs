@@ -27,7 +27,8 @@ use crate::fast::{
     grids::{Context, GridNode, GridTerm, GridWidth, MOST_NODES, MOST_PRODUCTS},
     tree::Flush,
 };
-use outcome::{Outcome, read_value};
+use outcome::{Outcome, Terms, read_value};
+use products::Products;
 
 /// The least unit of a sum with a value, whose power of two is split in halves.
 pub(in crate::fast) const LEAST_UNIT_OF_VALUES: i32 = -250;
@@ -69,20 +70,8 @@ impl Grids<'_> {
     /// The processor has the instructions of `V`, and the pointers are good for what the task says.
     #[inline(always)]
     pub(super) unsafe fn run<V: Halves, const NG: usize>(&self) {
-        for from in (0..self.panel).step_by(NG * V::WIDTH) {
-            for row in 0..self.rows {
-                // SAFETY: the caller's.
-                unsafe { self.one_row::<V, NG>(row, from) };
-            }
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn one_row<V: Halves, const NG: usize>(&self, row: usize, from: usize) {
-        // SAFETY: rows, columns, products and nodes are within what the task says; the instructions are there.
+        // SAFETY: the caller's.
         unsafe {
-            let context = self.context;
-            let accumulators = self.accumulators.add(row * self.panel + from);
             let zero = V::splat_i(0);
             let none = Outcome::<V, NG> {
                 value: [V::splat_f(0.0); NG],
@@ -92,11 +81,36 @@ impl Grids<'_> {
                 met: [zero; NG],
                 has_met: false,
             };
-            let mut results = [none; MOST_NODES];
-            let mut acc = none;
-            let mut flags = [zero; NG];
+            let mut room = Room {
+                results: [none; MOST_NODES],
+                c: none,
+                products: Products {
+                    exponents: [[zero; NG]; MOST_PRODUCTS],
+                    values: [[V::splat_f(0.0); NG]; MOST_PRODUCTS],
+                    most: [zero; NG],
+                    leading: [zero; NG],
+                    met: [zero; NG],
+                    has_met: false,
+                },
+            };
+            for from in (0..self.panel).step_by(NG * V::WIDTH) {
+                for row in 0..self.rows {
+                    self.one_row::<V, NG>(row, from, &mut room);
+                }
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn one_row<V: Halves, const NG: usize>(&self, row: usize, from: usize, room: &mut Room<V, NG>) {
+        // SAFETY: rows, columns, products and nodes are within what the task says; the instructions are there.
+        unsafe {
+            let context = self.context;
+            let accumulators = self.accumulators.add(row * self.panel + from);
+            let Room { results, c, products } = room;
+            let mut flags = [V::splat_i(0); NG];
             for g in 0..NG {
-                acc.value[g] = V::load_f(accumulators.add(g * V::WIDTH));
+                c.value[g] = V::load_f(accumulators.add(g * V::WIDTH));
             }
             for step in 0..self.steps {
                 let at = At {
@@ -107,30 +121,38 @@ impl Grids<'_> {
                     a_mask: row * self.a_mask_stride + step * context.masks,
                     b_mask: step * context.masks * self.panel + from,
                 };
-                let mut c = acc;
-                read_value::<V, NG>(&mut c, context.flush_c, context.least);
+                read_value::<V, NG>(c, context.flush_c, context.least);
                 for (index, node) in self.nodes.iter().enumerate() {
-                    let outcome = match node.width {
-                        GridWidth::Cut(mask) => doubles::cut_value::<V, NG>(node, mask, &c, &results, &mut flags),
-                        GridWidth::Exact => self.exact_group::<V, NG>(node, at),
-                        GridWidth::Words => self.in_words::<V, NG>(node, at, &c, &results, &mut flags),
-                        GridWidth::Doubles => doubles::in_doubles::<V, NG>(node, &c, &results, &mut flags),
-                    };
-                    results[index] = outcome;
+                    let (before, rest) = results.split_at_mut(index);
+                    let terms = Terms { c, before };
+                    let out = &mut rest[0];
+                    match node.width {
+                        GridWidth::Cut(mask) => doubles::cut_value(node, mask, terms, out, &mut flags),
+                        GridWidth::Exact => self.exact_group(node, at, out),
+                        GridWidth::Words => self.in_words(node, at, terms, products, out, &mut flags),
+                        GridWidth::Doubles => doubles::in_doubles(node, terms, out, &mut flags),
+                    }
                     if let Some(least) = node.read_again {
-                        read_value::<V, NG>(&mut results[index], Flush::None, least);
+                        read_value::<V, NG>(out, Flush::None, least);
                     }
                 }
-                acc.value = results[self.nodes.len() - 1].value;
+                c.value = results[self.nodes.len() - 1].value;
             }
             let mut left = 0;
             for g in 0..NG {
                 left |= V::negative_lanes(flags[g]) << (from + g * V::WIDTH);
-                V::store_f(accumulators.add(g * V::WIDTH), acc.value[g]);
+                V::store_f(accumulators.add(g * V::WIDTH), c.value[g]);
             }
             *self.left.add(row) |= left;
         }
     }
+}
+
+/// Room for the results of one operation.
+struct Room<V: Halves, const NG: usize> {
+    results: [Outcome<V, NG>; MOST_NODES],
+    c: Outcome<V, NG>,
+    products: Products<V, NG>,
 }
 
 /// Rows of A, or a panel of B, as significands and exponents, and their scales likewise.
@@ -218,6 +240,8 @@ pub(in crate::fast) fn run_grids(nodes: &[GridNode], context: &Context, piece: P
     #[cfg(target_arch = "x86_64")]
     unsafe {
         match path {
+            // Few nodes leave registers for twice the columns.
+            Path::Avx512 if panel == WIDE_PANEL && nodes.len() <= 4 => in_avx512::<4>(&task),
             Path::Avx512 if panel == WIDE_PANEL => in_avx512::<2>(&task),
             Path::Avx512 => in_avx512::<1>(&task),
             Path::Avx2 => in_avx2(&task),

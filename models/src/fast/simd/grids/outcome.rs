@@ -2,7 +2,7 @@
 #![cfg_attr(not(target_arch = "x86_64"), allow(dead_code, unused_imports))]
 
 use crate::fast::{
-    grids::{GridNode, GridTerm, MOST_NODES},
+    grids::{GridNode, GridTerm},
     operand::ABSENT,
     simd::halves::Halves,
     tree::Flush,
@@ -29,27 +29,37 @@ pub(super) struct Outcome<V: Halves, const NG: usize> {
     pub has_met: bool,
 }
 
-/// The result that a term is.
-#[inline(always)]
-pub(super) fn other<'a, V: Halves, const NG: usize>(
-    c: &'a Outcome<V, NG>,
-    results: &'a [Outcome<V, NG>; MOST_NODES],
-    term: GridTerm,
-) -> &'a Outcome<V, NG> {
-    match term {
-        GridTerm::C => c,
-        GridTerm::Value(index) | GridTerm::Sum(index) | GridTerm::Group(index) => &results[index],
+/// The results that terms may be.
+#[derive(Clone, Copy)]
+pub(super) struct Terms<'a, V: Halves, const NG: usize> {
+    pub c: &'a Outcome<V, NG>,
+    pub before: &'a [Outcome<V, NG>],
+}
+
+impl<'a, V: Halves, const NG: usize> Terms<'a, V, NG> {
+    /// The result that a term is.
+    #[inline(always)]
+    pub(super) fn get(self, term: GridTerm) -> &'a Outcome<V, NG> {
+        match term {
+            GridTerm::C => self.c,
+            GridTerm::Value(index) | GridTerm::Sum(index) | GridTerm::Group(index) => &self.before[index],
+        }
     }
 }
 
-/// The exponent of the leading one of a normal value.
-#[inline(always)]
-pub(super) unsafe fn leading<V: Halves>(value: V::F) -> V::I {
-    // SAFETY: the caller's.
-    unsafe {
-        let magnitude = V::and(V::bits(value), V::splat_i(i32::MAX));
-        let some = V::greater(magnitude, V::splat_i(0));
-        V::select(some, V::sub(V::field(magnitude), V::splat_i(127)), V::splat_i(ABSENT))
+impl<V: Halves, const NG: usize> Outcome<V, NG> {
+    /// The exponent of the leading one of a value that is a normal number where that matters.
+    #[inline(always)]
+    pub(super) unsafe fn leading(&self, node: &GridNode, g: usize) -> V::I {
+        // SAFETY: the caller's.
+        unsafe {
+            if node.exponents_lead {
+                return self.exponent[g];
+            }
+            let magnitude = V::and(V::bits(self.value[g]), V::splat_i(i32::MAX));
+            let some = V::greater(magnitude, V::splat_i(0));
+            V::select(some, V::sub(V::field(magnitude), V::splat_i(127)), V::splat_i(ABSENT))
+        }
     }
 }
 
@@ -96,8 +106,7 @@ pub(super) unsafe fn read_value<V: Halves, const NG: usize>(of: &mut Outcome<V, 
 pub(super) unsafe fn grid<V: Halves, const NG: usize>(
     node: &GridNode,
     products: ([V::I; NG], [V::I; NG]),
-    c: &Outcome<V, NG>,
-    results: &[Outcome<V, NG>; MOST_NODES],
+    terms: Terms<'_, V, NG>,
 ) -> ([V::I; NG], [V::I; NG]) {
     // SAFETY: the caller's.
     unsafe {
@@ -111,9 +120,9 @@ pub(super) unsafe fn grid<V: Halves, const NG: usize>(
                 }
             }
             for at in &rule.others {
-                let from = other(c, results, node.others[*at]);
+                let from = terms.get(node.others[*at]);
                 for g in 0..NG {
-                    let of = if rule.leading { leading::<V>(from.value[g]) } else { from.exponent[g] };
+                    let of = if rule.leading { from.leading(node, g) } else { from.exponent[g] };
                     most[g] = V::max(most[g], of);
                 }
             }

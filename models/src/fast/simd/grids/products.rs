@@ -3,26 +3,27 @@
 
 use super::{
     At, Grids,
-    outcome::{INVALID, NEGATIVE, OPERAND, Outcome, POSITIVE, VALUE, grid, leading, other},
+    outcome::{INVALID, NEGATIVE, OPERAND, Outcome, POSITIVE, Terms, VALUE, grid},
     settle::finish,
 };
 use crate::{
     adder::Below,
     fast::{
-        grids::{GridNode, GridOutput, GridTerm, MOST_NODES, MOST_PRODUCTS},
+        grids::{GridNode, GridOutput, GridTerm, MOST_PRODUCTS},
         operand::{ABSENT, INFINITE},
         simd::halves::Halves,
+        tree::Flush,
     },
 };
 
 /// The products of a node, and what is known of them.
-struct Products<V: Halves, const NG: usize> {
-    exponents: [[V::I; NG]; MOST_PRODUCTS],
-    values: [[V::F; NG]; MOST_PRODUCTS],
-    most: [V::I; NG],
-    leading: [V::I; NG],
-    met: [V::I; NG],
-    has_met: bool,
+pub(super) struct Products<V: Halves, const NG: usize> {
+    pub exponents: [[V::I; NG]; MOST_PRODUCTS],
+    pub values: [[V::F; NG]; MOST_PRODUCTS],
+    pub most: [V::I; NG],
+    pub leading: [V::I; NG],
+    pub met: [V::I; NG],
+    pub has_met: bool,
 }
 
 impl Grids<'_> {
@@ -103,56 +104,77 @@ impl Grids<'_> {
         }
     }
 
-    /// Products and other terms that fit 30 bits.
+    /// Whole units of the products of a node, and how many are negative, as a number below 0.
     #[inline(always)]
-    pub(super) unsafe fn in_words<V: Halves, const NG: usize>(
+    unsafe fn aligned<V: Halves, const NG: usize, const LEADING: bool, const FLOOR: bool, const SIGNS: bool>(
         &self,
         node: &GridNode,
         at: At,
-        c: &Outcome<V, NG>,
-        results: &[Outcome<V, NG>; MOST_NODES],
-        flags: &mut [V::I; NG],
-    ) -> Outcome<V, NG> {
+        products: &Products<V, NG>,
+        unit: &[V::I; NG],
+    ) -> ([V::I; NG], [V::I; NG]) {
         // SAFETY: as in `products`.
         unsafe {
-            let mut products = std::mem::MaybeUninit::<Products<V, NG>>::uninit();
-            // SAFETY: every lane is an integer or a float, which any bits are; what is read was written.
-            let products = &mut *products.as_mut_ptr();
-            if node.leads {
-                self.products::<V, NG, true>(node, at, products);
-            } else {
-                self.products::<V, NG, false>(node, at, products);
-            }
-            let known = (products.most, if node.leads { products.leading } else { products.most });
-            let (unit, exponent) = grid::<V, NG>(node, known, c, results);
-            let complement = node.below == Below::OnesComplement;
-            let floor = node.below == Below::Floor;
             let mut total = [V::splat_i(0); NG];
             let mut signs = total;
             let mut biased = total;
             for g in 0..NG {
                 biased[g] = V::sub(unit[g], V::splat_i(127));
             }
-            for (slot, k) in node.products.iter().enumerate() {
+            for (k, (exponents, values)) in node.products.iter().zip(products.exponents.iter().zip(&products.values)) {
                 let significand = V::splat_f(self.a.0.add(at.a + k).read());
                 for g in 0..NG {
-                    let value = if node.leads {
-                        products.values[slot][g]
+                    let value = if LEADING {
+                        values[g]
                     } else {
                         V::mul(significand, V::load_f(self.b.0.add(at.b + k * self.panel + g * V::WIDTH)))
                     };
-                    let field = V::max(V::sub(products.exponents[slot][g], biased[g]), V::splat_i(27));
+                    let field = V::max(V::sub(exponents[g], biased[g]), V::splat_i(27));
                     let scaled = V::mul(value, V::biased_power(field));
-                    let part = if floor { V::floor_to_int(scaled) } else { V::truncate(scaled) };
+                    let part = if FLOOR { V::floor_to_int(scaled) } else { V::truncate(scaled) };
                     total[g] = V::add(total[g], part);
-                    if complement {
+                    if SIGNS {
                         signs[g] = V::add(signs[g], V::sign(V::bits(value)));
                     }
                 }
             }
+            (total, signs)
+        }
+    }
+
+    /// Products and other terms that fit 31 bits.
+    #[inline(always)]
+    pub(super) unsafe fn in_words<V: Halves, const NG: usize>(
+        &self,
+        node: &GridNode,
+        at: At,
+        terms: Terms<'_, V, NG>,
+        products: &mut Products<V, NG>,
+        out: &mut Outcome<V, NG>,
+        flags: &mut [V::I; NG],
+    ) {
+        // SAFETY: as in `products`.
+        unsafe {
+            if node.leads {
+                self.products::<V, NG, true>(node, at, products);
+            } else {
+                self.products::<V, NG, false>(node, at, products);
+            }
+            let known = (products.most, if node.leads { products.leading } else { products.most });
+            let (unit, exponent) = grid::<V, NG>(node, known, terms);
+            let complement = node.below == Below::OnesComplement;
+            let floor = node.below == Below::Floor;
+            let (mut total, mut signs) = match (node.leads, node.below) {
+                (true, Below::Floor) => self.aligned::<V, NG, true, true, false>(node, at, products, &unit),
+                (false, Below::Floor) => self.aligned::<V, NG, false, true, false>(node, at, products, &unit),
+                (true, Below::OnesComplement) => self.aligned::<V, NG, true, false, true>(node, at, products, &unit),
+                (false, Below::OnesComplement) => self.aligned::<V, NG, false, false, true>(node, at, products, &unit),
+                (true, _) => self.aligned::<V, NG, true, false, false>(node, at, products, &unit),
+                (false, _) => self.aligned::<V, NG, false, false, false>(node, at, products, &unit),
+            };
             let mut some = known.0;
             for term in &node.others {
-                let from = other(c, results, *term);
+                let from = terms.get(*term);
                 for g in 0..NG {
                     match term {
                         GridTerm::Sum(_) => {
@@ -164,7 +186,7 @@ impl Grids<'_> {
                             let mut part = if floor { V::floor_to_int(scaled) } else { V::truncate(scaled) };
                             if let Some((below, unless)) = node.ignored {
                                 let least = V::sub(unit[g], V::splat_i(below));
-                                let mut small = V::greater(least, leading::<V>(from.value[g]));
+                                let mut small = V::greater(least, from.leading(node, g));
                                 if let Some(at_most) = unless {
                                     small = V::and(small, V::greater(unit[g], V::splat_i(at_most)));
                                 }
@@ -187,19 +209,12 @@ impl Grids<'_> {
                     total[g] = V::add(total[g], V::and(signs[g], any));
                 }
             }
-            let mut out = Outcome {
-                value: [V::splat_f(0.0); NG],
-                total,
-                unit,
-                exponent,
-                met: [V::splat_i(0); NG],
-                has_met: products.has_met,
-            };
+            out.has_met = products.has_met;
             if products.has_met {
                 out.met = products.met;
             }
             match node.output {
-                GridOutput::Wide => {}
+                GridOutput::Wide => (out.total, out.unit, out.exponent) = (total, unit, exponent),
                 GridOutput::F16 => {
                     for g in 0..NG {
                         let (value, infinite) = V::round_to_f16(total[g], unit[g]);
@@ -208,21 +223,38 @@ impl Grids<'_> {
                     }
                 }
                 GridOutput::F32 { toward_zero } => {
-                    for g in 0..NG {
-                        let (wide, power) = (V::widen_int(total[g]), V::wide_power(unit[g]));
-                        let scaled = [V::mul_d(wide[0], power[0]), V::mul_d(wide[1], power[1])];
-                        out.value[g] = if toward_zero { V::narrow_toward_zero(scaled) } else { V::narrow(scaled) };
+                    let mut least = unit[0];
+                    for g in 1..NG {
+                        least = V::min(least, unit[g]);
+                    }
+                    // Rounded to 24 bits and then to fewer, a subnormal sum of 25 bits or more may be wrong; flushed, it is
+                    // below 2^−126 either way.
+                    let twice = node.flush == Flush::None && V::any_greater(V::splat_i(-150), least);
+                    if toward_zero || twice {
+                        for g in 0..NG {
+                            let (wide, power) = (V::widen_int(total[g]), V::wide_power(unit[g]));
+                            let scaled = [V::mul_d(wide[0], power[0]), V::mul_d(wide[1], power[1])];
+                            out.value[g] = if toward_zero { V::narrow_toward_zero(scaled) } else { V::narrow(scaled) };
+                        }
+                    } else {
+                        for g in 0..NG {
+                            out.value[g] = V::scaled(V::to_float(total[g]), unit[g]);
+                        }
                     }
                 }
             }
-            finish::<V, NG>(node, c, results, &mut out, flags);
-            out
+            finish::<V, NG>(node, terms, out, flags);
         }
     }
 
     /// The exact sum of products, times its scales.
     #[inline(always)]
-    pub(super) unsafe fn exact_group<V: Halves, const NG: usize>(&self, node: &GridNode, at: At) -> Outcome<V, NG> {
+    pub(super) unsafe fn exact_group<V: Halves, const NG: usize>(
+        &self,
+        node: &GridNode,
+        at: At,
+        out: &mut Outcome<V, NG>,
+    ) {
         // SAFETY: as in `products`; the node's block and mask are among the operation's.
         unsafe {
             let zero = V::splat_i(0);
@@ -256,7 +288,10 @@ impl Grids<'_> {
                     met[g] = V::and(V::greater(unit[g], V::splat_i(1000)), V::splat_i(VALUE));
                 }
             }
-            Outcome { value, total: [zero; NG], unit, exponent, met, has_met }
+            if has_met {
+                out.met = met;
+            }
+            (out.value, out.unit, out.exponent, out.has_met) = (value, unit, exponent, has_met);
         }
     }
 }

@@ -1,11 +1,11 @@
 //! What becomes of a rounded result that is small, a zero, or no number.
 #![cfg_attr(not(target_arch = "x86_64"), allow(dead_code, unused_imports))]
 
-use super::outcome::{INVALID, NEGATIVE, OPERAND, Outcome, POSITIVE, VALUE, other};
+use super::outcome::{INVALID, NEGATIVE, OPERAND, Outcome, POSITIVE, Terms, VALUE};
 use crate::{
     adder::NanCause,
     fast::{
-        grids::{GridNode, GridOutput, GridTerm, GridWidth, MOST_NODES},
+        grids::{GridNode, GridOutput, GridTerm, GridWidth},
         simd::halves::Halves,
         tree::Flush,
     },
@@ -15,26 +15,26 @@ use crate::{
 #[inline(always)]
 pub(super) unsafe fn finish<V: Halves, const NG: usize>(
     node: &GridNode,
-    c: &Outcome<V, NG>,
-    results: &[Outcome<V, NG>; MOST_NODES],
+    terms: Terms<'_, V, NG>,
     out: &mut Outcome<V, NG>,
     flags: &mut [V::I; NG],
 ) {
     // SAFETY: the caller's.
     unsafe {
         for term in &node.others {
-            let from = other(c, results, *term);
+            let from = terms.get(*term);
             if from.has_met {
-                out.has_met = true;
                 for g in 0..NG {
-                    out.met[g] = V::or(out.met[g], from.met[g]);
+                    let before = if out.has_met { out.met[g] } else { V::splat_i(0) };
+                    out.met[g] = V::or(before, from.met[g]);
                 }
+                out.has_met = true;
             }
         }
         let GridOutput::F32 { toward_zero } = node.output else {
             if out.has_met && node.output == GridOutput::F16 {
                 let mut unknown = [V::splat_i(0); NG];
-                settle::<V, NG>(node, c, results, out, &mut unknown);
+                settle::<V, NG>(node, terms, out, &mut unknown);
                 for g in 0..NG {
                     flags[g] = V::or(flags[g], unknown[g]);
                 }
@@ -42,10 +42,10 @@ pub(super) unsafe fn finish<V: Halves, const NG: usize>(
             return;
         };
         let mut unknown = [V::splat_i(0); NG];
-        for g in 0..NG {
-            let bits = V::bits(out.value[g]);
-            let magnitude = V::and(bits, V::splat_i(i32::MAX));
-            if node.flush != Flush::None {
+        if node.flush != Flush::None {
+            for g in 0..NG {
+                let bits = V::bits(out.value[g]);
+                let magnitude = V::and(bits, V::splat_i(i32::MAX));
                 let tiny = V::greater(V::splat_i(0x0080_0000), magnitude);
                 let mut zero = V::and(bits, V::splat_i(i32::MIN));
                 if node.flush == Flush::Positive {
@@ -54,18 +54,22 @@ pub(super) unsafe fn finish<V: Halves, const NG: usize>(
                 }
                 out.value[g] = V::from_bits(V::select(tiny, zero, bits));
                 // 2^−126 may have been less before it was rounded.
-                let edge = V::greater(V::splat_i(1), V::xor(magnitude, V::splat_i(0x0080_0000)));
-                unknown[g] = V::and(edge, V::greater(magnitude, V::splat_i(0)));
+                unknown[g] = V::equal(magnitude, V::splat_i(0x0080_0000));
             }
-            if toward_zero {
+        }
+        if toward_zero {
+            for g in 0..NG {
+                let magnitude = V::and(V::bits(out.value[g]), V::splat_i(i32::MAX));
                 unknown[g] = V::or(unknown[g], V::greater(magnitude, V::splat_i(0x7f7f_fffe)));
             }
-            if node.positive_zero {
+        }
+        if node.positive_zero {
+            for g in 0..NG {
                 out.value[g] = V::add_f(out.value[g], V::splat_f(0.0));
             }
         }
         if out.has_met {
-            settle::<V, NG>(node, c, results, out, &mut unknown);
+            settle::<V, NG>(node, terms, out, &mut unknown);
         }
         if node.flush != Flush::None || toward_zero || out.has_met {
             for g in 0..NG {
@@ -79,8 +83,7 @@ pub(super) unsafe fn finish<V: Halves, const NG: usize>(
 #[inline(always)]
 unsafe fn settle<V: Halves, const NG: usize>(
     node: &GridNode,
-    c: &Outcome<V, NG>,
-    results: &[Outcome<V, NG>; MOST_NODES],
+    terms: Terms<'_, V, NG>,
     out: &mut Outcome<V, NG>,
     unknown: &mut [V::I; NG],
 ) {
@@ -106,7 +109,7 @@ unsafe fn settle<V: Halves, const NG: usize>(
                         left = V::and(left, V::xor(is, V::splat_i(-1)));
                     }
                     (None, NanCause::Value, Some(term)) if node.quiet_values => {
-                        let quiet = V::or(V::bits(other(c, results, *term).value[g]), V::splat_i(0x0040_0000));
+                        let quiet = V::or(V::bits(terms.get(*term).value[g]), V::splat_i(0x0040_0000));
                         let quiet =
                             if let GridWidth::Cut(mask) = node.width { V::and(quiet, V::splat_i(mask)) } else { quiet };
                         bits = V::select(is, quiet, bits);
