@@ -13,6 +13,7 @@ mod double;
 mod drive;
 mod grids;
 mod integer;
+mod kernels;
 mod operand;
 mod sample;
 mod scalar;
@@ -33,13 +34,9 @@ pub use sample::Sample;
 pub use simd::{Vectorised, vectorised};
 
 use chain::ChainPlan;
-use double::DoublePlan;
-use grids::GridsPlan;
-use integer::IntegerPlan;
+use kernels::Kernels;
 use scalar::{Compiled, Scratch, UnpackedDot};
 use simd::WIDE_PANEL;
-use sums::SumsPlan;
-use tree::TreePlan;
 use unpack::{Reader, Unpacked, ZERO};
 
 /// How a dot is computed. All give the same bits.
@@ -76,40 +73,6 @@ pub struct Evaluator {
     compiled: Compiled,
     kernel: Kernels,
     path: Path,
-}
-
-/// The kernel that computes an operation with columns in lanes.
-#[derive(Clone, Debug)]
-enum Kernels {
-    None,
-    Chain(ChainPlan),
-    Tree(TreePlan),
-    Double(DoublePlan),
-    Integer(IntegerPlan),
-    Sums(SumsPlan),
-    Grids(Box<GridsPlan>),
-}
-
-impl Kernels {
-    fn of(adders: &[Adder], unit: &Unit, plan: &Plan, id: &OperationId, path: Path) -> Self {
-        if path < Path::Portable {
-            return Self::None;
-        }
-        if let Some(kernel) = ChainPlan::of(adders, unit, plan, id) {
-            return Self::Chain(kernel);
-        }
-        if let Some(kernel) = TreePlan::of(adders, unit, plan, id, path) {
-            return Self::Tree(kernel);
-        }
-        if let Some(kernel) = DoublePlan::of(adders, unit, plan, id, path) {
-            return Self::Double(kernel);
-        }
-        if let Some(kernel) = IntegerPlan::of(adders, unit, plan, id) {
-            return Self::Integer(kernel);
-        }
-        let Some(sums) = SumsPlan::of(adders, unit, plan, id, path) else { return Self::None };
-        GridsPlan::of(&sums, adders, unit, plan, id).map_or(Self::Sums(sums), |plan| Self::Grids(Box::new(plan)))
-    }
 }
 
 impl Evaluator {

@@ -61,6 +61,8 @@ pub(crate) struct SumNode {
     pub scales_products: bool,
     pub scales_sum: bool,
     pub product_overflow: bool,
+    /// An exact sum of any width.
+    pub without_grid: bool,
     /// Bits that any aligned term and the whole sum stay within.
     pub width: i64,
     pub output: SumOutput,
@@ -179,6 +181,7 @@ impl SumsPlan {
             let mut unit_of_sum = 0;
             let mut head_of_sum = 0;
             let mut width = 0;
+            let mut without_grid = false;
             if rules.is_empty() {
                 let is_bare = adder.below != Below::OnesComplement
                     && adder.value_cut_bits == 0
@@ -187,7 +190,8 @@ impl SumsPlan {
                 if !is_bare {
                     return None;
                 }
-                let all_products = terms.iter().all(|term| matches!(term, SumTerm::Product(_)));
+                let is_product = |term: &SumTerm| matches!(term, SumTerm::Product(_));
+                let all_products = terms.iter().all(is_product);
                 if all_products && scales_sum {
                     // Every product is a whole number of the product of the smallest values.
                     let (low_a, low_b) = (i64::from(a_encoding.min_exponent()), i64::from(b_encoding.min_exponent()));
@@ -202,6 +206,8 @@ impl SumsPlan {
                     if width > WIDTH {
                         return None;
                     }
+                } else if scale.is_none() && adder.output != Output::Wide && terms.iter().any(is_product) {
+                    without_grid = true;
                 } else if terms.len() != 1
                     || scales_sum
                     || matches!(terms[0], SumTerm::Product(_))
@@ -275,6 +281,7 @@ impl SumsPlan {
                 scales_products,
                 scales_sum,
                 product_overflow: adder.product_overflow,
+                without_grid,
                 width,
                 output,
             });
@@ -307,6 +314,13 @@ impl SumsPlan {
                 flush_c,
             },
         })
+    }
+}
+
+impl SumsPlan {
+    /// Whether a node is wider than the kernel of sums can hold.
+    pub(super) fn is_too_wide(&self) -> bool {
+        self.nodes.iter().any(|node| node.without_grid)
     }
 }
 

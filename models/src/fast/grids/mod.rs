@@ -79,6 +79,8 @@ pub(crate) enum GridWidth {
     Cut(i32),
     /// Products whose sum is exact in f32, and a scale.
     Exact,
+    /// Products and one value at most, on no grid.
+    Cascade,
     /// In i32.
     Words,
     /// In f64, without products.

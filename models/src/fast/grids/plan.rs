@@ -194,6 +194,9 @@ impl GridsPlan {
                 return None;
             }
         }
+        if width == GridWidth::Cascade && output != (GridOutput::F32 { toward_zero: false }) {
+            return None;
+        }
         // No sum of words knows that all its terms were −0; sums of f64 do, unless they cut a negative one to it.
         if width == GridWidth::Words && output != GridOutput::Wide && !positive_zero {
             return None;
@@ -289,6 +292,10 @@ impl GridsPlan {
             if sum.scales_sum {
                 let fits = others.is_empty() && adder.scale == Scale::Sum && sum.width <= 24;
                 return (fits && sum.output_is_wide()).then_some(GridWidth::Exact);
+            }
+            if sum.without_grid {
+                let fits = !products.is_empty() && values == others.len() && values <= 1;
+                return fits.then_some(GridWidth::Cascade);
             }
             let SumOutput::Float { fraction_bits, least: -126, nearest: false, flush: false, .. } = sum.output else {
                 return None;

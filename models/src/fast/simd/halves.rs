@@ -37,6 +37,14 @@ pub(super) trait Halves: Lanes {
     unsafe fn splat_d(value: f64) -> Self::D;
     unsafe fn mul_d(x: Self::D, y: Self::D) -> Self::D;
     unsafe fn add_d(x: Self::D, y: Self::D) -> Self::D;
+    unsafe fn sub_d(x: Self::D, y: Self::D) -> Self::D;
+    /// The bits of both.
+    unsafe fn or_d(x: Self::D, y: Self::D) -> Self::D;
+    /// All bits set where x is not 0, else none.
+    unsafe fn nonzero(x: Self::D) -> Self::D;
+    unsafe fn any_nonzero(x: Self::D) -> bool;
+    /// `sum + error` to odd, where `sum` is what it is to nearest.
+    unsafe fn to_odd(sum: Self::D, error: Self::D) -> Self::D;
     unsafe fn max_d(x: Self::D, y: Self::D) -> Self::D;
     unsafe fn floor_d(x: Self::D) -> Self::D;
     unsafe fn truncate_d(x: Self::D) -> Self::D;
@@ -81,6 +89,20 @@ impl Halves for Avx512 {
         splat_d(value: f64) -> Self::D { _mm512_set1_pd(value) }
         mul_d(x: Self::D, y: Self::D) -> Self::D { _mm512_mul_pd(x, y) }
         add_d(x: Self::D, y: Self::D) -> Self::D { _mm512_add_pd(x, y) }
+        sub_d(x: Self::D, y: Self::D) -> Self::D { _mm512_sub_pd(x, y) }
+        or_d(x: Self::D, y: Self::D) -> Self::D { _mm512_or_pd(x, y) }
+        nonzero(x: Self::D) -> Self::D {
+            _mm512_castsi512_pd(_mm512_movm_epi64(_mm512_cmp_pd_mask::<_CMP_NEQ_UQ>(x, _mm512_setzero_pd())))
+        }
+        any_nonzero(x: Self::D) -> bool { _mm512_cmp_pd_mask::<_CMP_NEQ_UQ>(x, _mm512_setzero_pd()) != 0 }
+        to_odd(sum: Self::D, error: Self::D) -> Self::D {
+            let (bits, of_error) = (_mm512_castpd_si512(sum), _mm512_castpd_si512(error));
+            let one = _mm512_set1_epi64(1);
+            let inexact = _mm512_cmp_pd_mask::<_CMP_NEQ_UQ>(error, _mm512_setzero_pd());
+            let moved = _mm512_mask_testn_epi64_mask(inexact, bits, one);
+            let step = _mm512_or_si512(_mm512_srai_epi64::<63>(_mm512_xor_si512(bits, of_error)), one);
+            _mm512_castsi512_pd(_mm512_mask_add_epi64(bits, moved, bits, step))
+        }
         max_d(x: Self::D, y: Self::D) -> Self::D { _mm512_max_pd(x, y) }
         floor_d(x: Self::D) -> Self::D { _mm512_roundscale_pd::<{ _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC }>(x) }
         truncate_d(x: Self::D) -> Self::D { _mm512_roundscale_pd::<{ _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC }>(x) }
@@ -133,6 +155,21 @@ impl Halves for Avx2 {
         splat_d(value: f64) -> Self::D { _mm256_set1_pd(value) }
         mul_d(x: Self::D, y: Self::D) -> Self::D { _mm256_mul_pd(x, y) }
         add_d(x: Self::D, y: Self::D) -> Self::D { _mm256_add_pd(x, y) }
+        sub_d(x: Self::D, y: Self::D) -> Self::D { _mm256_sub_pd(x, y) }
+        or_d(x: Self::D, y: Self::D) -> Self::D { _mm256_or_pd(x, y) }
+        nonzero(x: Self::D) -> Self::D { _mm256_cmp_pd::<_CMP_NEQ_UQ>(x, _mm256_setzero_pd()) }
+        any_nonzero(x: Self::D) -> bool {
+            _mm256_movemask_pd(_mm256_cmp_pd::<_CMP_NEQ_UQ>(x, _mm256_setzero_pd())) != 0
+        }
+        to_odd(sum: Self::D, error: Self::D) -> Self::D {
+            let (bits, of_error) = (_mm256_castpd_si256(sum), _mm256_castpd_si256(error));
+            let (one, zero) = (_mm256_set1_epi64x(1), _mm256_setzero_si256());
+            let inexact = _mm256_castpd_si256(_mm256_cmp_pd::<_CMP_NEQ_UQ>(error, _mm256_setzero_pd()));
+            let even = _mm256_cmpeq_epi64(_mm256_and_si256(bits, one), zero);
+            let inward = _mm256_cmpgt_epi64(zero, _mm256_xor_si256(bits, of_error));
+            let step = _mm256_and_si256(_mm256_or_si256(inward, one), _mm256_and_si256(inexact, even));
+            _mm256_castsi256_pd(_mm256_add_epi64(bits, step))
+        }
         max_d(x: Self::D, y: Self::D) -> Self::D { _mm256_max_pd(x, y) }
         floor_d(x: Self::D) -> Self::D { _mm256_floor_pd(x) }
         truncate_d(x: Self::D) -> Self::D { _mm256_round_pd::<{ _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC }>(x) }

@@ -14,6 +14,7 @@
 //! smallest normal one, an overflow that is no infinity) are left to it.
 #![cfg_attr(not(target_arch = "x86_64"), allow(dead_code, unused_imports))]
 
+mod cascade;
 mod doubles;
 mod outcome;
 mod products;
@@ -87,6 +88,7 @@ impl Grids<'_> {
                 products: Products {
                     exponents: [[zero; NG]; MOST_PRODUCTS],
                     values: [[V::splat_f(0.0); NG]; MOST_PRODUCTS],
+                    errors: [[V::splat_d(0.0); 2]; MOST_PRODUCTS],
                     most: [zero; NG],
                     leading: [zero; NG],
                     met: [zero; NG],
@@ -129,6 +131,7 @@ impl Grids<'_> {
                     match node.width {
                         GridWidth::Cut(mask) => doubles::cut_value(node, mask, terms, out, &mut flags),
                         GridWidth::Exact => self.exact_group(node, at, out),
+                        GridWidth::Cascade => self.in_cascade(node, at, terms, products, out, &mut flags),
                         GridWidth::Words => self.in_words(node, at, terms, products, out, &mut flags),
                         GridWidth::Doubles => doubles::in_doubles(node, terms, out, &mut flags),
                     }
@@ -205,6 +208,7 @@ pub(in crate::fast) fn run_grids(nodes: &[GridNode], context: &Context, piece: P
             GridTerm::C => true,
             GridTerm::Value(at) | GridTerm::Sum(at) | GridTerm::Group(at) => at < index,
         }));
+        assert!(node.width != GridWidth::Cascade || (!node.products.is_empty() && node.others.len() <= 1));
         let scaled = node.width == GridWidth::Exact;
         assert!(!scaled || (node.scale_block < context.blocks && node.mask < context.masks));
     }

@@ -20,6 +20,8 @@ use crate::{
 pub(super) struct Products<V: Halves, const NG: usize> {
     pub exponents: [[V::I; NG]; MOST_PRODUCTS],
     pub values: [[V::F; NG]; MOST_PRODUCTS],
+    /// Room for what additions in f64 lose.
+    pub errors: [[V::D; 2]; MOST_PRODUCTS],
     pub most: [V::I; NG],
     pub leading: [V::I; NG],
     pub met: [V::I; NG],
@@ -29,7 +31,7 @@ pub(super) struct Products<V: Halves, const NG: usize> {
 impl Grids<'_> {
     /// Significands and exponents of the products of a node.
     #[inline(always)]
-    unsafe fn products<V: Halves, const NG: usize, const LEADING: bool>(
+    pub(super) unsafe fn products<V: Halves, const NG: usize, const LEADING: bool>(
         &self,
         node: &GridNode,
         at: At,
