@@ -103,7 +103,7 @@ impl Operand {
     }
 
     /// The significand with its sign, in [0, 2), and the exponent: [`ABSENT`] for a zero, [`INFINITE`] or [`NAN`] for those,
-    /// whose significand is 1.
+    /// whose significand is 1 and their fraction.
     #[inline(always)]
     #[allow(clippy::cast_precision_loss)]
     pub(super) fn parts(&self, bits: u32) -> (f32, i32) {
@@ -114,7 +114,9 @@ impl Operand {
         let leading = u32::from(field != 0) << self.fraction_bits;
         let significand = (magnitude & ((1 << self.fraction_bits) - 1)) | leading;
         let ulp = f32::from_bits((127 - self.fraction_bits) << 23);
-        let value = if special { 1.0 } else { significand.cast_signed() as f32 * ulp };
+        let fraction = (read & ((1 << self.fraction_bits) - 1)) << (23 - self.fraction_bits);
+        let one = f32::from_bits(127 << 23 | fraction);
+        let value = if special { one } else { significand.cast_signed() as f32 * ulp };
         let exponent = if magnitude == 0 { ABSENT } else { field.max(1).cast_signed() - self.bias };
         let of_special = if read == self.infinite { INFINITE } else { NAN };
         (f32::from_bits(value.to_bits() | sign), if special { of_special } else { exponent })

@@ -68,6 +68,8 @@ pub(crate) struct GridNode {
     pub mask: usize,
     /// What comes of NaN, in order: bits as an f32, or `None` for the NaN itself made quiet.
     pub nan: Vec<(NanCause, Option<i32>)>,
+    /// Whether all operands are the node's own, IEEE's like its result, so that their NaN can be kept.
+    pub quiet_operands: bool,
     /// Whether there is one value, whose NaN it would be.
     pub quiet_values: bool,
 }

@@ -227,6 +227,7 @@ impl GridsPlan {
                 return None;
             }
         }
+        let others_count = others.len();
         let exponents_lead = others.iter().all(|term| match *term {
             GridTerm::C => sums.context.least == -126,
             GridTerm::Value(index) => matches!(before[index].output, GridOutput::F32 { .. }),
@@ -258,6 +259,11 @@ impl GridsPlan {
             scale_block,
             mask: 0,
             nan,
+            quiet_operands: adder.nan.operand.is_none()
+                && output == (GridOutput::F32 { toward_zero: false })
+                && values == others_count
+                && matches!(id.a, Format::F16 | Format::BF16)
+                && matches!(id.b, Format::F16 | Format::BF16),
             quiet_values: values == 1,
         })
     }

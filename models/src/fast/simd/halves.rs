@@ -42,6 +42,8 @@ pub(super) trait Halves: Lanes {
     unsafe fn or_d(x: Self::D, y: Self::D) -> Self::D;
     /// All bits set where x is not 0, else none.
     unsafe fn nonzero(x: Self::D) -> Self::D;
+    /// x where the mask's lanes have all bits set, y where they have none.
+    unsafe fn select_d(mask: Self::D, x: Self::D, y: Self::D) -> Self::D;
     unsafe fn any_nonzero(x: Self::D) -> bool;
     /// `sum + error` to odd, where `sum` is what it is to nearest.
     unsafe fn to_odd(sum: Self::D, error: Self::D) -> Self::D;
@@ -93,6 +95,9 @@ impl Halves for Avx512 {
         or_d(x: Self::D, y: Self::D) -> Self::D { _mm512_or_pd(x, y) }
         nonzero(x: Self::D) -> Self::D {
             _mm512_castsi512_pd(_mm512_movm_epi64(_mm512_cmp_pd_mask::<_CMP_NEQ_UQ>(x, _mm512_setzero_pd())))
+        }
+        select_d(mask: Self::D, x: Self::D, y: Self::D) -> Self::D {
+            _mm512_mask_blend_pd(_mm512_movepi64_mask(_mm512_castpd_si512(mask)), y, x)
         }
         any_nonzero(x: Self::D) -> bool { _mm512_cmp_pd_mask::<_CMP_NEQ_UQ>(x, _mm512_setzero_pd()) != 0 }
         to_odd(sum: Self::D, error: Self::D) -> Self::D {
@@ -158,6 +163,7 @@ impl Halves for Avx2 {
         sub_d(x: Self::D, y: Self::D) -> Self::D { _mm256_sub_pd(x, y) }
         or_d(x: Self::D, y: Self::D) -> Self::D { _mm256_or_pd(x, y) }
         nonzero(x: Self::D) -> Self::D { _mm256_cmp_pd::<_CMP_NEQ_UQ>(x, _mm256_setzero_pd()) }
+        select_d(mask: Self::D, x: Self::D, y: Self::D) -> Self::D { _mm256_blendv_pd(y, x, mask) }
         any_nonzero(x: Self::D) -> bool {
             _mm256_movemask_pd(_mm256_cmp_pd::<_CMP_NEQ_UQ>(x, _mm256_setzero_pd())) != 0
         }

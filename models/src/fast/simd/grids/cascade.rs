@@ -69,7 +69,7 @@ impl Grids<'_> {
                         }
                         let (most, least) = two_sum::<V>(sum[half], rest);
                         // Without an error the sum keeps the sign of a zero.
-                        sum[half] = V::to_odd(most, least);
+                        sum[half] = V::select_d(V::nonzero(rest), V::to_odd(most, least), sum[half]);
                         lost_here[half] = V::nonzero(lost_here[half]);
                     }
                     // All bits set are a NaN with its sign, which stays.
@@ -79,7 +79,7 @@ impl Grids<'_> {
             }
             out.has_met = products.has_met;
             if products.has_met {
-                out.met = products.met;
+                (out.met, out.nan) = (products.met, products.nan);
             }
             finish::<V, NG>(node, terms, out, flags);
             for g in 0..NG {

@@ -80,6 +80,7 @@ impl Grids<'_> {
                 unit: [zero; NG],
                 exponent: [zero; NG],
                 met: [zero; NG],
+                nan: [zero; NG],
                 has_met: false,
             };
             let mut room = Room {
@@ -92,6 +93,7 @@ impl Grids<'_> {
                     most: [zero; NG],
                     leading: [zero; NG],
                     met: [zero; NG],
+                    nan: [zero; NG],
                     has_met: false,
                 },
             };

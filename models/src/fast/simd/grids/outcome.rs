@@ -26,6 +26,7 @@ pub(super) struct Outcome<V: Halves, const NG: usize> {
     pub unit: [V::I; NG],
     pub exponent: [V::I; NG],
     pub met: [V::I; NG],
+    pub nan: [V::I; NG],
     pub has_met: bool,
 }
 

@@ -25,6 +25,8 @@ pub(super) struct Products<V: Halves, const NG: usize> {
     pub most: [V::I; NG],
     pub leading: [V::I; NG],
     pub met: [V::I; NG],
+    /// The first NaN among the factors as a quiet f32, where the node keeps it.
+    pub nan: [V::I; NG],
     pub has_met: bool,
 }
 
@@ -80,6 +82,7 @@ impl Grids<'_> {
         // SAFETY: as in `products`.
         unsafe {
             into.met = [V::splat_i(0); NG];
+            into.nan = into.met;
             for (slot, k) in node.products.iter().enumerate() {
                 let significand = V::splat_f(self.a.0.add(at.a + k).read());
                 for g in 0..NG {
@@ -100,6 +103,15 @@ impl Grids<'_> {
                     met = V::select(above(INFINITE / 4), V::splat_i(INVALID), met);
                     met = V::select(above(INFINITE - 4000), signed, met);
                     met = V::select(above(3 * INFINITE), V::splat_i(OPERAND), met);
+                    if node.quiet_operands {
+                        let of_b = at.b + k * self.panel + g * V::WIDTH;
+                        let a_is = V::greater(V::splat_i(self.a.1.add(at.a + k).read()), V::splat_i(3 * INFINITE));
+                        let fraction = V::select(a_is, V::bits(significand), V::bits(V::load_f(self.b.0.add(of_b))));
+                        let quiet = V::or(fraction, V::splat_i(0x7fc0_0000));
+                        let first = V::greater(V::splat_i(OPERAND), V::and(into.met[g], V::splat_i(OPERAND)));
+                        let first = V::and(first, V::greater(V::and(met, V::splat_i(OPERAND)), V::splat_i(0)));
+                        into.nan[g] = V::select(first, quiet, into.nan[g]);
+                    }
                     into.met[g] = V::or(into.met[g], met);
                 }
             }
@@ -213,7 +225,7 @@ impl Grids<'_> {
             }
             out.has_met = products.has_met;
             if products.has_met {
-                out.met = products.met;
+                (out.met, out.nan) = (products.met, products.nan);
             }
             match node.output {
                 GridOutput::Wide => (out.total, out.unit, out.exponent) = (total, unit, exponent),

@@ -115,6 +115,10 @@ unsafe fn settle<V: Halves, const NG: usize>(
                         bits = V::select(is, quiet, bits);
                         left = V::and(left, V::xor(is, V::splat_i(-1)));
                     }
+                    (None, NanCause::Operand, _) if node.quiet_operands => {
+                        bits = V::select(is, out.nan[g], bits);
+                        left = V::and(left, V::xor(is, V::splat_i(-1)));
+                    }
                     _ => left = V::or(left, is),
                 }
             }
