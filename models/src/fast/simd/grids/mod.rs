@@ -182,8 +182,11 @@ impl Factors {
     }
 
     pub(in crate::fast) fn clear(&mut self) {
-        (self.significands.clear(), self.exponents.clear(), self.masks.clear());
-        (self.scales.0.clear(), self.scales.1.clear());
+        self.significands.clear();
+        self.scales.0.clear();
+        for words in [&mut self.exponents, &mut self.scales.1, &mut self.masks] {
+            words.clear();
+        }
     }
 }
 
