@@ -1,7 +1,8 @@
 //! Products per second of every path on one operation of each family: the table in `docs/performance.md`.
 //!
-//! `cargo run --release -p mxprobe-models --example throughput [-- WORD [SIDE]]`, where WORD picks the rows that hold it, and
-//! matrices in lanes are SIDE×SIDE instead of 128×512×512.
+//! `cargo run --release -p mxprobe-models --example throughput [-- WORD [SIDE [INPUTS]]]`, where WORD picks the rows that hold
+//! it, matrices in lanes are SIDE×SIDE instead of 128×512×512 (0: as they are), and INPUTS is `any` for any bits or `nan` for
+//! a NaN in every row of A.
 #![allow(clippy::print_stdout, clippy::cast_precision_loss)]
 
 use std::time::Instant;
@@ -43,14 +44,15 @@ fn normal(random: &mut Random) -> f64 {
     (0..12).map(|_| (random.bits() >> 11) as f64 / 9_007_199_254_740_992.0).sum::<f64>() - 6.0
 }
 
-fn draw(format: Format, len: usize, random: &mut Random) -> Elements {
-    let any = format.is_integer();
+fn draw(format: Format, len: usize, inputs: &str, random: &mut Random) -> Elements {
+    let any = format.is_integer() || inputs == "any";
     Elements::from_bits(format, (0..len).map(|_| if any { random.bits() } else { format.from_f64(normal(random)) }))
 }
 
 fn main() {
     let word = std::env::args().nth(1).unwrap_or_default();
-    let side: Option<usize> = std::env::args().nth(2).and_then(|side| side.parse().ok());
+    let side: Option<usize> = std::env::args().nth(2).and_then(|side| side.parse().ok()).filter(|side| *side > 0);
+    let inputs = std::env::args().nth(3).unwrap_or_default();
     println!("{:<58} {:>8} {:>7} {:>9} {:>9}", "operation", "path", "threads", "best", "median");
     for (model, id) in OPERATIONS {
         if !format!("{model}:{id}").contains(&word) {
@@ -65,8 +67,13 @@ fn main() {
         }
         let mut random = Random(7);
         let (m, n, k) = side.map_or((128, 512, 512), |side| (side, side, side));
-        let (a, b) = (draw(id.a, m * k, &mut random), draw(id.b, k * n, &mut random));
-        let c = draw(id.c, m * n, &mut random);
+        let (mut a, b) = (draw(id.a, m * k, &inputs, &mut random), draw(id.b, k * n, &inputs, &mut random));
+        let c = draw(id.c, m * n, &inputs, &mut random);
+        if let ("nan", Some(nan)) = (inputs.as_str(), id.a.nan()) {
+            for row in 0..m {
+                a.set(row * k + row * 37 % k, nan);
+            }
+        }
         let scales = id.block_scale().map(|scale| {
             let blocks = k.div_ceil(scale.block);
             let mut of = |len| {

@@ -11,7 +11,9 @@ mod chain;
 mod dots;
 mod double;
 mod drive;
+mod grids;
 mod integer;
+mod kernels;
 mod operand;
 mod sample;
 mod scalar;
@@ -32,12 +34,9 @@ pub use sample::Sample;
 pub use simd::{Vectorised, vectorised};
 
 use chain::ChainPlan;
-use double::DoublePlan;
-use integer::IntegerPlan;
+use kernels::Kernels;
 use scalar::{Compiled, Scratch, UnpackedDot};
 use simd::WIDE_PANEL;
-use sums::SumsPlan;
-use tree::TreePlan;
 use unpack::{Reader, Unpacked, ZERO};
 
 /// How a dot is computed. All give the same bits.
@@ -74,38 +73,6 @@ pub struct Evaluator {
     compiled: Compiled,
     kernel: Kernels,
     path: Path,
-}
-
-/// The kernel that computes an operation with columns in lanes.
-#[derive(Clone, Debug)]
-enum Kernels {
-    None,
-    Chain(ChainPlan),
-    Tree(TreePlan),
-    Double(DoublePlan),
-    Integer(IntegerPlan),
-    Sums(SumsPlan),
-}
-
-impl Kernels {
-    fn of(adders: &[Adder], unit: &Unit, plan: &Plan, id: &OperationId, path: Path) -> Self {
-        if path < Path::Portable {
-            return Self::None;
-        }
-        if let Some(kernel) = ChainPlan::of(adders, unit, plan, id) {
-            return Self::Chain(kernel);
-        }
-        if let Some(kernel) = TreePlan::of(adders, unit, plan, id, path) {
-            return Self::Tree(kernel);
-        }
-        if let Some(kernel) = DoublePlan::of(adders, unit, plan, id, path) {
-            return Self::Double(kernel);
-        }
-        if let Some(kernel) = IntegerPlan::of(adders, unit, plan, id) {
-            return Self::Integer(kernel);
-        }
-        SumsPlan::of(adders, unit, plan, id, path).map_or(Self::None, Self::Sums)
-    }
 }
 
 impl Evaluator {
@@ -218,6 +185,7 @@ impl Evaluator {
             Kernels::Double(kernel) => drive::tiles(self, Some(kernel), batch, threads),
             Kernels::Integer(kernel) => drive::tiles(self, Some(kernel), batch, threads),
             Kernels::Sums(kernel) => drive::tiles(self, Some(kernel), batch, threads),
+            Kernels::Grids(kernel) => drive::tiles(self, Some(&**kernel), batch, threads),
         }
     }
 
@@ -230,6 +198,7 @@ impl Evaluator {
             Kernels::Double(kernel) => drive::matrices(self, Some(kernel), matrices, threads),
             Kernels::Integer(kernel) => drive::matrices(self, Some(kernel), matrices, threads),
             Kernels::Sums(kernel) => drive::matrices(self, Some(kernel), matrices, threads),
+            Kernels::Grids(kernel) => drive::matrices(self, Some(&**kernel), matrices, threads),
         }
     }
 

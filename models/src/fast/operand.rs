@@ -11,6 +11,8 @@ pub(super) struct Operand {
     pub bias: i32,
     /// Magnitudes from here on are NaN or infinite.
     special: u32,
+    /// The magnitude that is infinite, if there is one.
+    infinite: u32,
     /// The one code that is NaN, sign included.
     nan: u32,
     flush: bool,
@@ -19,6 +21,13 @@ pub(super) struct Operand {
     pub dynamic: bool,
     pub base: i32,
 }
+
+/// The exponent of a zero: two of them, or one and any other, lie below every product's.
+pub(super) const ABSENT: i32 = -8000;
+/// The exponents of an infinity and of a NaN: in a sum of two exponents the class of the product can be read. A NaN and
+/// anything is above 60,000, an infinity and a zero at most 16,000, an infinity and a number above that.
+pub(super) const INFINITE: i32 = 20_000;
+pub(super) const NAN: i32 = 100_000;
 
 /// The exponents below the base that a code can tell.
 const DEPTH: i32 = 63;
@@ -34,6 +43,7 @@ impl Operand {
             Specials::NegativeZeroNan | Specials::None => u32::MAX,
             Specials::UnsignedAllOnesNan | Specials::PowerOfTwo => return None,
         };
+        let infinite = if encoding.specials == Specials::Ieee { special } else { u32::MAX };
         let nan = if encoding.specials == Specials::NegativeZeroNan { ones + 1 } else { u32::MAX };
         let largest = format.largest(false) >> encoding.unread_bits >> encoding.fraction_bits;
         let base = i32::try_from(largest).ok()? - encoding.bias;
@@ -44,6 +54,7 @@ impl Operand {
             magnitude_bits,
             bias: encoding.bias,
             special,
+            infinite,
             nan,
             flush,
             to_positive,
@@ -89,6 +100,26 @@ impl Operand {
         let sign = if self.to_positive & (magnitude == 0) & !was_zero { 0 } else { sign };
         let raw = f32::from_bits(magnitude << (23 - self.fraction_bits) | sign);
         if special { f32::NAN } else { raw * self.factor(0) }
+    }
+
+    /// The significand with its sign, in [0, 2), and the exponent: [`ABSENT`] for a zero, [`INFINITE`] or [`NAN`] for those,
+    /// whose significand is 1 and their fraction.
+    #[inline(always)]
+    #[allow(clippy::cast_precision_loss)]
+    pub(super) fn parts(&self, bits: u32) -> (f32, i32) {
+        let (magnitude, sign, special) = self.split(bits);
+        let read = bits >> self.unread_bits & ((1 << self.magnitude_bits) - 1);
+        let sign = if self.to_positive & (magnitude == 0) & (read != 0) & !special { 0 } else { sign };
+        let field = magnitude >> self.fraction_bits;
+        let leading = u32::from(field != 0) << self.fraction_bits;
+        let significand = (magnitude & ((1 << self.fraction_bits) - 1)) | leading;
+        let ulp = f32::from_bits((127 - self.fraction_bits) << 23);
+        let fraction = (read & ((1 << self.fraction_bits) - 1)) << (23 - self.fraction_bits);
+        let one = f32::from_bits(127 << 23 | fraction);
+        let value = if special { one } else { significand.cast_signed() as f32 * ulp };
+        let exponent = if magnitude == 0 { ABSENT } else { field.max(1).cast_signed() - self.bias };
+        let of_special = if read == self.infinite { INFINITE } else { NAN };
+        (f32::from_bits(value.to_bits() | sign), if special { of_special } else { exponent })
     }
 
     /// The value relative to `2^base`, and its code.

@@ -19,14 +19,14 @@ use crate::{
 /// A plan of sums on grids.
 #[derive(Clone, Debug)]
 pub(super) struct SumsPlan {
-    nodes: Vec<SumNode>,
+    pub nodes: Vec<SumNode>,
     len: usize,
     a: Reader,
     b: Reader,
-    scale: Option<(Reader, usize)>,
+    pub scale: Option<(Reader, usize)>,
     c: Operand,
     d: Format,
-    context: Context,
+    pub context: Context,
 }
 
 /// What every node needs to know.
@@ -61,7 +61,18 @@ pub(crate) struct SumNode {
     pub scales_products: bool,
     pub scales_sum: bool,
     pub product_overflow: bool,
+    /// An exact sum of any width.
+    pub without_grid: bool,
+    /// Bits that any aligned term and the whole sum stay within.
+    pub width: i64,
     pub output: SumOutput,
+}
+
+impl SumNode {
+    /// Whether the sum is handed on unrounded.
+    pub(super) fn output_is_wide(&self) -> bool {
+        matches!(self.output, SumOutput::Wide)
+    }
 }
 
 /// A term and how it counts.
@@ -169,6 +180,8 @@ impl SumsPlan {
             }
             let mut unit_of_sum = 0;
             let mut head_of_sum = 0;
+            let mut width = 0;
+            let mut without_grid = false;
             if rules.is_empty() {
                 let is_bare = adder.below != Below::OnesComplement
                     && adder.value_cut_bits == 0
@@ -177,7 +190,8 @@ impl SumsPlan {
                 if !is_bare {
                     return None;
                 }
-                let all_products = terms.iter().all(|term| matches!(term, SumTerm::Product(_)));
+                let is_product = |term: &SumTerm| matches!(term, SumTerm::Product(_));
+                let all_products = terms.iter().all(is_product);
                 if all_products && scales_sum {
                     // Every product is a whole number of the product of the smallest values.
                     let (low_a, low_b) = (i64::from(a_encoding.min_exponent()), i64::from(b_encoding.min_exponent()));
@@ -188,9 +202,12 @@ impl SumsPlan {
                     let fraction_bits = i64::from(id.a.fraction_bits() + id.b.fraction_bits());
                     unit_of_sum = low_a + low_b - fraction_bits;
                     head_of_sum = high(id.a) + high(id.b) + 2 + growth + scale_bits;
-                    if head_of_sum - unit_of_sum + 8 > WIDTH {
+                    width = head_of_sum - unit_of_sum + 8;
+                    if width > WIDTH {
                         return None;
                     }
+                } else if scale.is_none() && adder.output != Output::Wide && terms.iter().any(is_product) {
+                    without_grid = true;
                 } else if terms.len() != 1
                     || scales_sum
                     || matches!(terms[0], SumTerm::Product(_))
@@ -212,6 +229,7 @@ impl SumsPlan {
                     if bound + growth > WIDTH {
                         return None;
                     }
+                    width = width.max(bound + growth);
                     head_of_sum = head_of_sum.max(head(term) + growth);
                 }
             }
@@ -263,6 +281,8 @@ impl SumsPlan {
                 scales_products,
                 scales_sum,
                 product_overflow: adder.product_overflow,
+                without_grid,
+                width,
                 output,
             });
         }
@@ -294,6 +314,13 @@ impl SumsPlan {
                 flush_c,
             },
         })
+    }
+}
+
+impl SumsPlan {
+    /// Whether a node is wider than the kernel of sums can hold.
+    pub(super) fn is_too_wide(&self) -> bool {
+        self.nodes.iter().any(|node| node.without_grid)
     }
 }
 

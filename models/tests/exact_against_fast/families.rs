@@ -171,15 +171,25 @@ fn a_hundred_million_dots_of_every_family_agree_with_one_dot_at_a_time() {
     }
 }
 
-/// The exact evaluator itself, which takes a minute or more a family: `MXPROBE_FAMILY` picks those whose name holds it.
+/// The exact evaluator itself, which takes a minute or more a family: `MXPROBE_FAMILY` picks those whose name holds it,
+/// `MXPROBE_DOTS` says how many dots of each.
 #[test]
 #[ignore = "takes twenty minutes in release; run it with --nocapture for the counts"]
 #[allow(clippy::print_stdout)]
 fn a_hundred_million_dots_of_every_family_agree_with_the_exact_evaluator() {
     let wanted = std::env::var("MXPROBE_FAMILY").unwrap_or_default();
-    let fastest = fast_paths().into_iter().max().unwrap_or(Path::Scalar);
+    let dots = std::env::var("MXPROBE_DOTS").map_or(100_000_000, |dots| dots.parse().expect("a number of dots"));
+    let mut lanes = fast_paths();
+    lanes.retain(|path| *path >= Path::Avx2);
+    if lanes.is_empty() {
+        lanes.push(Path::Scalar);
+    }
     for family in FAMILIES.iter().filter(|family| family.name.contains(&wanted)) {
-        println!("{}", family.compare(Path::Exact, fastest, 100_000_000, 12));
+        for (index, path) in lanes.iter().enumerate() {
+            // The fastest path in full, the others for a tenth.
+            let dots = if index + 1 == lanes.len() { dots } else { dots / 10 };
+            println!("{}", family.compare(Path::Exact, *path, dots, 12));
+        }
     }
 }
 

@@ -226,3 +226,27 @@ fn a_negative_c_whose_bits_are_all_cut_is_positive_zero_on_every_path() {
         assert!(d.iter().all(|bits| bits == 0), "{path:?} gives {:#x}", d.get(0));
     }
 }
+
+#[test]
+fn a_sum_of_negative_zeros_is_one_beside_a_column_whose_sum_loses_bits() {
+    // 2^15 · 2^15 + 2^−24 · 2^−24 needs 79 bits; the other column has −0 alone.
+    let model = shipped().iter().find(|model| model.name == "mi100").expect("a shipped model");
+    let id: OperationId = "mfma.m32n32k8.f32.f16.f16.f32".parse().unwrap();
+    let (m, n, k) = (2, 2, 4);
+    let a = Elements::from_bits(Format::F16, [0x7800, 0x0001, 0, 0, 0x8000, 0x8000, 0x8000, 0x8000]);
+    let b = Elements::from_bits(Format::F16, [0x7800, 0x8000, 0x0001, 0x8000, 0, 0x8000, 0, 0x8000]);
+    let b_of_zeros = Elements::from_bits(Format::F16, [0x7800, 0, 0x0001, 0, 0, 0, 0, 0]);
+    let c = Elements::from_bits(Format::F32, [0, 0x8000_0000, 0x8000_0000, 0x8000_0000]);
+    for b in [&b, &b_of_zeros] {
+        let matrices = GemmOperands { m, n, k, a: &a, b, c: &c, scale_a: None, scale_b: None };
+        let wanted = Evaluator::with_path(model, &id, Path::Exact).unwrap().multiply(&matrices, 1).unwrap();
+        for path in Path::available() {
+            let got = Evaluator::with_path(model, &id, path).unwrap().multiply(&matrices, 1).unwrap();
+            assert!(wanted == got, "{path:?}: {:x?} where exact gives {:x?}", bits_of(&got), bits_of(&wanted));
+        }
+    }
+}
+
+fn bits_of(elements: &Elements) -> Vec<u64> {
+    elements.iter().collect()
+}

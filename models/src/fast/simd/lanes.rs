@@ -67,13 +67,13 @@ pub(super) trait Lanes: Copy {
     }
 }
 
-/// Operations of one expression each. What is asked of the processor and of pointers is what [`Lanes`] says.
+/// Operations in a line or a few. What is asked of the processor and of pointers is what [`Lanes`] says.
 macro_rules! operations {
-    ($($name:ident($($x:ident: $type:ty),*) -> $out:ty { $value:expr })*) => {
+    ($($name:ident($($x:ident: $type:ty),*) -> $out:ty { $($body:tt)* })*) => {
         $(#[inline(always)]
         #[allow(unused_unsafe, clippy::undocumented_unsafe_blocks)]
         unsafe fn $name($($x: $type),*) -> $out {
-            unsafe { $value }
+            unsafe { $($body)* }
         })*
     };
 }

@@ -9,6 +9,8 @@ mod avx2;
 mod avx512;
 mod chain;
 mod double;
+mod grids;
+mod halves;
 mod integer;
 mod lanes;
 mod sums;
@@ -16,6 +18,7 @@ mod tree;
 mod widest;
 
 pub(crate) use chain::{Chain, Join};
+pub(super) use grids::{Factors, LEAST_UNIT_OF_VALUES, run_grids};
 pub use widest::{Vectorised, vectorised};
 
 use mxprobe_api::Rounding;

@@ -1,0 +1,207 @@
+//! Factors as significands and exponents, and the calls of the kernel.
+
+use mxprobe_api::{Elements, Format};
+
+use super::{GridWidth, GridsPlan};
+use crate::fast::{
+    drive::{Kernel, Source},
+    operand::{ABSENT, INFINITE, NAN, Operand, bits_of},
+    simd::{self, Factors, Piece, Vectorised, vectorised},
+    unpack::{self, Reader, SPECIAL},
+};
+
+impl GridsPlan {
+    /// Whether factors are packed as values, else as significands and exponents.
+    fn packs_values(&self) -> bool {
+        self.context.masks > 0
+    }
+
+    #[inline(always)]
+    fn parts(&self, operand: Operand, bits: u32) -> (f32, i32) {
+        if self.packs_values() {
+            let value = operand.value(bits);
+            (value, i32::from(value.to_bits() << 1 != 0))
+        } else {
+            operand.parts(bits)
+        }
+    }
+
+    fn scale_parts(reader: Reader, bits: u64) -> (f32, i32) {
+        let unpack::Unpacked { significand, exponent, kind } = reader.read(bits);
+        if kind & SPECIAL != 0 {
+            return (1.0, if kind & unpack::NAN != 0 { NAN } else { INFINITE });
+        }
+        // At most four bits.
+        #[allow(clippy::cast_precision_loss)]
+        let value = significand as f32 / f32::from_bits((127 + reader.format.fraction_bits()) << 23);
+        let value = if kind & unpack::NEGATIVE != 0 { -value } else { value };
+        (value, if kind & unpack::ZERO != 0 { ABSENT } else { exponent })
+    }
+
+    #[inline(always)]
+    fn pack_rows(&self, from: &Source<'_>, first: usize, rows: usize, steps: usize) -> Factors {
+        let k = from.matrices.k;
+        let mut packed = Factors {
+            k: steps * self.context.len,
+            blocks: steps * self.context.blocks,
+            masks_each: steps * self.context.masks,
+            ..Factors::default()
+        };
+        let mut bits = vec![0; packed.k];
+        packed.significands.resize(rows * packed.k, 0.0);
+        packed.exponents.resize(rows * packed.k, 0);
+        for row in 0..rows {
+            bits_of(from.matrices.a, from.row_of_a(first + row), &mut bits[..k]);
+            let significands = &mut packed.significands[row * packed.k..][..packed.k];
+            let exponents = &mut packed.exponents[row * packed.k..][..packed.k];
+            for ((bits, significand), exponent) in bits.iter().zip(&mut *significands).zip(&mut *exponents) {
+                (*significand, *exponent) = self.parts(self.a, *bits);
+            }
+            for step in 0..steps {
+                for node in self.nodes.iter().filter(|node| node.width == GridWidth::Exact) {
+                    let of = &exponents[step * self.context.len..];
+                    let mask = node.products.iter().enumerate().fold(0, |mask, (at, k)| mask | of[*k] << at);
+                    packed.masks.push(mask);
+                }
+            }
+            if let Some((reader, block)) = self.scale {
+                let present = k.div_ceil(block);
+                for index in 0..packed.blocks {
+                    let bits = match from.matrices.scale_a {
+                        Some(scales) if index < present => scales.get(from.scales_of_a(first + row) + index),
+                        _ => reader.format.one(),
+                    };
+                    packed.push_scale(Self::scale_parts(reader, bits));
+                }
+            }
+        }
+        packed
+    }
+
+    #[inline(always)]
+    fn pack_panel(&self, from: &Source<'_>, first: usize, panel: usize, steps: usize, into: &mut Factors) {
+        let (k, n) = (from.matrices.k, from.matrices.n);
+        let columns = panel.min(n - first);
+        into.clear();
+        (into.k, into.panel) = (steps * self.context.len, panel);
+        (into.blocks, into.masks_each) = (steps * self.context.blocks, steps * self.context.masks);
+        into.significands.resize(into.k * panel, 0.0);
+        into.exponents.resize(into.k * panel, 0);
+        let mut bits = vec![0; panel];
+        for row in 0..into.k {
+            if row < k {
+                bits_of(from.matrices.b, from.row_of_b(row) + first, &mut bits[..columns]);
+            } else {
+                bits.fill(0);
+            }
+            let significands = &mut into.significands[row * panel..][..panel];
+            let exponents = &mut into.exponents[row * panel..][..panel];
+            for ((bits, significand), exponent) in bits.iter().zip(significands).zip(exponents) {
+                (*significand, *exponent) = self.parts(self.b, *bits);
+            }
+        }
+        for step in 0..steps {
+            for node in self.nodes.iter().filter(|node| node.width == GridWidth::Exact) {
+                let at = into.masks.len();
+                into.masks.resize(at + panel, 0);
+                for (place, k) in node.products.iter().enumerate() {
+                    let of = &into.exponents[(step * self.context.len + k) * panel..][..panel];
+                    for (mask, some) in into.masks[at..].iter_mut().zip(of) {
+                        *mask |= some << place;
+                    }
+                }
+            }
+        }
+        if let Some((reader, block)) = self.scale {
+            let present = k.div_ceil(block);
+            for index in 0..into.blocks {
+                for column in 0..panel {
+                    let bits = match from.matrices.scale_b {
+                        Some(scales) if index < present && column < columns => {
+                            scales.get(from.scales_of_b(index) + first + column)
+                        }
+                        _ => reader.format.one(),
+                    };
+                    into.push_scale(Self::scale_parts(reader, bits));
+                }
+            }
+        }
+    }
+}
+
+/// The work of packing rows of A.
+struct PackRows<'a>(&'a GridsPlan, &'a Source<'a>, usize, usize, usize);
+
+impl Vectorised for PackRows<'_> {
+    type Output = Factors;
+
+    #[inline(always)]
+    fn run(self) -> Factors {
+        self.0.pack_rows(self.1, self.2, self.3, self.4)
+    }
+}
+
+/// The work of packing a panel of B.
+struct PackPanel<'a>(&'a GridsPlan, &'a Source<'a>, usize, usize, usize, &'a mut Factors);
+
+impl Vectorised for PackPanel<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        self.0.pack_panel(self.1, self.2, self.3, self.4, self.5);
+    }
+}
+
+impl Kernel for GridsPlan {
+    type Accumulator = f32;
+    type A = Factors;
+    type B = Factors;
+
+    fn pack_a(&self, from: &Source<'_>, first: usize, rows: usize, steps: usize) -> (Factors, Vec<bool>) {
+        (vectorised(PackRows(self, from, first, rows, steps)), vec![false; rows])
+    }
+
+    fn pack_b(&self, from: &Source<'_>, first: usize, panel: usize, steps: usize, into: &mut Factors) -> u64 {
+        vectorised(PackPanel(self, from, first, panel, steps, into));
+        0
+    }
+
+    fn load_c(&self, from: &Elements, start: usize, into: &mut [f32]) -> u64 {
+        let mut bits = vec![0; into.len()];
+        bits_of(from, start, &mut bits);
+        for (slot, bits) in into.iter_mut().zip(bits) {
+            *slot = match self.c {
+                Format::F16 if bits & 0x7c00 == 0x7c00 => {
+                    f32::from_bits((bits & 0x8000) << 16 | 0x7f80_0000 | (bits & 0x3ff) << 13)
+                }
+                Format::F16 => f32::from_bits((bits & 0x7fff) << 13 | (bits & 0x8000) << 16) * 2f32.powi(112),
+                Format::BF16 => f32::from_bits(bits << 16),
+                _ => f32::from_bits(bits),
+            };
+        }
+        0
+    }
+
+    fn store_d(&self, from: &[f32], into: &mut [u8]) {
+        let size = self.d.storage_bytes();
+        for (value, slot) in from.iter().zip(into.chunks_exact_mut(size)) {
+            let bits = value.to_bits();
+            let word = match self.d {
+                Format::F16 if !value.is_finite() => (bits >> 16 & 0x8000) | 0x7c00 | (bits >> 13 & 0x3ff),
+                Format::F16 => {
+                    // Exact, for the value is one of f16.
+                    let small = (value * f32::from_bits(15 << 23)).to_bits();
+                    (small >> 13 & 0x7fff) | (small >> 16 & 0x8000)
+                }
+                Format::BF16 => bits >> 16,
+                _ => bits,
+            };
+            slot.copy_from_slice(&word.to_le_bytes()[..size]);
+        }
+    }
+
+    fn run(&self, piece: Piece<'_, Factors, Factors, f32>) {
+        simd::run_grids(&self.nodes, &self.context, piece);
+    }
+}

@@ -1,0 +1,337 @@
+//! Which plans are sums on grids that the lanes hold.
+
+use mxprobe_api::{Format, OperationId, Overflow, Subnormals};
+
+use super::{
+    Context, GridNode, GridOutput, GridRule, GridTerm, GridWidth, GridsPlan, MOST_NODES, MOST_PRODUCTS, Normalised,
+};
+use crate::{
+    adder::{Adder, Below, NanCause, Output, Scale, ZeroSign},
+    fast::{
+        operand::{ABSENT, Operand},
+        simd::LEAST_UNIT_OF_VALUES,
+        sums::{SumNode, SumOutput, SumTerm, SumsPlan},
+        tree::Flush,
+    },
+    model::Unit,
+    tree::Plan,
+};
+
+fn narrow(value: i64) -> i32 {
+    i32::try_from(value.clamp(2 * i64::from(ABSENT), 1 << 20)).unwrap_or(0)
+}
+
+/// `2^x`.
+fn power(x: i32) -> f64 {
+    f64::from(x).exp2()
+}
+
+/// A NaN of f32, f16 or bf16 as that of an f32 which becomes it.
+fn nan_as_f32(format: Format, bits: u64) -> Option<i32> {
+    let bits = u32::try_from(bits).ok()?;
+    let wide = match format {
+        Format::F32 => bits,
+        Format::BF16 => bits << 16,
+        Format::F16 => (bits & 0x8000) << 16 | 0x7f80_0000 | (bits & 0x3ff) << 13,
+        _ => return None,
+    };
+    (wide & 0x7fff_ffff > 0x7f80_0000).then_some(wide.cast_signed())
+}
+
+impl GridsPlan {
+    /// A plan of sums in these lanes, if all of its nodes fit them.
+    pub(in crate::fast) fn of(
+        sums: &SumsPlan,
+        adders: &[Adder],
+        unit: &Unit,
+        plan: &Plan,
+        id: &OperationId,
+    ) -> Option<Self> {
+        if plan.nodes.len() > MOST_NODES || id.a.fraction_bits() + id.b.fraction_bits() > 22 {
+            return None;
+        }
+        let operand = |format: Format, flush: bool| Operand::new(format, flush, unit.flush.to_positive);
+        let (a, b) = (operand(id.a, unit.flush.a)?, operand(id.b, unit.flush.b)?);
+        if !matches!(id.c, Format::F32 | Format::F16 | Format::BF16) {
+            return None;
+        }
+        let mut nodes: Vec<GridNode> = Vec::new();
+        let mut masks = 0;
+        for (index, sum) in sums.nodes.iter().enumerate() {
+            let mut node = Self::node(sums, sum, &nodes, &adders[plan.nodes[index].adder], id)?;
+            if node.width == GridWidth::Exact {
+                node.mask = masks;
+                masks += 1;
+            }
+            nodes.push(node);
+        }
+        for index in 0..nodes.len() {
+            let is_term = nodes.iter().any(|node| node.others.contains(&GridTerm::Value(index)));
+            if is_term {
+                let format = adders[plan.nodes[index].adder].float_format()?;
+                nodes[index].read_again = Some(format.as_float()?.min_exponent());
+            }
+        }
+        // Values and significands are not packed side by side.
+        let exact = nodes.iter().filter(|node| node.width == GridWidth::Exact).count();
+        let with_products = nodes.iter().filter(|node| !node.products.is_empty()).count();
+        if exact != 0 && exact != with_products {
+            return None;
+        }
+        let context = Context {
+            len: sums.context.len,
+            blocks: sums.context.blocks,
+            masks,
+            least: narrow(sums.context.least),
+            flush_c: sums.context.flush_c,
+        };
+        Some(Self { nodes, a, b, c: id.c, d: id.d, scale: sums.scale, context })
+    }
+
+    fn node(sums: &SumsPlan, sum: &SumNode, before: &[GridNode], adder: &Adder, id: &OperationId) -> Option<GridNode> {
+        let mut products = Vec::new();
+        let mut others = Vec::new();
+        for term in &sum.terms {
+            match *term {
+                SumTerm::Product(k) => products.push(k),
+                SumTerm::C => others.push(GridTerm::C),
+                SumTerm::Node(index, true) => others.push(GridTerm::Value(index)),
+                SumTerm::Node(index, false) if before[index].width == GridWidth::Exact => {
+                    others.push(GridTerm::Group(index));
+                }
+                SumTerm::Node(index, false) => others.push(GridTerm::Sum(index)),
+            }
+        }
+        if sum.scales_products && !products.is_empty() {
+            return None;
+        }
+        let is_value = |term: &GridTerm| matches!(term, GridTerm::C | GridTerm::Value(_));
+        let values = others.iter().filter(|term| is_value(term)).count();
+        // Products stand first in the listing of no rule; the other terms have numbers of their own.
+        let number = |at: usize| sum.terms[..at].iter().filter(|term| !matches!(term, SumTerm::Product(_))).count();
+        let rules: Vec<GridRule> = sum
+            .rules
+            .iter()
+            .map(|rule| GridRule {
+                products: rule.terms.iter().any(|at| matches!(sum.terms[*at], SumTerm::Product(_))),
+                others: rule
+                    .terms
+                    .iter()
+                    .filter(|at| !matches!(sum.terms[**at], SumTerm::Product(_)))
+                    .map(|at| number(*at))
+                    .collect(),
+                leading: rule.leading,
+                fraction_bits: narrow(rule.fraction_bits),
+                floor: narrow(rule.floor),
+            })
+            .collect();
+        let leads = rules.iter().any(|rule| rule.leading && rule.products);
+        // The leading one of a value is read off its exponent, so it must be a normal f32 where that matters.
+        let is_normal = |term: &GridTerm| match *term {
+            GridTerm::C => sums.context.flush_c != Flush::None || id.c == Format::F16,
+            GridTerm::Value(index) => before[index].flush != Flush::None || before[index].output == GridOutput::F16,
+            GridTerm::Sum(_) | GridTerm::Group(_) => false,
+        };
+        let is_readable = |rule: &GridRule| {
+            !rule.leading
+                || rule
+                    .others
+                    .iter()
+                    .all(|at| is_normal(&others[*at]) || (is_value(&others[*at]) && rule.floor >= -126))
+        };
+        if !rules.iter().all(is_readable) || products.len() > MOST_PRODUCTS {
+            return None;
+        }
+        if !Self::ignores_surely(sum, others.iter().filter(|term| is_value(term)).all(is_normal), &rules, id) {
+            return None;
+        }
+        let least_kept = rules.iter().map(|rule| rule.floor - rule.fraction_bits).max().unwrap_or(2 * ABSENT);
+        let flush = match adder.output {
+            Output::Float { subnormals, .. } => match subnormals {
+                Subnormals::Keep => Flush::None,
+                Subnormals::FlushToPositiveZero => Flush::Positive,
+                _ => Flush::Signed,
+            },
+            _ => Flush::None,
+        };
+        let positive_zero = adder.zero == ZeroSign::Positive;
+        if flush == Flush::Positive && !positive_zero {
+            return None;
+        }
+        let width = Self::width(sum, (&products, &others), &rules, before, adder)?;
+        let output = match (sum.output, adder.output) {
+            (SumOutput::Wide, _) => GridOutput::Wide,
+            (_, Output::Float { .. }) if matches!(width, GridWidth::Cut(_)) => GridOutput::F32 { toward_zero: false },
+            (SumOutput::Float { nearest, .. }, Output::Float { format, fraction_bits, overflow, .. }) => {
+                let becomes_infinite = matches!(overflow, Overflow::Ieee | Overflow::Infinity);
+                let narrow_factors =
+                    [id.a, id.b].iter().all(|format| format.as_float().is_some_and(|float| float.exponent_bits <= 5));
+                match (format, nearest) {
+                    (Format::F32, true) if fraction_bits == 23 && becomes_infinite => {
+                        GridOutput::F32 { toward_zero: false }
+                    }
+                    (Format::F32, false) if fraction_bits == 23 => GridOutput::F32 { toward_zero: true },
+                    (Format::F16, true)
+                        if fraction_bits == 10
+                            && becomes_infinite
+                            && flush == Flush::None
+                            && narrow_factors
+                            && id.c == Format::F16
+                            && width == GridWidth::Words
+                            && sum.width <= 30 =>
+                    {
+                        GridOutput::F16
+                    }
+                    _ => return None,
+                }
+            }
+            _ => return None,
+        };
+        if width == GridWidth::Words && values > 0 {
+            // What lies below the least unit may not matter.
+            let vanishes = output != GridOutput::Wide && positive_zero;
+            if !vanishes && least_kept < LEAST_UNIT_OF_VALUES {
+                return None;
+            }
+        }
+        if width == GridWidth::Cascade && output != (GridOutput::F32 { toward_zero: false }) {
+            return None;
+        }
+        // No sum of words knows that all its terms were −0; sums of f64 do, unless they cut a negative one to it.
+        if width == GridWidth::Words && output != GridOutput::Wide && !positive_zero {
+            return None;
+        }
+        if width == GridWidth::Doubles
+            && (output == GridOutput::Wide || !(positive_zero || values < others.len() || adder.below == Below::Floor))
+        {
+            return None;
+        }
+        let format = adder.float_format().unwrap_or(Format::F32);
+        let word = |bits: Option<u64>| bits.map(|bits| nan_as_f32(format, bits));
+        let mut nan = Vec::new();
+        for cause in &adder.nan.order {
+            let word = match cause {
+                NanCause::Operand => word(adder.nan.operand),
+                NanCause::Value => word(adder.nan.value),
+                NanCause::Invalid => word(Some(adder.nan.invalid)),
+            };
+            let word = if output == GridOutput::Wide { None } else { word };
+            nan.push((*cause, if let Some(word) = word { Some(word?) } else { None }));
+        }
+        let (last, first) = (products.last().copied().unwrap_or(0), products.first().copied().unwrap_or(0));
+        let scale_block = first / sums.context.block.max(1);
+        if width == GridWidth::Exact {
+            let has_specials = |format: Format| format.nan().is_some() || format.infinity(false).is_some();
+            let one_block = products.iter().all(|k| k / sums.context.block == scale_block) && last >= first;
+            if !one_block || has_specials(id.a) || has_specials(id.b) || products.len() > 31 {
+                return None;
+            }
+        }
+        let others_count = others.len();
+        let exponents_lead = others.iter().all(|term| match *term {
+            GridTerm::C => sums.context.least == -126,
+            GridTerm::Value(index) => matches!(before[index].output, GridOutput::F32 { .. }),
+            GridTerm::Sum(_) | GridTerm::Group(_) => true,
+        });
+        Some(GridNode {
+            width,
+            exponents_lead,
+            product_count: i32::try_from(products.len()).unwrap_or(0),
+            products,
+            others,
+            rules,
+            leads,
+            least_unit: (width == GridWidth::Words && values > 0).then_some(LEAST_UNIT_OF_VALUES),
+            below: sum.below,
+            value_cut_bits: narrow(sum.value_cut_bits),
+            value_cut_unit: power(narrow(sum.value_cut_bits)),
+            ignored: sum.ignored.map(|(below, unless)| (narrow(below), unless.map(narrow))),
+            normalised: sum.normalised.map(|(bits, floor)| Normalised {
+                least_unit: narrow(floor - bits),
+                last_place: power(-narrow(bits)),
+                floors: sum.normalised_floors,
+            }),
+            product_overflow: sum.product_overflow,
+            output,
+            flush,
+            positive_zero,
+            read_again: None,
+            scale_block,
+            mask: 0,
+            nan,
+            quiet_operands: adder.nan.operand.is_none()
+                && output == (GridOutput::F32 { toward_zero: false })
+                && values == others_count
+                && matches!(id.a, Format::F16 | Format::BF16)
+                && matches!(id.b, Format::F16 | Format::BF16),
+            quiet_values: values == 1,
+        })
+    }
+
+    /// Whether no subnormal value, whose leading one is not told, is near the exponent below which it counts as 0.
+    fn ignores_surely(sum: &SumNode, all_normal: bool, rules: &[GridRule], id: &OperationId) -> bool {
+        let Some((below, unless)) = sum.ignored else { return true };
+        let lowest = |unit: i64| unit + sum.value_cut_bits - below;
+        if all_normal || unless.is_some_and(|at_most| lowest(at_most + 1) >= -126) {
+            return true;
+        }
+        // Either no product is there and no value is small enough, or one of small exponents is and every subnormal is.
+        let least = rules.iter().map(|rule| i64::from(rule.floor - rule.fraction_bits)).max().unwrap_or(0);
+        let most_kept = rules.iter().map(|rule| i64::from(rule.fraction_bits)).max().unwrap_or(0);
+        let of_product: i64 = [id.a, id.b]
+            .iter()
+            .map(|format| format.as_float().map_or(-1000, |float| i64::from(float.min_exponent())))
+            .sum();
+        unless.is_none() && lowest(least) <= -149 && lowest(of_product - most_kept) >= -126
+    }
+
+    /// How a node is added, if it can be.
+    fn width(
+        sum: &SumNode,
+        (products, others): (&[usize], &[GridTerm]),
+        rules: &[GridRule],
+        before: &[GridNode],
+        adder: &Adder,
+    ) -> Option<GridWidth> {
+        let values = others.iter().filter(|term| matches!(term, GridTerm::C | GridTerm::Value(_))).count();
+        if rules.is_empty() {
+            if sum.scales_sum {
+                let fits = others.is_empty() && adder.scale == Scale::Sum && sum.width <= 24;
+                return (fits && sum.output_is_wide()).then_some(GridWidth::Exact);
+            }
+            if sum.without_grid {
+                let fits = !products.is_empty() && values == others.len() && values <= 1;
+                return fits.then_some(GridWidth::Cascade);
+            }
+            let SumOutput::Float { fraction_bits, least: -126, nearest: false, flush: false, .. } = sum.output else {
+                return None;
+            };
+            return (values == 1 && others.len() == 1 && products.is_empty())
+                .then_some(GridWidth::Cut(-1 << (23 - narrow(fraction_bits))));
+        }
+        let is_bare = sum.value_cut_bits == 0 && sum.normalised.is_none();
+        // A sum is only ever shifted down: its own grid keeps at least as many bits as this one.
+        let goes_down = |at: usize, index: usize| {
+            let kept = before[index].rules.iter().map(|rule| rule.fraction_bits).min().unwrap_or(0);
+            before[index].width == GridWidth::Words
+                && rules.iter().any(|rule| !rule.leading && rule.others.contains(&at) && rule.fraction_bits <= kept)
+        };
+        let sums_go_down = others.iter().enumerate().all(|(at, term)| match *term {
+            GridTerm::Sum(index) => sum.below == Below::Floor && goes_down(at, index),
+            GridTerm::Group(_) => false,
+            GridTerm::C | GridTerm::Value(_) => true,
+        });
+        let small_are_ignored =
+            sum.ignored.is_some_and(|(below, unless)| below <= 0 && unless.is_none_or(|at_most| at_most <= 0));
+        let below_fits = match sum.below {
+            Below::Floor => values == 0 || small_are_ignored,
+            Below::OnesComplement => values == 1 && others.len() == 1 && sum.ignored.is_none(),
+            _ => true,
+        };
+        if sum.width <= 31 && is_bare && sums_go_down && below_fits {
+            return Some(GridWidth::Words);
+        }
+        let in_doubles = products.is_empty() && matches!(sum.below, Below::Truncate | Below::Floor);
+        in_doubles.then_some(GridWidth::Doubles)
+    }
+}

@@ -1,0 +1,91 @@
+//! Nodes without a grid: the exact sum of products and values, rounded once.
+//!
+//! Each addition in f64 gives a sum and its error, which is an f64 too (Knuth, The Art of Computer Programming 2, 4.2.2,
+//! theorem B). Most errors are all 0. Else they are added the same way; where that loses nothing, the sum is the first sum
+//! and this one, to odd, and f64 to odd gives the right f32: 53 bits are at least 24 and two more (Boldo and Melquiond,
+//! "Emulation of a FMA and correctly rounded sums: proved algorithms using rounding to odd", 2008). Other lanes are left.
+#![cfg_attr(not(target_arch = "x86_64"), allow(dead_code, unused_imports))]
+
+use super::{
+    At, Grids,
+    outcome::{Outcome, Terms},
+    products::Products,
+    settle::finish,
+};
+use crate::fast::{grids::GridNode, simd::halves::Halves};
+
+/// A sum and its error.
+#[inline(always)]
+unsafe fn two_sum<V: Halves>(x: V::D, y: V::D) -> (V::D, V::D) {
+    // SAFETY: the caller's.
+    unsafe {
+        let sum = V::add_d(x, y);
+        let of_y = V::sub_d(sum, x);
+        (sum, V::add_d(V::sub_d(x, V::sub_d(sum, of_y)), V::sub_d(y, of_y)))
+    }
+}
+
+impl Grids<'_> {
+    /// The exact sum, rounded once to nearest even.
+    #[inline(always)]
+    pub(super) unsafe fn in_cascade<V: Halves, const NG: usize>(
+        &self,
+        node: &GridNode,
+        at: At,
+        terms: Terms<'_, V, NG>,
+        products: &mut Products<V, NG>,
+        out: &mut Outcome<V, NG>,
+        flags: &mut [V::I; NG],
+    ) {
+        // SAFETY: products are within the packed operands; the instructions are there.
+        unsafe {
+            self.products::<V, NG, true>(node, at, products);
+            let zero = V::splat_d(0.0);
+            let mut lost = [V::splat_i(0); NG];
+            for g in 0..NG {
+                let mut any = [zero; 2];
+                // Any number and −0 are that number, and its zero.
+                let mut sum = [V::splat_d(-0.0); 2];
+                if let [term] = node.others[..] {
+                    sum = V::widen(terms.get(term).value[g]);
+                }
+                let of_products = products.exponents.iter().zip(&products.values).zip(&mut products.errors);
+                for ((exponents, values), errors) in of_products.take(node.products.len()) {
+                    let exponent = V::min(V::max(exponents[g], V::splat_i(-1000)), V::splat_i(1000));
+                    let (value, power) = (V::widen(values[g]), V::wide_power(exponent));
+                    for half in 0..2 {
+                        (sum[half], errors[half]) = two_sum::<V>(sum[half], V::mul_d(value[half], power[half]));
+                        any[half] = V::or_d(any[half], errors[half]);
+                    }
+                }
+                if V::any_nonzero(V::or_d(any[0], any[1])) {
+                    let mut lost_here = [zero; 2];
+                    for half in 0..2 {
+                        let mut rest = products.errors[0][half];
+                        for error in &products.errors[1..node.products.len()] {
+                            let (of_both, beyond) = two_sum::<V>(rest, error[half]);
+                            rest = of_both;
+                            lost_here[half] = V::or_d(lost_here[half], beyond);
+                        }
+                        let (most, least) = two_sum::<V>(sum[half], rest);
+                        // Without an error the sum keeps the sign of a zero.
+                        sum[half] = V::select_d(V::nonzero(rest), V::to_odd(most, least), sum[half]);
+                        lost_here[half] = V::nonzero(lost_here[half]);
+                    }
+                    // All bits set are a NaN with its sign, which stays.
+                    lost[g] = V::bits(V::narrow(lost_here));
+                }
+                out.value[g] = V::narrow(sum);
+            }
+            out.has_met = products.has_met;
+            if products.has_met {
+                (out.met, out.nan) = (products.met, products.nan);
+            }
+            finish::<V, NG>(node, terms, out, flags);
+            for g in 0..NG {
+                let told = if out.has_met { V::greater(out.met[g], V::splat_i(0)) } else { V::splat_i(0) };
+                flags[g] = V::or(flags[g], V::select(told, V::splat_i(0), lost[g]));
+            }
+        }
+    }
+}

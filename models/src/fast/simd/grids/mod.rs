@@ -1,0 +1,278 @@
+//! The kernel of sums on grids, columns in lanes of 32 bits, with halves of f64 where a sum needs more.
+//!
+//! **Products.** Each factor is a significand in (−2, 2) and an exponent, so no product leaves the range of f32 and none is
+//! inexact: two significands of at most 12 bits. A product on a grid is `significand · 2^(exponent − unit)`, cut to an
+//! integer. Below 2^−100 units the power stops falling: less than one unit either way, and never 0 where rounding down
+//! asks for the sign.
+//!
+//! **Sums.** The plan bounds each node. Up to 30 bits it is added in i32; up to 51 in f64, where `2^(unit − unit)` and the
+//! cut are exact. A result is rounded once, from f64, into f32 with its subnormals.
+//!
+//! **NaN and infinities.** Their exponents tell a product's class from the sum of two. A node that meets one collects, per
+//! lane, what it met, and the next rounded node makes of that what the model's rules say; other nodes pay one
+//! comparison for it. Lanes that only the scalar evaluator can tell (a NaN that keeps its payload, a flushed result next to the
+//! smallest normal one, an overflow that is no infinity) are left to it.
+#![cfg_attr(not(target_arch = "x86_64"), allow(dead_code, unused_imports))]
+
+mod cascade;
+mod doubles;
+mod outcome;
+mod products;
+mod settle;
+
+use super::{NARROW_PANEL, Piece, WIDE_PANEL, fastest, halves::Halves};
+#[cfg(target_arch = "x86_64")]
+use super::{avx2::Avx2, avx512::Avx512};
+use crate::fast::{
+    Path,
+    grids::{Context, GridNode, GridTerm, GridWidth, MOST_NODES, MOST_PRODUCTS},
+    tree::Flush,
+};
+use outcome::{Outcome, Terms, read_value};
+use products::Products;
+
+/// The least unit of a sum with a value, whose power of two is split in halves.
+pub(in crate::fast) const LEAST_UNIT_OF_VALUES: i32 = -250;
+
+/// Some rows through some operations, for the columns of one panel.
+pub(super) struct Grids<'a> {
+    pub nodes: &'a [GridNode],
+    pub context: &'a Context,
+    pub steps: usize,
+    pub rows: usize,
+    /// Significands and exponents of A, and of its scales.
+    pub a: (*const f32, *const i32),
+    pub a_scales: (*const f32, *const i32),
+    pub a_masks: *const i32,
+    pub a_stride: usize,
+    pub a_blocks: usize,
+    pub a_mask_stride: usize,
+    pub b: (*const f32, *const i32),
+    pub b_scales: (*const f32, *const i32),
+    pub b_masks: *const i32,
+    pub panel: usize,
+    pub accumulators: *mut f32,
+    pub left: *mut u64,
+}
+
+/// Where the operands of one operation lie: rows of A at `a`, the panel of B at `b`.
+#[derive(Clone, Copy)]
+struct At {
+    a: usize,
+    b: usize,
+    a_block: usize,
+    b_block: usize,
+    a_mask: usize,
+    b_mask: usize,
+}
+
+impl Grids<'_> {
+    /// # Safety
+    /// The processor has the instructions of `V`, and the pointers are good for what the task says.
+    #[inline(always)]
+    pub(super) unsafe fn run<V: Halves, const NG: usize>(&self) {
+        // SAFETY: the caller's.
+        unsafe {
+            let zero = V::splat_i(0);
+            let none = Outcome::<V, NG> {
+                value: [V::splat_f(0.0); NG],
+                total: [zero; NG],
+                unit: [zero; NG],
+                exponent: [zero; NG],
+                met: [zero; NG],
+                nan: [zero; NG],
+                has_met: false,
+            };
+            let mut room = Room {
+                results: [none; MOST_NODES],
+                c: none,
+                products: Products {
+                    exponents: [[zero; NG]; MOST_PRODUCTS],
+                    values: [[V::splat_f(0.0); NG]; MOST_PRODUCTS],
+                    errors: [[V::splat_d(0.0); 2]; MOST_PRODUCTS],
+                    most: [zero; NG],
+                    leading: [zero; NG],
+                    met: [zero; NG],
+                    nan: [zero; NG],
+                    has_met: false,
+                },
+            };
+            for from in (0..self.panel).step_by(NG * V::WIDTH) {
+                for row in 0..self.rows {
+                    self.one_row::<V, NG>(row, from, &mut room);
+                }
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn one_row<V: Halves, const NG: usize>(&self, row: usize, from: usize, room: &mut Room<V, NG>) {
+        // SAFETY: rows, columns, products and nodes are within what the task says; the instructions are there.
+        unsafe {
+            let context = self.context;
+            let accumulators = self.accumulators.add(row * self.panel + from);
+            let Room { results, c, products } = room;
+            let mut flags = [V::splat_i(0); NG];
+            for g in 0..NG {
+                c.value[g] = V::load_f(accumulators.add(g * V::WIDTH));
+            }
+            for step in 0..self.steps {
+                let at = At {
+                    a: row * self.a_stride + step * context.len,
+                    b: step * context.len * self.panel + from,
+                    a_block: row * self.a_blocks + step * context.blocks,
+                    b_block: step * context.blocks * self.panel + from,
+                    a_mask: row * self.a_mask_stride + step * context.masks,
+                    b_mask: step * context.masks * self.panel + from,
+                };
+                read_value::<V, NG>(c, context.flush_c, context.least);
+                for (index, node) in self.nodes.iter().enumerate() {
+                    let (before, rest) = results.split_at_mut(index);
+                    let terms = Terms { c, before };
+                    let out = &mut rest[0];
+                    match node.width {
+                        GridWidth::Cut(mask) => doubles::cut_value(node, mask, terms, out, &mut flags),
+                        GridWidth::Exact => self.exact_group(node, at, out),
+                        GridWidth::Cascade => self.in_cascade(node, at, terms, products, out, &mut flags),
+                        GridWidth::Words => self.in_words(node, at, terms, products, out, &mut flags),
+                        GridWidth::Doubles => doubles::in_doubles(node, terms, out, &mut flags),
+                    }
+                    if let Some(least) = node.read_again {
+                        read_value::<V, NG>(out, Flush::None, least);
+                    }
+                }
+                c.value = results[self.nodes.len() - 1].value;
+            }
+            let mut left = 0;
+            for g in 0..NG {
+                left |= V::negative_lanes(flags[g]) << (from + g * V::WIDTH);
+                V::store_f(accumulators.add(g * V::WIDTH), c.value[g]);
+            }
+            *self.left.add(row) |= left;
+        }
+    }
+}
+
+/// Room for the results of one operation.
+struct Room<V: Halves, const NG: usize> {
+    results: [Outcome<V, NG>; MOST_NODES],
+    c: Outcome<V, NG>,
+    products: Products<V, NG>,
+}
+
+/// Rows of A, or a panel of B, as significands and exponents, and their scales likewise.
+#[derive(Debug, Default)]
+pub(in crate::fast) struct Factors {
+    pub significands: Vec<f32>,
+    pub exponents: Vec<i32>,
+    pub scales: (Vec<f32>, Vec<i32>),
+    /// Which factors of each scaled sum are not zero, a bit each.
+    pub masks: Vec<i32>,
+    /// Elements of a row or a column, its scales, and its masks.
+    pub k: usize,
+    pub blocks: usize,
+    pub masks_each: usize,
+    pub panel: usize,
+}
+
+impl Factors {
+    pub(in crate::fast) fn push_scale(&mut self, (significand, exponent): (f32, i32)) {
+        self.scales.0.push(significand);
+        self.scales.1.push(exponent);
+    }
+
+    pub(in crate::fast) fn clear(&mut self) {
+        self.significands.clear();
+        self.scales.0.clear();
+        for words in [&mut self.exponents, &mut self.scales.1, &mut self.masks] {
+            words.clear();
+        }
+    }
+}
+
+/// Runs rows of A through operations of a panel of B, by sums on grids.
+pub(in crate::fast) fn run_grids(nodes: &[GridNode], context: &Context, piece: Piece<'_, Factors, Factors, f32>) {
+    let Piece { path, a, row, b, steps, accumulators, left } = piece;
+    let (rows, panel) = (left.len(), b.panel);
+    assert!(accumulators.len() >= rows * panel && !nodes.is_empty() && nodes.len() <= MOST_NODES);
+    assert!(panel == WIDE_PANEL || panel == NARROW_PANEL);
+    let from = |each: usize| steps.start * each;
+    let holds = |a_each: usize, b_each: usize, each: usize| steps.end * each <= a_each && steps.end * each <= b_each;
+    assert!(steps.start <= steps.end && holds(a.k, b.k, context.len));
+    assert!(holds(a.blocks, b.blocks, context.blocks) && holds(a.masks_each, b.masks_each, context.masks));
+    let last = row + rows;
+    assert!(a.significands.len() >= last * a.k && a.exponents.len() >= last * a.k);
+    assert!(b.significands.len() >= b.k * panel && b.exponents.len() >= b.k * panel);
+    assert!(a.scales.0.len() >= last * a.blocks && a.scales.1.len() >= last * a.blocks);
+    assert!(b.scales.0.len() >= b.blocks * panel && b.scales.1.len() >= b.blocks * panel);
+    assert!(a.masks.len() >= last * a.masks_each && b.masks.len() >= b.masks_each * panel);
+    for (index, node) in nodes.iter().enumerate() {
+        assert!(node.products.len() <= MOST_PRODUCTS && node.products.iter().all(|k| *k < context.len));
+        assert!(node.rules.iter().flat_map(|rule| &rule.others).all(|at| *at < node.others.len()));
+        assert!(node.others.iter().all(|term| match *term {
+            GridTerm::C => true,
+            GridTerm::Value(at) | GridTerm::Sum(at) | GridTerm::Group(at) => at < index,
+        }));
+        assert!(node.width != GridWidth::Cascade || (!node.products.is_empty() && node.others.len() <= 1));
+        let scaled = node.width == GridWidth::Exact;
+        assert!(!scaled || (node.scale_block < context.blocks && node.mask < context.masks));
+    }
+    let task = Grids {
+        nodes,
+        context,
+        steps: steps.len(),
+        rows,
+        a: (
+            a.significands[row * a.k + from(context.len)..].as_ptr(),
+            a.exponents[row * a.k + from(context.len)..].as_ptr(),
+        ),
+        a_scales: (
+            a.scales.0[row * a.blocks + from(context.blocks)..].as_ptr(),
+            a.scales.1[row * a.blocks + from(context.blocks)..].as_ptr(),
+        ),
+        a_masks: a.masks[row * a.masks_each + from(context.masks)..].as_ptr(),
+        a_stride: a.k,
+        a_blocks: a.blocks,
+        a_mask_stride: a.masks_each,
+        b: (b.significands[from(context.len) * panel..].as_ptr(), b.exponents[from(context.len) * panel..].as_ptr()),
+        b_scales: (
+            b.scales.0[from(context.blocks) * panel..].as_ptr(),
+            b.scales.1[from(context.blocks) * panel..].as_ptr(),
+        ),
+        b_masks: b.masks[from(context.masks) * panel..].as_ptr(),
+        panel,
+        accumulators: accumulators.as_mut_ptr(),
+        left: left.as_mut_ptr(),
+    };
+    assert!(path <= fastest());
+    // SAFETY: the lengths were asserted above, and that the processor has the instructions.
+    #[cfg(target_arch = "x86_64")]
+    unsafe {
+        match path {
+            // Few nodes leave registers for twice the columns.
+            Path::Avx512 if panel == WIDE_PANEL && nodes.len() <= 4 => in_avx512::<4>(&task),
+            Path::Avx512 if panel == WIDE_PANEL => in_avx512::<2>(&task),
+            Path::Avx512 => in_avx512::<1>(&task),
+            Path::Avx2 => in_avx2(&task),
+            _ => unreachable!("the plan was made for AVX2 or AVX-512"),
+        }
+    }
+}
+
+/// # Safety
+/// The processor has these instructions, and the task's pointers are good.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
+unsafe fn in_avx512<const NG: usize>(task: &Grids<'_>) {
+    // SAFETY: this function's features, and its caller's.
+    unsafe { task.run::<Avx512, NG>() }
+}
+
+/// # Safety
+/// The processor has these instructions, and the task's pointers are good.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma")]
+unsafe fn in_avx2(task: &Grids<'_>) {
+    // SAFETY: as above.
+    unsafe { task.run::<Avx2, 2>() }
+}

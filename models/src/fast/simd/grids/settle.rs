@@ -1,0 +1,130 @@
+//! What becomes of a rounded result that is small, a zero, or no number.
+#![cfg_attr(not(target_arch = "x86_64"), allow(dead_code, unused_imports))]
+
+use super::outcome::{INVALID, NEGATIVE, OPERAND, Outcome, POSITIVE, Terms, VALUE};
+use crate::{
+    adder::NanCause,
+    fast::{
+        grids::{GridNode, GridOutput, GridTerm, GridWidth},
+        simd::halves::Halves,
+        tree::Flush,
+    },
+};
+
+/// Collects what the terms met; and of a rounded result, settles small ones, zeros, and what is no number.
+#[inline(always)]
+pub(super) unsafe fn finish<V: Halves, const NG: usize>(
+    node: &GridNode,
+    terms: Terms<'_, V, NG>,
+    out: &mut Outcome<V, NG>,
+    flags: &mut [V::I; NG],
+) {
+    // SAFETY: the caller's.
+    unsafe {
+        for term in &node.others {
+            let from = terms.get(*term);
+            if from.has_met {
+                for g in 0..NG {
+                    let before = if out.has_met { out.met[g] } else { V::splat_i(0) };
+                    out.met[g] = V::or(before, from.met[g]);
+                }
+                out.has_met = true;
+            }
+        }
+        let GridOutput::F32 { toward_zero } = node.output else {
+            if out.has_met && node.output == GridOutput::F16 {
+                let mut unknown = [V::splat_i(0); NG];
+                settle::<V, NG>(node, terms, out, &mut unknown);
+                for g in 0..NG {
+                    flags[g] = V::or(flags[g], unknown[g]);
+                }
+            }
+            return;
+        };
+        let mut unknown = [V::splat_i(0); NG];
+        if node.flush != Flush::None {
+            for g in 0..NG {
+                let bits = V::bits(out.value[g]);
+                let magnitude = V::and(bits, V::splat_i(i32::MAX));
+                let tiny = V::greater(V::splat_i(0x0080_0000), magnitude);
+                let mut zero = V::and(bits, V::splat_i(i32::MIN));
+                if node.flush == Flush::Positive {
+                    // A zero keeps its sign.
+                    zero = V::and(zero, V::greater(V::splat_i(1), magnitude));
+                }
+                out.value[g] = V::from_bits(V::select(tiny, zero, bits));
+                // 2^−126 may have been less before it was rounded.
+                unknown[g] = V::equal(magnitude, V::splat_i(0x0080_0000));
+            }
+        }
+        if toward_zero {
+            for g in 0..NG {
+                let magnitude = V::and(V::bits(out.value[g]), V::splat_i(i32::MAX));
+                unknown[g] = V::or(unknown[g], V::greater(magnitude, V::splat_i(0x7f7f_fffe)));
+            }
+        }
+        if node.positive_zero {
+            for g in 0..NG {
+                out.value[g] = V::add_f(out.value[g], V::splat_f(0.0));
+            }
+        }
+        if out.has_met {
+            settle::<V, NG>(node, terms, out, &mut unknown);
+        }
+        if node.flush != Flush::None || toward_zero || out.has_met {
+            for g in 0..NG {
+                flags[g] = V::or(flags[g], unknown[g]);
+            }
+        }
+    }
+}
+
+/// The result where something was met: the NaN that the rules say, or an infinity.
+#[inline(always)]
+unsafe fn settle<V: Halves, const NG: usize>(
+    node: &GridNode,
+    terms: Terms<'_, V, NG>,
+    out: &mut Outcome<V, NG>,
+    unknown: &mut [V::I; NG],
+) {
+    // SAFETY: the caller's.
+    unsafe {
+        let value = node.others.iter().find(|term| matches!(term, GridTerm::C | GridTerm::Value(_)));
+        for g in 0..NG {
+            let met = out.met[g];
+            let has = |bits: i32| V::greater(V::and(met, V::splat_i(bits)), V::splat_i(0));
+            let both = V::and(has(POSITIVE), has(NEGATIVE));
+            let invalid = V::or(both, has(INVALID));
+            let mut bits = V::select(has(NEGATIVE), V::splat_i(0xff80_0000_u32.cast_signed()), V::splat_i(0x7f80_0000));
+            let mut left = V::splat_i(0);
+            for (cause, nan) in node.nan.iter().rev() {
+                let is = match cause {
+                    NanCause::Operand => has(OPERAND),
+                    NanCause::Value => has(VALUE),
+                    NanCause::Invalid => invalid,
+                };
+                match (nan, cause, value) {
+                    (Some(nan), ..) => {
+                        bits = V::select(is, V::splat_i(*nan), bits);
+                        left = V::and(left, V::xor(is, V::splat_i(-1)));
+                    }
+                    (None, NanCause::Value, Some(term)) if node.quiet_values => {
+                        let quiet = V::or(V::bits(terms.get(*term).value[g]), V::splat_i(0x0040_0000));
+                        let quiet =
+                            if let GridWidth::Cut(mask) = node.width { V::and(quiet, V::splat_i(mask)) } else { quiet };
+                        bits = V::select(is, quiet, bits);
+                        left = V::and(left, V::xor(is, V::splat_i(-1)));
+                    }
+                    (None, NanCause::Operand, _) if node.quiet_operands => {
+                        bits = V::select(is, out.nan[g], bits);
+                        left = V::and(left, V::xor(is, V::splat_i(-1)));
+                    }
+                    _ => left = V::or(left, is),
+                }
+            }
+            let any = V::greater(met, V::splat_i(0));
+            out.value[g] = V::from_bits(V::select(any, bits, V::bits(out.value[g])));
+            unknown[g] = V::select(any, left, unknown[g]);
+        }
+    }
+}
