@@ -3,8 +3,8 @@
 use mxprobe_api::{Elements, Format, OperationId, Overflow, Rounding, Subnormals};
 
 use super::{
-    Path,
     drive::{Kernel, Source},
+    path::Path,
     simd::{self, Packed, Piece},
 };
 use crate::{

@@ -5,12 +5,58 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-use mxprobe_api::{Elements, GemmOperands, TileBatch};
+use mxprobe_api::{Elements, GemmOperands, OperationId, TileBatch};
 
 use super::{
-    Evaluator, Room, View,
+    path::Path,
     simd::{NARROW_PANEL, Piece, WIDE_PANEL},
 };
+
+/// What computes the elements that no kernel takes, one by one.
+pub(super) trait OneByOne: Sync {
+    /// What one thread works in.
+    type Room: Default;
+
+    /// The operation.
+    fn id(&self) -> &OperationId;
+
+    /// How kernels compute.
+    fn path(&self) -> Path;
+
+    /// Rows of D from `first` on, as many as `out` holds.
+    fn rows(&self, view: &View<'_>, first: usize, out: &mut [u8], room: &mut Self::Room);
+
+    /// The elements that the kernel left of one row, its first column, and how many there are: a bit each.
+    fn left_over(
+        &self,
+        view: &View<'_>,
+        place: (usize, usize, usize),
+        left: u64,
+        out: &mut [u8],
+        room: &mut Self::Room,
+    );
+
+    /// Another panel begins.
+    fn forget_columns(room: &mut Self::Room);
+}
+
+/// Operations along k.
+pub(super) fn steps(id: &OperationId, k: usize) -> usize {
+    k.div_ceil(id.shape.sizes().2).max(1)
+}
+
+/// Matrices, or one tile of a batch of them.
+pub(super) struct View<'a> {
+    pub matrices: GemmOperands<'a>,
+    pub tile: usize,
+}
+
+impl View<'_> {
+    fn source(&self, id: &OperationId) -> Source<'_> {
+        let blocks = id.block_scale().map_or(0, |scale| self.matrices.k.div_ceil(scale.block));
+        Source { matrices: &self.matrices, tile: self.tile, blocks }
+    }
+}
 
 /// A kernel whose lanes are columns: it takes packed rows of A and a packed panel of B.
 pub(super) trait Kernel: Sync {
@@ -65,24 +111,24 @@ impl Source<'_> {
 }
 
 /// What one thread works in.
-struct Bench<K: Kernel> {
-    room: Room,
+struct Bench<K: Kernel, R> {
+    room: R,
     b: K::B,
     accumulators: Vec<K::Accumulator>,
     left: Vec<u64>,
     out: Vec<u8>,
 }
 
-impl<K: Kernel> Default for Bench<K> {
+impl<K: Kernel, R: Default> Default for Bench<K, R> {
     fn default() -> Self {
         let (accumulators, left) = (Vec::new(), Vec::new());
-        Self { room: Room::default(), b: K::B::default(), accumulators, left, out: Vec::new() }
+        Self { room: R::default(), b: K::B::default(), accumulators, left, out: Vec::new() }
     }
 }
 
 /// D of every tile of a batch.
-pub(super) fn tiles<K: Kernel>(
-    evaluator: &Evaluator,
+pub(super) fn tiles<K: Kernel, E: OneByOne>(
+    evaluator: &E,
     kernel: Option<&K>,
     batch: &TileBatch,
     threads: usize,
@@ -98,7 +144,7 @@ pub(super) fn tiles<K: Kernel>(
     let at_once = (16_384 / (m * n * k)).clamp(1, 64);
     // A thread costs as much as some hundred thousand products.
     let threads = threads.min(1 + batch.tiles * m * n * k / 400_000);
-    in_threads(batch.tiles.div_ceil(at_once), threads, |piece, bench: &mut Bench<K>| {
+    in_threads(batch.tiles.div_ceil(at_once), threads, |piece, bench: &mut Bench<K, E::Room>| {
         let from = piece * at_once;
         let count = at_once.min(batch.tiles - from);
         let mut out = std::mem::take(&mut bench.out);
@@ -107,7 +153,7 @@ pub(super) fn tiles<K: Kernel>(
             let view = View { matrices, tile: from + tile };
             match kernel {
                 Some(kernel) => {
-                    let source = view.source(evaluator);
+                    let source = view.source(id);
                     let a = kernel.pack_a(&source, 0, m, 1);
                     let panel = panel_for(n);
                     for first in (0..n).step_by(panel) {
@@ -126,8 +172,8 @@ pub(super) fn tiles<K: Kernel>(
 }
 
 /// D of one multiply.
-pub(super) fn matrices<K: Kernel>(
-    evaluator: &Evaluator,
+pub(super) fn matrices<K: Kernel, E: OneByOne>(
+    evaluator: &E,
     kernel: Option<&K>,
     matrices: &GemmOperands<'_>,
     threads: usize,
@@ -152,15 +198,15 @@ pub(super) fn matrices<K: Kernel>(
     };
     let packed: Vec<_> = match kernel {
         Some(kernel) => {
-            let source = view.source(evaluator);
-            let steps = evaluator.steps(matrices.k);
+            let source = view.source(id);
+            let steps = steps(id, matrices.k);
             (0..m).step_by(rows).map(|row| kernel.pack_a(&source, row, rows.min(m - row), steps)).collect()
         }
         None => Vec::new(),
     };
     let (across, down) = (n.div_ceil(columns), m.div_ceil(rows));
     let d = Mutex::new(d);
-    in_threads(across * down, threads, |piece, bench: &mut Bench<K>| {
+    in_threads(across * down, threads, |piece, bench: &mut Bench<K, E::Room>| {
         let (band, first) = (piece / across, piece % across * columns);
         let first_row = band * rows;
         let rows = rows.min(m - first_row);
@@ -199,28 +245,29 @@ struct Place {
     offset: usize,
 }
 
-fn one_panel<K: Kernel>(
-    evaluator: &Evaluator,
+fn one_panel<K: Kernel, E: OneByOne>(
+    evaluator: &E,
     kernel: &K,
     view: &View<'_>,
     (a, special_rows): &(K::A, Vec<bool>),
     place: &Place,
     out: &mut [u8],
-    bench: &mut Bench<K>,
+    bench: &mut Bench<K, E::Room>,
 ) {
     let Place { first_row, rows, first, panel, stride, offset } = *place;
     let GemmOperands { m, n, k, c, .. } = view.matrices;
-    let (steps, step) = (evaluator.steps(k), evaluator.id().shape.sizes().2);
+    let id = evaluator.id();
+    let (steps, step) = (steps(id, k), id.shape.sizes().2);
     let columns = panel.min(n - first);
-    let size = evaluator.id().d.storage_bytes();
-    let special_columns = kernel.pack_b(&view.source(evaluator), first, panel, steps, &mut bench.b);
+    let size = id.d.storage_bytes();
+    let special_columns = kernel.pack_b(&view.source(id), first, panel, steps, &mut bench.b);
     // As many operations at a time as keep their part of the panel in the first cache.
     let steps_at_once = (64 / step).max(1);
     let all = u64::MAX >> (64 - columns);
     bench.accumulators.clear();
     bench.accumulators.resize(ROWS * panel, K::Accumulator::default());
     bench.left.resize(ROWS, 0);
-    bench.room.forget_columns();
+    E::forget_columns(&mut bench.room);
     for start in (0..rows).step_by(ROWS) {
         let rows = ROWS.min(rows - start);
         for row in 0..rows {

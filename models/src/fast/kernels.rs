@@ -3,7 +3,8 @@
 use mxprobe_api::OperationId;
 
 use super::{
-    Path, chain::ChainPlan, double::DoublePlan, grids::GridsPlan, integer::IntegerPlan, sums::SumsPlan, tree::TreePlan,
+    chain::ChainPlan, double::DoublePlan, grids::GridsPlan, integer::IntegerPlan, path::Path, sums::SumsPlan,
+    tree::TreePlan,
 };
 use crate::{adder::Adder, model::Unit, tree::Plan};
 

@@ -15,6 +15,7 @@ mod grids;
 mod integer;
 mod kernels;
 mod operand;
+mod path;
 mod sample;
 mod scalar;
 mod simd;
@@ -30,29 +31,16 @@ use crate::{
     model::{Flush, Model, Unit},
     tree::Plan,
 };
+pub use path::Path;
 pub use sample::Sample;
 pub use simd::{Vectorised, vectorised};
 
 use chain::ChainPlan;
+use drive::{OneByOne, View};
 use kernels::Kernels;
 use scalar::{Compiled, Scratch, UnpackedDot};
 use simd::WIDE_PANEL;
 use unpack::{Reader, Unpacked, ZERO};
-
-/// How a dot is computed. All give the same bits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Path {
-    /// Integers of any width: slow, obviously right.
-    Exact,
-    /// Words of 64 to 640 bits, one dot at a time.
-    Scalar,
-    /// Columns in lanes, without instructions beyond the target's baseline.
-    Portable,
-    /// Columns in lanes of AVX2.
-    Avx2,
-    /// Columns in lanes of AVX-512.
-    Avx512,
-}
 
 impl Path {
     /// The paths that this processor has, the fastest last.
@@ -207,73 +195,6 @@ impl Evaluator {
         if self.path >= Path::Portable { &self.kernel } else { &Kernels::None }
     }
 
-    /// Operations along k.
-    fn steps(&self, k: usize) -> usize {
-        k.div_ceil(self.id.shape.sizes().2).max(1)
-    }
-
-    /// The elements of one row that the kernel left, a bit each from column `first` on, one by one.
-    fn left_over(
-        &self,
-        view: &View<'_>,
-        (row, first, columns): (usize, usize, usize),
-        left: u64,
-        out: &mut [u8],
-        room: &mut Room,
-    ) {
-        let GemmOperands { m, n, k, c, .. } = view.matrices;
-        let (steps, step) = (self.steps(k), self.id.shape.sizes().2);
-        let scale_step = self.id.block_scale().map_or(0, |scale| step.div_ceil(scale.block));
-        let size = self.id.d.storage_bytes();
-        room.fit(&self.compiled, steps * step, steps * scale_step, 1);
-        let (a, scale_a) = room.row_of_a(0, steps * step, steps * scale_step);
-        view.row_of_a(self, row, a, scale_a);
-        room.columns.resize_with(WIDE_PANEL, Default::default);
-        for column in (0..columns).filter(|column| left >> column & 1 == 1) {
-            // A column is taken apart when it is first needed, and kept for the other rows.
-            let mut kept = std::mem::take(&mut room.columns[column]);
-            std::mem::swap(&mut kept.1, &mut room.b);
-            std::mem::swap(&mut kept.2, &mut room.scale_b);
-            if !kept.0 {
-                room.b.resize(steps * step, Unpacked::default());
-                room.scale_b.resize(steps * scale_step, Unpacked::default());
-                view.column_of_b(self, first + column, &mut room.b, &mut room.scale_b);
-                kept.0 = true;
-            }
-            let c = c.get((view.tile * m + row) * n + first + column);
-            let bits = self.chain(room, 0, c, steps, scale_step);
-            out[column * size..][..size].copy_from_slice(&bits.to_le_bytes()[..size]);
-            std::mem::swap(&mut kept.1, &mut room.b);
-            std::mem::swap(&mut kept.2, &mut room.scale_b);
-            room.columns[column] = kept;
-        }
-    }
-
-    /// Rows of D from `first` on, as many as `out` holds.
-    fn rows(&self, view: &View<'_>, first: usize, out: &mut [u8], room: &mut Room) {
-        let matrices = &view.matrices;
-        let (n, step) = (matrices.n, self.id.shape.sizes().2);
-        let size = self.id.d.storage_bytes();
-        let rows = out.len() / (n * size);
-        let blocks = matrices.k.div_ceil(step).max(1);
-        let scale_step = self.id.block_scale().map_or(0, |scale| step.div_ceil(scale.block));
-        let padded = blocks * step;
-        room.fit(&self.compiled, padded, blocks * scale_step, rows);
-        for row in 0..rows {
-            let (a, scale_a) = room.row_of_a(row, padded, blocks * scale_step);
-            view.row_of_a(self, first + row, a, scale_a);
-        }
-        for column in 0..n {
-            view.column_of_b(self, column, &mut room.b, &mut room.scale_b);
-            for row in 0..rows {
-                let c = matrices.c.get((view.tile * matrices.m + first + row) * n + column);
-                let bits = self.chain(room, row, c, blocks, scale_step);
-                let at = (row * n + column) * size;
-                out[at..at + size].copy_from_slice(&bits.to_le_bytes()[..size]);
-            }
-        }
-    }
-
     /// One element of D, block after block through c.
     fn chain(&self, room: &mut Room, row: usize, c: u64, blocks: usize, scale_step: usize) -> u64 {
         let step = self.id.shape.sizes().2;
@@ -306,18 +227,83 @@ impl Evaluator {
     }
 }
 
-/// Matrices, or one tile of a batch of them.
-struct View<'a> {
-    matrices: GemmOperands<'a>,
-    tile: usize,
+impl OneByOne for Evaluator {
+    type Room = Room;
+
+    fn id(&self) -> &OperationId {
+        &self.id
+    }
+
+    fn path(&self) -> Path {
+        self.path
+    }
+
+    fn forget_columns(room: &mut Room) {
+        room.columns.iter_mut().for_each(|column| column.0 = false);
+    }
+
+    fn left_over(
+        &self,
+        view: &View<'_>,
+        (row, first, columns): (usize, usize, usize),
+        left: u64,
+        out: &mut [u8],
+        room: &mut Room,
+    ) {
+        let GemmOperands { m, n, k, c, .. } = view.matrices;
+        let (steps, step) = (drive::steps(&self.id, k), self.id.shape.sizes().2);
+        let scale_step = self.id.block_scale().map_or(0, |scale| step.div_ceil(scale.block));
+        let size = self.id.d.storage_bytes();
+        room.fit(&self.compiled, steps * step, steps * scale_step, 1);
+        let (a, scale_a) = room.row_of_a(0, steps * step, steps * scale_step);
+        view.row_of_a(self, row, a, scale_a);
+        room.columns.resize_with(WIDE_PANEL, Default::default);
+        for column in (0..columns).filter(|column| left >> column & 1 == 1) {
+            // A column is taken apart when it is first needed, and kept for the other rows.
+            let mut kept = std::mem::take(&mut room.columns[column]);
+            std::mem::swap(&mut kept.1, &mut room.b);
+            std::mem::swap(&mut kept.2, &mut room.scale_b);
+            if !kept.0 {
+                room.b.resize(steps * step, Unpacked::default());
+                room.scale_b.resize(steps * scale_step, Unpacked::default());
+                view.column_of_b(self, first + column, &mut room.b, &mut room.scale_b);
+                kept.0 = true;
+            }
+            let c = c.get((view.tile * m + row) * n + first + column);
+            let bits = self.chain(room, 0, c, steps, scale_step);
+            out[column * size..][..size].copy_from_slice(&bits.to_le_bytes()[..size]);
+            std::mem::swap(&mut kept.1, &mut room.b);
+            std::mem::swap(&mut kept.2, &mut room.scale_b);
+            room.columns[column] = kept;
+        }
+    }
+
+    fn rows(&self, view: &View<'_>, first: usize, out: &mut [u8], room: &mut Room) {
+        let matrices = &view.matrices;
+        let (n, step) = (matrices.n, self.id.shape.sizes().2);
+        let size = self.id.d.storage_bytes();
+        let rows = out.len() / (n * size);
+        let blocks = matrices.k.div_ceil(step).max(1);
+        let scale_step = self.id.block_scale().map_or(0, |scale| step.div_ceil(scale.block));
+        let padded = blocks * step;
+        room.fit(&self.compiled, padded, blocks * scale_step, rows);
+        for row in 0..rows {
+            let (a, scale_a) = room.row_of_a(row, padded, blocks * scale_step);
+            view.row_of_a(self, first + row, a, scale_a);
+        }
+        for column in 0..n {
+            view.column_of_b(self, column, &mut room.b, &mut room.scale_b);
+            for row in 0..rows {
+                let c = matrices.c.get((view.tile * matrices.m + first + row) * n + column);
+                let bits = self.chain(room, row, c, blocks, scale_step);
+                let at = (row * n + column) * size;
+                out[at..at + size].copy_from_slice(&bits.to_le_bytes()[..size]);
+            }
+        }
+    }
 }
 
 impl View<'_> {
-    fn source(&self, evaluator: &Evaluator) -> drive::Source<'_> {
-        let blocks = evaluator.id.block_scale().map_or(0, |scale| self.matrices.k.div_ceil(scale.block));
-        drive::Source { matrices: &self.matrices, tile: self.tile, blocks }
-    }
-
     /// One row of A, and of its scales, padded with +0 and with scales of 1.
     fn row_of_a(&self, evaluator: &Evaluator, row: usize, a: &mut [Unpacked], scales: &mut [Unpacked]) {
         let GemmOperands { m, k, a: from, scale_a, .. } = self.matrices;
@@ -361,11 +347,6 @@ struct Room {
 }
 
 impl Room {
-    /// Another panel begins.
-    fn forget_columns(&mut self) {
-        self.columns.iter_mut().for_each(|column| column.0 = false);
-    }
-
     fn fit(&mut self, compiled: &Compiled, k: usize, scales: usize, rows: usize) {
         if self.scratch.is_none() {
             self.scratch = Some(compiled.scratch());

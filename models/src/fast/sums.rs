@@ -3,9 +3,9 @@
 use mxprobe_api::{Elements, Format, OperationId, Overflow, Rounding, Specials, Subnormals};
 
 use super::{
-    Path,
     drive::{Kernel, Source},
     operand::{Operand, bits_of},
+    path::Path,
     simd::{self, Piece, Split},
     tree::{Flush, store_floats},
     unpack::{NEGATIVE, Reader, SPECIAL, Unpacked, ZERO},

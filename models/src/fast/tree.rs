@@ -3,9 +3,9 @@
 use mxprobe_api::{Elements, Format, OperationId, Overflow, Rounding, Subnormals};
 
 use super::{
-    Path,
     drive::{Kernel, Source},
     operand::{Operand, bits_of},
+    path::Path,
     simd::{self, Packed, Piece},
 };
 use crate::{

@@ -6,7 +6,7 @@
 
 use mxprobe_api::Rounding;
 
-use crate::fast::Path;
+use crate::fast::path::Path;
 
 /// Some rows through some products, for the columns of one panel.
 pub(super) struct Doubles {

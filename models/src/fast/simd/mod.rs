@@ -24,7 +24,7 @@ pub use widest::{Vectorised, vectorised};
 use mxprobe_api::Rounding;
 
 use super::{
-    Path,
+    path::Path,
     sums::{Context, SumNode, SumTerm},
     tree::{Flush, Input, Step, StepKind},
 };

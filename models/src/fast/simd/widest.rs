@@ -1,6 +1,7 @@
 //! Plain code, compiled once more for the widest vectors of the processor.
 
-use super::{Path, fastest};
+use super::fastest;
+use crate::fast::path::Path;
 
 /// Work that the compiler turns into vectors of whatever width it is compiled for.
 pub trait Vectorised {

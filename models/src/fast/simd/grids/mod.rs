@@ -24,8 +24,8 @@ use super::{NARROW_PANEL, Piece, WIDE_PANEL, fastest, halves::Halves};
 #[cfg(target_arch = "x86_64")]
 use super::{avx2::Avx2, avx512::Avx512};
 use crate::fast::{
-    Path,
     grids::{Context, GridNode, GridTerm, GridWidth, MOST_NODES, MOST_PRODUCTS},
+    path::Path,
     tree::Flush,
 };
 use outcome::{Outcome, Terms, read_value};
