@@ -1,12 +1,12 @@
 //! Whole matrices by a recipe against one element at a time by the exact evaluator.
 #![allow(missing_docs)]
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use mxprobe_api::{Elements, Format, GemmOperands, OperationId, Random};
 use mxprobe_models::{
     Dot, load,
-    recipe::{Program, Recipe},
+    recipe::{Program, Recipe, Side, Verdict, decide},
 };
 
 /// Adders, and what stands before the levels of a case.
@@ -105,6 +105,7 @@ fn element(random: &mut Random, format: Format) -> u64 {
         0 => random.any(format),
         1 => format.infinity(false).unwrap_or(0),
         2..=6 => format.negative_zero().filter(|_| random.flip()).unwrap_or(0),
+        _ if random.flip() => random.dense(format),
         _ => random.moderate(format),
     }
 }
@@ -173,4 +174,23 @@ fn matrices_by_drawn_recipes_are_what_single_elements_are() {
         }
     }
     assert!(elements > 1000 && shortest >= 2, "{elements} {shortest}");
+}
+
+#[test]
+fn a_fused_multiply_add_is_told_from_a_product_and_a_sum_in_the_first_products_drawn() {
+    let operation = "dot.m1n1k4.f32.f32.f32.f32";
+    let id: OperationId = operation.parse().unwrap();
+    let written = ["fma-chain", "serial"].map(|name| {
+        let text = HEAD.replace("@MODEL", name).replace("@OP", operation);
+        let text: String =
+            text.lines().filter(|line| !line.starts_with("input = ")).flat_map(|line| [line, "\n"]).collect();
+        let recipe = Recipe::parse("unit.toml", &text).unwrap();
+        let program = Program::new(&recipe, &load(name).unwrap(), &recipe.cases[0], &id, &BTreeMap::new()).unwrap();
+        (recipe, program)
+    });
+    let [one, other] = [0, 1].map(|at| Side { recipe: &written[at].0, program: &written[at].1 });
+    let same = decide(one, one, 4, 1, Duration::ZERO).unwrap();
+    assert!(matches!(same, Verdict::Equal), "{same:?}");
+    let found = decide(one, other, 4, 1, Duration::ZERO).unwrap();
+    assert!(matches!(found, Verdict::Differ(_)), "{found:?}");
 }

@@ -291,6 +291,7 @@ impl Device for RemoteDevice {
     }
 }
 
+/// Dots one by one are left to models of this process, which answer without a message; of a program tiles are asked.
 impl Matrices for RemoteDevice {
     fn multiply(&self, operation: &Operation, operands: &GemmOperands<'_>) -> Result<Option<Elements>, Error> {
         let GemmOperands { m, n, k, a, b, c, scale_a, scale_b } = *operands;

@@ -37,12 +37,28 @@ impl Random {
         self.bits() & format.mask()
     }
 
-    /// A value from 1/4 to 4 in magnitude, of either sign where there are two; any integer of an integer format.
+    /// A value from 1/4 to 4 in magnitude, of either sign where there are two, with 8 fraction bits at the most, so that products are
+    /// exact in f32; any integer of an integer format.
     pub fn moderate(&mut self, format: Format) -> u64 {
         if format.is_integer() {
             return self.any(format);
         }
         let value = f64::from(256 + self.between(0, 255)) * f64::from(self.between(-2, 1)).exp2() / 256.0;
+        self.signed(format, value)
+    }
+
+    /// A value from 1/4 to 4 in magnitude with every fraction bit of its format drawn; any integer of an integer format.
+    pub fn dense(&mut self, format: Format) -> u64 {
+        if format.is_integer() {
+            return self.any(format);
+        }
+        // All bits of an f64 between 1 and 2.
+        let value = f64::from_bits(1.0_f64.to_bits() | self.bits() >> 12) * f64::from(self.between(-2, 1)).exp2();
+        self.signed(format, value)
+    }
+
+    /// A value of either sign, rounded to a format.
+    fn signed(&mut self, format: Format, value: f64) -> u64 {
         let signed = format.as_float().is_some_and(FloatEncoding::is_signed);
         format.from_f64(if signed && self.flip() { -value } else { value })
     }
@@ -51,5 +67,23 @@ impl Random {
     pub fn fill(&mut self, elements: &mut Elements, draw: fn(&mut Self, Format) -> u64) {
         let format = elements.format();
         (0..elements.len()).for_each(|at| elements.set(at, draw(self, format)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dense_values_have_products_that_their_format_does_not_hold() {
+        let mut random = Random(3);
+        let inexact = |random: &mut Random, draw: fn(&mut Random, Format) -> u64| {
+            let mut value = || Format::F32.to_f64(draw(random, Format::F32));
+            (0..1000).filter(|_| (value() * value()).to_bits() << 35 != 0).count()
+        };
+        assert_eq!(inexact(&mut random, Random::moderate), 0);
+        assert!(inexact(&mut random, Random::dense) > 990);
+        let all: Vec<f64> = (0..1000).map(|_| Format::F16.to_f64(random.dense(Format::F16)).abs()).collect();
+        assert!(all.iter().all(|value| (0.25..=4.0).contains(value)));
     }
 }

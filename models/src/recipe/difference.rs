@@ -208,12 +208,13 @@ fn same(one: &Elements, other: &Elements, at: usize) -> bool {
     one.format().to_f64(one.get(at)).to_bits() == other.format().to_f64(other.get(at)).to_bits()
 }
 
-/// An element of A or B: numbers of one size in some rounds, of several in others.
+/// An element of A or B: numbers of one size in some rounds, of several in others. Half of them have all of their fraction bits, for
+/// products of short ones are exact, fused with their sum or not.
 fn drawn(random: &mut Random, format: Format, round: u64) -> u64 {
     if round % 2 == 1 && random.below(8) == 0 {
         return random.any(format) & (format.mask() >> 1) | (random.bits() & 1) << (format.bits() - 1);
     }
-    random.moderate(format)
+    if random.flip() { random.dense(format) } else { random.moderate(format) }
 }
 
 /// The product of one side, c the same everywhere.

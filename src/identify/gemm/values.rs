@@ -13,14 +13,10 @@ pub(super) fn negated(format: Format, bits: u64) -> u64 {
 /// A value from 1/4 to 4 in magnitude with every fraction bit drawn, or half as often with 8 of them at the most, so that sums of
 /// products are exact more often; any integer of an integer format.
 pub(super) fn value(format: Format, random: &mut Random) -> u64 {
-    if format.is_integer() || random.below(3) == 0 {
+    if random.below(3) == 0 {
         return random.moderate(format);
     }
-    // All bits of an f64 between 1 and 2.
-    let drawn = f64::from_bits(1.0_f64.to_bits() | random.bits() >> 12);
-    let is_signed = format.as_float().is_some_and(|float| float.is_signed());
-    let sign = if is_signed && random.flip() { -1.0 } else { 1.0 };
-    format.from_f64(sign * drawn * f64::from(random.between(-2, 1)).exp2())
+    random.dense(format)
 }
 
 /// A value times a power of two, as far as the format's range goes; integers as they are.
