@@ -39,7 +39,8 @@ impl Device {
         let id: OperationId = id.parse().map_err(|error| raise(py, error))?;
         let (device, calls) = Callable::new(name, id, limit(py, timeout)?);
         let device = Arc::new(device);
-        let asked = Asked { device: device.clone(), gave_up: Arc::new(move || device.gave_up()), several: false };
+        let callable = Arc::clone(&device);
+        let asked = Asked { gave_up: Arc::new(move || callable.gave_up()), ..Asked::new(device) };
         Ok((Self { asked }, calls))
     }
 

@@ -1,6 +1,6 @@
 //! Whole matrices: an ability that a device may have.
 
-use crate::{Device, Elements, Error, Format, Operation, OperationId, TileBatch, execute, operation_of};
+use crate::{BlockScale, Device, Elements, Error, Format, Operation, OperationId, TileBatch, execute, operation_of};
 
 /// The operands of D = A·B + C of any size, row-major, as bits: A m×k, B k×n, C and D m×n.
 ///
@@ -34,9 +34,7 @@ impl GemmOperands<'_> {
     pub fn validate(&self, id: &OperationId) -> Result<(), Error> {
         let Self { m, n, k, a, b, c, scale_a, scale_b } = *self;
         let check = |name: &str, elements: &Elements, format: Format, rows: usize, columns: usize| {
-            if elements.format() != format {
-                return Err(Error::invalid(format!("{name} holds {} where {id} takes {format}", elements.format())));
-            }
+            holds(name, elements, format, id)?;
             if rows.checked_mul(columns) != Some(elements.len()) {
                 return Err(Error::invalid(format!(
                     "{name} holds {} elements where {rows}×{columns} are wanted",
@@ -48,15 +46,10 @@ impl GemmOperands<'_> {
         check("a", a, id.a, m, k)?;
         check("b", b, id.b, k, n)?;
         check("c", c, id.c, m, n)?;
-        match (id.block_scale(), scale_a, scale_b) {
-            (None, None, None) => {}
-            (None, ..) => return Err(Error::invalid(format!("{id} takes no block scales"))),
-            (Some(scale), Some(scale_a), Some(scale_b)) => {
-                let blocks = k.div_ceil(scale.block);
-                check("scale_a", scale_a, scale.format, m, blocks)?;
-                check("scale_b", scale_b, scale.format, blocks, n)?;
-            }
-            (Some(_), ..) => return Err(Error::invalid(format!("{id} takes scale_a and scale_b"))),
+        if let Some((scale, scale_a, scale_b)) = scales(id, scale_a, scale_b)? {
+            let blocks = k.div_ceil(scale.block);
+            check("scale_a", scale_a, scale.format, m, blocks)?;
+            check("scale_b", scale_b, scale.format, blocks, n)?;
         }
         if k > id.shape.sizes().2 && id.c != id.d {
             return Err(Error::unsupported(format!(
@@ -96,9 +89,7 @@ impl DotOperands<'_> {
         let Self { count, a, b, c, scale_a, scale_b } = *self;
         let k = id.shape.sizes().2;
         let check = |name: &str, elements: &Elements, format: Format, of_each: usize| {
-            if elements.format() != format {
-                return Err(Error::invalid(format!("{name} holds {} where {id} takes {format}", elements.format())));
-            }
+            holds(name, elements, format, id)?;
             if count.checked_mul(of_each) != Some(elements.len()) {
                 let found = elements.len();
                 return Err(Error::invalid(format!(
@@ -110,16 +101,34 @@ impl DotOperands<'_> {
         check("a", a, id.a, k)?;
         check("b", b, id.b, k)?;
         check("c", c, id.c, 1)?;
-        match (id.block_scale(), scale_a, scale_b) {
-            (None, None, None) => Ok(()),
-            (None, ..) => Err(Error::invalid(format!("{id} takes no block scales"))),
-            (Some(scale), Some(scale_a), Some(scale_b)) => {
-                let blocks = k.div_ceil(scale.block);
-                check("scale_a", scale_a, scale.format, blocks)?;
-                check("scale_b", scale_b, scale.format, blocks)
-            }
-            (Some(_), ..) => Err(Error::invalid(format!("{id} takes scale_a and scale_b"))),
+        if let Some((scale, scale_a, scale_b)) = scales(id, scale_a, scale_b)? {
+            let blocks = k.div_ceil(scale.block);
+            check("scale_a", scale_a, scale.format, blocks)?;
+            check("scale_b", scale_b, scale.format, blocks)?;
         }
+        Ok(())
+    }
+}
+
+/// That an operand is of the format that an operation takes.
+fn holds(name: &str, elements: &Elements, format: Format, id: &OperationId) -> Result<(), Error> {
+    if elements.format() == format {
+        return Ok(());
+    }
+    Err(Error::invalid(format!("{name} holds {} where {id} takes {format}", elements.format())))
+}
+
+/// The block scales of an operation that takes them; both are there then, and neither is else.
+fn scales<'a>(
+    id: &OperationId,
+    a: Option<&'a Elements>,
+    b: Option<&'a Elements>,
+) -> Result<Option<(BlockScale, &'a Elements, &'a Elements)>, Error> {
+    match (id.block_scale(), a, b) {
+        (None, None, None) => Ok(None),
+        (Some(scale), Some(a), Some(b)) => Ok(Some((scale, a, b))),
+        (None, ..) => Err(Error::invalid(format!("{id} takes no block scales"))),
+        (Some(_), ..) => Err(Error::invalid(format!("{id} takes scale_a and scale_b"))),
     }
 }
 

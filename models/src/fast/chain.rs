@@ -35,6 +35,11 @@ fn product(term: &Term) -> Option<usize> {
     }
 }
 
+/// The exponent of a block's scale in UE8M0, or `None` where it is NaN.
+fn scale_exponent(bits: u64, bias: i32) -> Option<i32> {
+    (bits != 0xff).then(|| i32::try_from(bits).unwrap_or(0) - bias)
+}
+
 /// The adder's output, if it is `format` to nearest even with subnormals.
 fn adder_output_to_nearest(format: Format, adder: &Adder) -> Option<Output> {
     match adder.output {
@@ -169,17 +174,6 @@ impl ChainPlan {
         Some(Self { chain, order, a, b, c: id.c, d: id.d, scale })
     }
 
-    /// The exponent of a block's scale, or `None` where it is NaN.
-    fn scale_exponent(&self, scales: Option<&Elements>, at: usize) -> Option<i32> {
-        match (scales, self.scale) {
-            (Some(scales), Some((_, bias))) => {
-                let bits = scales.get(at);
-                (bits != 0xff).then(|| i32::try_from(bits).unwrap_or(0) - bias)
-            }
-            _ => Some(0),
-        }
-    }
-
     #[inline(always)]
     fn pack_rows(&self, from: &Source<'_>, first: usize, rows: usize, steps: usize) -> (PackedA, Vec<bool>) {
         let k = from.matrices.k;
@@ -233,15 +227,12 @@ impl ChainPlan {
                     packed.bases[row * packed.blocks + block] = base;
                 }
             }
-            if let Some((block_k, _)) = self.scale {
-                let of_row = k.div_ceil(block_k);
+            if let Some((block_k, bias)) = self.scale {
                 for block in 0..packed.blocks {
-                    let index = block * len / block_k;
-                    if index < of_row {
-                        match self.scale_exponent(from.matrices.scale_a, from.scales_of_a(first + row) + index) {
-                            Some(exponent) => packed.bases[row * packed.blocks + block] += exponent,
-                            None => any_special = true,
-                        }
+                    let Some(bits) = from.scale_of_a(first + row, block * len / block_k) else { continue };
+                    match scale_exponent(bits, bias) {
+                        Some(exponent) => packed.bases[row * packed.blocks + block] += exponent,
+                        None => any_special = true,
                     }
                 }
             }
@@ -252,7 +243,7 @@ impl ChainPlan {
 
     #[inline(always)]
     fn pack_panel<const PANEL: usize>(&self, from: &Source<'_>, first: usize, steps: usize, into: &mut PackedB) -> u64 {
-        let GemmOperands { k, n, b, scale_b, .. } = *from.matrices;
+        let GemmOperands { k, n, b, .. } = *from.matrices;
         let len = self.chain.len;
         let step = self.order.len();
         into.k = steps * step;
@@ -310,14 +301,12 @@ impl ChainPlan {
             if self.chain.wide {
                 let bases = &mut into.bases[block * PANEL..][..PANEL];
                 bases.copy_from_slice(&base);
-                if let Some((block_k, _)) = self.scale {
-                    let index = block * len / block_k;
-                    if index < k.div_ceil(block_k) {
-                        for column in 0..columns {
-                            match self.scale_exponent(scale_b, from.scales_of_b(index) + first + column) {
-                                Some(exponent) => bases[column] += exponent,
-                                None => special[column] = true,
-                            }
+                if let Some((block_k, bias)) = self.scale {
+                    for column in 0..columns {
+                        let Some(bits) = from.scale_of_b(block * len / block_k, first + column) else { continue };
+                        match scale_exponent(bits, bias) {
+                            Some(exponent) => bases[column] += exponent,
+                            None => special[column] = true,
                         }
                     }
                 }

@@ -2,7 +2,7 @@
 
 use mxprobe_api::{DotOperands, Elements};
 
-use super::{Evaluator, Path, scalar::UnpackedDot, unpack::Unpacked};
+use super::{Evaluator, scalar::UnpackedDot, unpack::Unpacked};
 
 impl Evaluator {
     /// d of dots that have no operand in common, one at a time.
@@ -30,8 +30,7 @@ impl Evaluator {
             let c = c.get(at);
             let dot =
                 UnpackedDot { a: &of_a, b: &of_b, c: compiled.c.read(c), scale_a: &scales_of_a, scale_b: &scales_of_b };
-            let d = (self.path() != Path::Exact).then(|| compiled.evaluate(dot, &mut scratch)).flatten();
-            found.set(at, d.unwrap_or_else(|| self.exact_of(dot, c)));
+            found.set(at, self.one(dot, c, &mut scratch));
         }
         found
     }

@@ -101,12 +101,17 @@ impl Source<'_> {
         (self.tile * self.matrices.k + k) * self.matrices.n
     }
 
-    pub(super) fn scales_of_a(&self, row: usize) -> usize {
-        (self.tile * self.matrices.m + row) * self.blocks
+    /// The scale of a block of k in a row of A; `None` beyond the last block.
+    pub(super) fn scale_of_a(&self, row: usize, block: usize) -> Option<u64> {
+        let scales = self.matrices.scale_a.filter(|_| block < self.blocks)?;
+        Some(scales.get((self.tile * self.matrices.m + row) * self.blocks + block))
     }
 
-    pub(super) fn scales_of_b(&self, block: usize) -> usize {
-        (self.tile * self.blocks + block) * self.matrices.n
+    /// The scale of a block of k in a column of B; `None` beyond the last block or column.
+    pub(super) fn scale_of_b(&self, block: usize, column: usize) -> Option<u64> {
+        let n = self.matrices.n;
+        let scales = self.matrices.scale_b.filter(|_| block < self.blocks && column < n)?;
+        Some(scales.get((self.tile * self.blocks + block) * n + column))
     }
 }
 

@@ -208,16 +208,18 @@ impl Evaluator {
                 scale_a: &room.scale_a[from * scale_step..][..scale_step],
                 scale_b: &room.scale_b[block * scale_step..][..scale_step],
             };
-            let compiled = (self.path != Path::Exact)
-                .then(|| self.compiled.evaluate(dot, room.scratch.as_mut().expect("fitted")))
-                .flatten();
-            c = compiled.unwrap_or_else(|| self.exact_of(dot, c));
+            c = self.one(dot, c, room.scratch.as_mut().expect("fitted"));
         }
         c
     }
 
-    /// The exact evaluator on operands that were taken apart.
-    fn exact_of(&self, dot: UnpackedDot<'_>, c: u64) -> u64 {
+    /// d of one dot that was taken apart; c as bits too.
+    fn one(&self, dot: UnpackedDot<'_>, c: u64, scratch: &mut Scratch) -> u64 {
+        if self.path != Path::Exact
+            && let Some(d) = self.compiled.evaluate(dot, scratch)
+        {
+            return d;
+        }
         let bits =
             |reader: Reader, of: &[Unpacked]| of.iter().map(|element| reader.write(*element)).collect::<Vec<_>>();
         let (a, b) = (bits(self.compiled.a, dot.a), bits(self.compiled.b, dot.b));

@@ -68,13 +68,6 @@ pub(crate) struct SumNode {
     pub output: SumOutput,
 }
 
-impl SumNode {
-    /// Whether the sum is handed on unrounded.
-    pub(super) fn output_is_wide(&self) -> bool {
-        matches!(self.output, SumOutput::Wide)
-    }
-}
-
 /// A term and how it counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SumTerm {
@@ -355,13 +348,9 @@ impl Kernel for SumsPlan {
                 packed.push(words);
                 any |= special;
             }
-            if let Some((reader, block)) = self.scale {
-                let present = k.div_ceil(block);
+            if let Some((reader, _)) = self.scale {
                 for index in 0..blocks {
-                    let bits = match from.matrices.scale_a {
-                        Some(scales) if index < present => scales.get(from.scales_of_a(first + row) + index),
-                        _ => reader.format.one(),
-                    };
+                    let bits = from.scale_of_a(first + row, index).unwrap_or(reader.format.one());
                     let (words, special) = split(reader.read(bits));
                     packed.push_scale(words);
                     any |= special;
@@ -391,16 +380,10 @@ impl Kernel for SumsPlan {
                 left |= u64::from(special) << column;
             }
         }
-        if let Some((reader, block)) = self.scale {
-            let present = k.div_ceil(block);
+        if let Some((reader, _)) = self.scale {
             for index in 0..into.blocks {
                 for column in 0..panel {
-                    let bits = match from.matrices.scale_b {
-                        Some(scales) if index < present && column < columns => {
-                            scales.get(from.scales_of_b(index) + first + column)
-                        }
-                        _ => reader.format.one(),
-                    };
+                    let bits = from.scale_of_b(index, first + column).unwrap_or(reader.format.one());
                     let (words, special) = split(reader.read(bits));
                     into.push_scale(words);
                     left |= u64::from(special) << column;

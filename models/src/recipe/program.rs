@@ -108,10 +108,8 @@ impl Program {
             return Err(Error::invalid(format!("the adder {} has no format", adder.name)));
         }
         for level in &case.levels {
-            let merged = adders[level.add].output_format();
-            if level.rest == Rest::Chained && merged != Some(id.c) {
-                let merged = merged.map_or("no format", Format::name);
-                return Err(Error::invalid(format!("the merged sum is {merged}, and the unit's accumulator {}", id.c)));
+            if let Some(misfit) = level.rest.misfit(adders[level.add].output_format(), id.c) {
+                return Err(Error::invalid(misfit));
             }
         }
         Ok(Self::assemble(adders, case, evaluator, &BTreeMap::new()))

@@ -243,12 +243,8 @@ fn read_level(
         )));
     }
     let merged = adders[add].output_format();
-    if rest == Rest::Chained && merged != Some(operation.c) {
-        let merged = merged.map_or("no format", Format::name);
-        return Err(table.place_of("rest").error(format!(
-            "the merged sum is {merged}, and the unit's accumulator {}: it cannot go on from it",
-            operation.c
-        )));
+    if let Some(misfit) = rest.misfit(merged, operation.c) {
+        return Err(table.place_of("rest").error(misfit));
     }
     table.finish()?;
     Ok(Level { division, rest, partial, merge, start, add })

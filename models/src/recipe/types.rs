@@ -181,6 +181,17 @@ pub enum Rest {
     Added,
 }
 
+impl Rest {
+    /// Why the unit cannot go on from a merged sum, where it would have to: its accumulator is of another format.
+    pub(super) fn misfit(self, merged: Option<Format>, accumulator: Format) -> Option<String> {
+        let is_misfit = self == Self::Chained && merged != Some(accumulator);
+        let merged = merged.map_or("no format", Format::name);
+        is_misfit.then(|| {
+            format!("the merged sum is {merged}, and the unit's accumulator {accumulator}: it cannot go on from it")
+        })
+    }
+}
+
 /// In which order the partial sums p0, p1, …, of S slices are added, two at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MergeOrder {

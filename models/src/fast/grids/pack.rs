@@ -64,13 +64,9 @@ impl GridsPlan {
                     packed.masks.push(mask);
                 }
             }
-            if let Some((reader, block)) = self.scale {
-                let present = k.div_ceil(block);
+            if let Some((reader, _)) = self.scale {
                 for index in 0..packed.blocks {
-                    let bits = match from.matrices.scale_a {
-                        Some(scales) if index < present => scales.get(from.scales_of_a(first + row) + index),
-                        _ => reader.format.one(),
-                    };
+                    let bits = from.scale_of_a(first + row, index).unwrap_or(reader.format.one());
                     packed.push_scale(Self::scale_parts(reader, bits));
                 }
             }
@@ -112,16 +108,10 @@ impl GridsPlan {
                 }
             }
         }
-        if let Some((reader, block)) = self.scale {
-            let present = k.div_ceil(block);
+        if let Some((reader, _)) = self.scale {
             for index in 0..into.blocks {
                 for column in 0..panel {
-                    let bits = match from.matrices.scale_b {
-                        Some(scales) if index < present && column < columns => {
-                            scales.get(from.scales_of_b(index) + first + column)
-                        }
-                        _ => reader.format.one(),
-                    };
+                    let bits = from.scale_of_b(index, first + column).unwrap_or(reader.format.one());
                     into.push_scale(Self::scale_parts(reader, bits));
                 }
             }

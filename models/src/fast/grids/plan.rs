@@ -297,7 +297,7 @@ impl GridsPlan {
         if rules.is_empty() {
             if sum.scales_sum {
                 let fits = others.is_empty() && adder.scale == Scale::Sum && sum.width <= 24;
-                return (fits && sum.output_is_wide()).then_some(GridWidth::Exact);
+                return (fits && matches!(sum.output, SumOutput::Wide)).then_some(GridWidth::Exact);
             }
             if sum.without_grid {
                 let fits = !products.is_empty() && values == others.len() && values <= 1;
