@@ -305,7 +305,8 @@ impl Aim {
         let id = subject.id();
         let top = self.centres[random.below(self.centres.len())] + random.between(-3, 3);
         let any = self.nodes.is_empty() || self.anywhere && random.flip();
-        let mut parts = if any { leaves } else { &self.nodes[random.below(self.nodes.len())] }.to_vec();
+        let parts = if any { leaves } else { &self.nodes[random.below(self.nodes.len())] };
+        let mut parts: Vec<&[Leaf]> = parts.iter().map(Vec::as_slice).collect();
         let mut dot = subject.zeros();
         for term in 0..1 + random.below(4) {
             if parts.is_empty() {

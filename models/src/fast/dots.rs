@@ -28,8 +28,14 @@ impl Evaluator {
                 reader.gather(scale_b, at * blocks, 1, &mut scales_of_b);
             }
             let c = c.get(at);
-            let dot =
-                UnpackedDot { a: &of_a, b: &of_b, c: compiled.c.read(c), scale_a: &scales_of_a, scale_b: &scales_of_b };
+            let dot = UnpackedDot {
+                a: &of_a,
+                b: &of_b,
+                products: &[],
+                c: compiled.c.read(c),
+                scale_a: &scales_of_a,
+                scale_b: &scales_of_b,
+            };
             found.set(at, self.one(dot, c, &mut scratch));
         }
         found

@@ -152,7 +152,7 @@ impl Evaluator {
             _ => (Vec::new(), Vec::new()),
         };
         let c = compiled.c.read(dot.c);
-        let unpacked = UnpackedDot { a: &a, b: &b, c, scale_a: &scale_a, scale_b: &scale_b };
+        let unpacked = UnpackedDot { a: &a, b: &b, products: &[], c, scale_a: &scale_a, scale_b: &scale_b };
         compiled.evaluate(unpacked, &mut compiled.scratch()).unwrap_or_else(|| self.exact(dot))
     }
 
@@ -204,6 +204,7 @@ impl Evaluator {
             let dot = UnpackedDot {
                 a: &room.a[from * step..][..step],
                 b: &room.b[block * step..][..step],
+                products: &[],
                 c: self.compiled.c.read(c),
                 scale_a: &room.scale_a[from * scale_step..][..scale_step],
                 scale_b: &room.scale_b[block * scale_step..][..scale_step],

@@ -4,8 +4,8 @@ use mxprobe_api::{Error, OperationId};
 
 use super::{
     Evaluator, Kernels, Path,
-    scalar::{Compiled, UnpackedDot},
-    unpack::{Reader, Unpacked},
+    scalar::{Compiled, UnpackedDot, significand_bits},
+    unpack::{Reader, Unpacked, kind_of_product},
 };
 use crate::{
     adder::Adder,
@@ -29,6 +29,9 @@ pub struct Sample {
     of_scales: Option<Reader>,
     a: Vec<Unpacked>,
     b: Vec<Unpacked>,
+    /// Products of A and B, unless a word may not hold one.
+    products: Vec<Unpacked>,
+    has_products: bool,
     c: Vec<Unpacked>,
     scale_a: Vec<Unpacked>,
     scale_b: Vec<Unpacked>,
@@ -50,6 +53,8 @@ impl Sample {
             of_scales: id.block_scale().map(|scale| Reader::new(scale.format, false, false)),
             a: Vec::new(),
             b: Vec::new(),
+            products: Vec::new(),
+            has_products: significand_bits(id.a) + significand_bits(id.b) <= 64,
             c: Vec::new(),
             scale_a: Vec::new(),
             scale_b: Vec::new(),
@@ -83,6 +88,15 @@ impl Sample {
         let (of_a, of_b) = (self.of_a, self.of_b);
         self.a.extend(dot.a.iter().map(|bits| of_a.read(*bits)));
         self.b.extend(dot.b.iter().map(|bits| of_b.read(*bits)));
+        if self.has_products {
+            let from = self.a.len() - self.k;
+            let pairs = self.a[from..].iter().zip(&self.b[from..]);
+            self.products.extend(pairs.map(|(a, b)| Unpacked {
+                significand: a.significand * b.significand,
+                exponent: a.exponent + b.exponent,
+                kind: kind_of_product(*a, *b),
+            }));
+        }
         self.c.push(self.of_c.read(dot.c));
         if let (Some(reader), Some((of_a, of_b))) = (self.of_scales, dot.scales) {
             assert!(of_a.len() == self.scale_blocks && of_b.len() == self.scale_blocks, "{} scales", self.scale_blocks);
@@ -93,7 +107,9 @@ impl Sample {
 
     /// Takes every dot out, and keeps the room that they had.
     pub fn clear(&mut self) {
-        for elements in [&mut self.a, &mut self.b, &mut self.c, &mut self.scale_a, &mut self.scale_b] {
+        for elements in
+            [&mut self.a, &mut self.b, &mut self.products, &mut self.c, &mut self.scale_a, &mut self.scale_b]
+        {
             elements.clear();
         }
     }
@@ -115,6 +131,7 @@ impl Sample {
         UnpackedDot {
             a: &self.a[at * k..][..k],
             b: &self.b[at * k..][..k],
+            products: if self.products.is_empty() { &[] } else { &self.products[at * k..][..k] },
             c: self.c[at],
             scale_a: &self.scale_a[at * blocks..][..blocks],
             scale_b: &self.scale_b[at * blocks..][..blocks],

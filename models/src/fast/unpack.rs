@@ -32,6 +32,12 @@ impl Unpacked {
     }
 }
 
+/// What the product of two elements is: its sign, and zero, infinite and NaN as either of them is.
+#[inline]
+pub(super) fn kind_of_product(a: Unpacked, b: Unpacked) -> u32 {
+    (a.kind | b.kind) & !NEGATIVE | (a.kind ^ b.kind) & NEGATIVE
+}
+
 /// How elements of one operand are read: the format, and whether subnormals are zeros.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reader {

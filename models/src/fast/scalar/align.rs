@@ -3,20 +3,44 @@
 use super::word::{Aligned, NONE, Word, leading};
 use crate::adder::{Adder, Below, Class, Exponent};
 
+/// The highest exponents of an addition's terms, by class; `NONE` where none of them is other than zero.
+#[derive(Clone, Copy)]
+pub(super) struct Highest {
+    pub(super) products: i32,
+    pub(super) sums: i32,
+    pub(super) values: i32,
+}
+
+impl Default for Highest {
+    fn default() -> Self {
+        Self { products: NONE, sums: NONE, values: NONE }
+    }
+}
+
+impl Highest {
+    #[inline]
+    pub(super) fn of(self, class: Class) -> i32 {
+        match class {
+            Class::All => self.products.max(self.sums).max(self.values),
+            Class::Products => self.products,
+            Class::Sums => self.sums,
+            Class::Values => self.values,
+        }
+    }
+}
+
 /// The unit and the exponent of the highest grid rule.
-pub(super) fn grid<W: Word>(adder: &Adder, terms: &[Aligned<W>]) -> Option<(i32, i32)> {
+pub(super) fn grid<W: Word>(adder: &Adder, terms: &[Aligned<W>], highest: Highest) -> Option<(i32, i32)> {
     let mut grid: Option<(i32, i32)> = None;
     for rule in &adder.grid {
-        let mut exponent = rule.exponent_floor.unwrap_or(NONE);
-        for term in terms {
-            if rule.terms == Class::All || rule.terms == term.class {
-                let this = match rule.exponent {
-                    Exponent::Operands => term.exponent,
-                    Exponent::Leading => leading(term).unwrap_or(NONE),
-                };
-                exponent = exponent.max(this);
+        let exponent = match rule.exponent {
+            Exponent::Operands => highest.of(rule.terms),
+            Exponent::Leading => {
+                let of_class = terms.iter().filter(|term| rule.terms == Class::All || rule.terms == term.class);
+                of_class.filter_map(leading).max().unwrap_or(NONE)
             }
-        }
+        };
+        let exponent = exponent.max(rule.exponent_floor.unwrap_or(NONE));
         if exponent != NONE {
             let unit = exponent - rule.fraction_bits;
             grid = Some(grid.map_or((unit, exponent), |best| (best.0.max(unit), best.1.max(exponent))));

@@ -3,14 +3,14 @@
 use mxprobe_api::{Format, OperationId};
 
 use super::{
-    align::{Range, align, align_all, grid, odd_sum, whole_range},
+    align::{Highest, Range, align, align_all, grid, odd_sum, whole_range},
     output::{Adding, Causes},
     wide::Wide,
     word::{Aligned, NONE, Number, Word, leading},
 };
 use crate::{
     adder::{Adder, Below, Class, Scale},
-    fast::unpack::{NEGATIVE, Reader, SPECIAL, Unpacked, ZERO},
+    fast::unpack::{NEGATIVE, Reader, SPECIAL, Unpacked, ZERO, kind_of_product},
     model::Unit,
     tree::{Plan, Term},
 };
@@ -81,6 +81,8 @@ impl Run {
 pub(in crate::fast) struct UnpackedDot<'a> {
     pub a: &'a [Unpacked],
     pub b: &'a [Unpacked],
+    /// The products of A and B, unscaled; none where they were not made, or where a word may not hold one.
+    pub products: &'a [Unpacked],
     pub c: Unpacked,
     pub scale_a: &'a [Unpacked],
     pub scale_b: &'a [Unpacked],
@@ -123,7 +125,7 @@ impl<W: Word> Room<W> {
 }
 
 /// The bits that a format's significand has.
-pub(super) fn significand_bits(format: Format) -> u32 {
+pub(in crate::fast) fn significand_bits(format: Format) -> u32 {
     if format.is_integer() { format.bits() } else { format.fraction_bits() + 1 }
 }
 
@@ -220,7 +222,7 @@ impl Compiled {
         let adder = &self.adders[node.adder];
         let scales_products = self.scale.is_some() && adder.rules.scale == Scale::Products;
         let mut kinds = 0;
-        let mut highest = NONE;
+        let mut highest = Highest::default();
         let (before, results) = room.results.split_at_mut(index);
         let slots = &mut room.terms[..node.to - node.from];
         let mut left = slots.iter_mut();
@@ -228,16 +230,20 @@ impl Compiled {
             if let Term::Product(first) = run.first {
                 for (at, slot) in left.by_ref().take(run.count).enumerate() {
                     let k = first + at * run.step;
-                    let (a, b) = (dot.a[k], dot.b[k]);
-                    let mut kind = a.kind | b.kind;
-                    let mut negative = (a.kind ^ b.kind) & NEGATIVE != 0;
-                    let mut magnitude = W::from_u64(a.significand).times(b.significand);
-                    let mut exponent = a.exponent + b.exponent;
+                    let (mut kind, mut magnitude, mut exponent);
+                    if let Some(product) = dot.products.get(k) {
+                        (kind, magnitude, exponent) =
+                            (product.kind, W::from_u64(product.significand), product.exponent);
+                    } else {
+                        let (a, b) = (dot.a[k], dot.b[k]);
+                        kind = kind_of_product(a, b);
+                        magnitude = W::from_u64(a.significand).times(b.significand);
+                        exponent = a.exponent + b.exponent;
+                    }
                     let mut lsb = exponent - self.product_fraction_bits;
                     if scales_products {
                         let (a, b) = (dot.scale_a[k / self.scale_block], dot.scale_b[k / self.scale_block]);
-                        kind |= a.kind | b.kind;
-                        negative ^= (a.kind ^ b.kind) & NEGATIVE != 0;
+                        kind = (kind | a.kind | b.kind) & !NEGATIVE | (kind ^ a.kind ^ b.kind) & NEGATIVE;
                         magnitude = magnitude.times(a.significand).times(b.significand);
                         exponent += a.exponent + b.exponent;
                         lsb += a.exponent + b.exponent - self.scale_fraction_bits;
@@ -245,11 +251,11 @@ impl Compiled {
                     kinds |= kind;
                     let exponent = if kind & ZERO != 0 { NONE } else { exponent };
                     slot.class = Class::Products;
-                    slot.negative = negative;
+                    slot.negative = kind & NEGATIVE != 0;
                     slot.magnitude = magnitude;
                     slot.lsb = lsb;
                     slot.exponent = exponent;
-                    highest = highest.max(exponent);
+                    highest.products = highest.products.max(exponent);
                 }
                 continue;
             }
@@ -272,7 +278,8 @@ impl Compiled {
             slot.magnitude = number.magnitude;
             slot.lsb = number.lsb;
             slot.exponent = number.exponent;
-            highest = highest.max(number.exponent);
+            let of_class = if number.wide { &mut highest.sums } else { &mut highest.values };
+            *of_class = (*of_class).max(number.exponent);
         }
         let mut group = None;
         if adder.rules.scale == Scale::Sum
@@ -301,17 +308,17 @@ impl Compiled {
         adder: &Adding,
         node: &Node,
         terms: &[Aligned<W>],
-        highest: i32,
+        highest: Highest,
         group: Option<(Unpacked, Unpacked)>,
         into: (&mut Number<W>, bool),
     ) -> Option<()> {
         let limit = W::BITS - node.reserve;
         let grid = match adder.one_grid {
             Some((fraction_bits, floor)) => {
-                let exponent = highest.max(floor);
+                let exponent = highest.of(Class::All).max(floor);
                 (exponent != NONE).then(|| (exponent - fraction_bits, exponent))
             }
-            None => grid(&adder.rules, terms),
+            None => grid(&adder.rules, terms, highest),
         };
         let (total, unit) = match grid {
             Some((unit, _)) if adder.plain => {
@@ -354,7 +361,7 @@ impl Compiled {
                 }
             },
         };
-        self.finish(adder, terms, total, unit, grid, highest, group, into)
+        self.finish(adder, terms, total, unit, grid, highest.of(Class::All), group, into)
     }
 
     #[inline]

@@ -11,4 +11,4 @@ mod special;
 mod wide;
 mod word;
 
-pub(super) use compiled::{Compiled, Scratch, UnpackedDot};
+pub(super) use compiled::{Compiled, Scratch, UnpackedDot, significand_bits};
