@@ -88,6 +88,14 @@ fn every_command_that_works_for_long_says_so_at_a_terminal() {
 }
 
 #[test]
+fn the_page_that_grows_above_the_bar_does_not_say_that_the_run_was_interrupted() {
+    let text = at_terminal(&["run", "--device", "sim:amx"], 120);
+    let lines = drawn(&text);
+    assert!(lines.iter().any(|line| line.contains("sums of")), "no page was drawn: {lines:?}");
+    assert!(!text.contains("interrupted"), "{text:?}");
+}
+
+#[test]
 fn a_pipe_gets_no_line_for_what_takes_a_moment() {
     let run = ["run", "--device", "sim:avx512", "--op", "*.s8.s32*", "--probe", "self_test"];
     assert_eq!(say(&run).ended(0).err, "");

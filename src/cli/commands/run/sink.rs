@@ -134,7 +134,10 @@ impl Sink {
 
     /// The first screen as far as it is known.
     pub(crate) fn so_far(&self) -> String {
-        self.format.form(self.screen).text(&self.shown(std::slice::from_ref(&self.reports[self.now.0])))
+        // A report that is not over counts as interrupted, in case nothing more is written; who watches it grow sees that it does.
+        let mut report = self.reports[self.now.0].clone();
+        report.time.interrupted = false;
+        self.format.form(self.screen).text(&self.shown(std::slice::from_ref(&report)))
     }
 
     fn shown<'r>(&self, reports: &'r [Report]) -> Reports<'r> {
