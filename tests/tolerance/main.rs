@@ -5,6 +5,7 @@ mod adversarial;
 mod draws;
 mod near;
 mod orders;
+mod quick;
 #[allow(dead_code, reason = "not every test needs all of a dot")]
 #[path = "../../models/tests/reference/mod.rs"]
 mod reference;
