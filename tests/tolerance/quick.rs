@@ -29,7 +29,6 @@ impl Read {
                     return zero;
                 }
                 let lsb = exponent - fraction_bits.cast_signed() + significand.trailing_zeros().cast_signed();
-                let power = |exponent: i32| f64::from(exponent).exp2();
                 Self { value: format.to_f64(bits), lowest: power(lsb), aligned: power(exponent) }
             }
             Decoded::Nan { .. } | Decoded::Infinity { .. } => {
@@ -142,6 +141,11 @@ impl Sums {
     }
 }
 
+/// 2^exponent, of normal values.
+fn power(exponent: i32) -> f64 {
+    f64::from_bits(u64::try_from(exponent + 1023).expect("a normal value") << 52)
+}
+
 /// The power of two at or below a positive normal value.
 fn power_below(value: f64) -> f64 {
     f64::from_bits(value.to_bits() & 0xfff0_0000_0000_0000)
@@ -150,7 +154,7 @@ fn power_below(value: f64) -> f64 {
 /// The lowest bit of a normal value.
 fn lowest_bit(value: f64) -> f64 {
     let place = (value.to_bits() | 1 << 52).trailing_zeros();
-    power_below(value.abs()) * (f64::from(place) - 52.0).exp2()
+    power_below(value.abs()) * power(place.cast_signed() - 52)
 }
 
 /// Judges products of one operation against a tolerance.
