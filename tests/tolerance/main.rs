@@ -3,6 +3,7 @@
 
 mod adversarial;
 mod draws;
+mod grids;
 mod near;
 mod orders;
 mod quick;
