@@ -124,7 +124,7 @@ impl Tolerance {
         let top = high.min(range(id.d).1 - 8);
         // Room for others below it, where the range of products has it; a leading c lies above every product, too.
         let lowest = if low + 40 <= high { low + 40 } else { low };
-        let of_c = (low.max(low_c), (high + 40).min(high_c).min(range(id.d).1 - 8));
+        let of_c = (low.max(low_c), (high + 40).min(high_c).min(range(id.d).1 - 2));
         let lead = if of_c.0 <= of_c.1 && random.flip() { k } else { random.below(k) };
         let leading = if lead == k {
             random.between(lowest.clamp(of_c.0, of_c.1), of_c.1)

@@ -1,9 +1,9 @@
 //! Dots that lose as much as can be: one large term and many just below what is kept of it, of one sign or cancelling, down to
 //! subnormals and up to carries.
 
-use std::ops::Range;
+use std::{collections::BTreeSet, ops::Range};
 
-use mxprobe::tolerance::{Order, Tolerance};
+use mxprobe::tolerance::{Interval, Order, Tolerance};
 use mxprobe_api::{Elements, Format, OperationId, Overflow, Random, Rounding, Subnormals};
 
 use super::{
@@ -159,6 +159,52 @@ fn asked() -> Vec<Unit> {
 fn no_adversarial_dot_lies_outside() {
     for (seed, unit) in asked().iter().enumerate() {
         hold(unit, unit.id.shape.sizes().2, 1, seed as u64);
+    }
+}
+
+/// The next f32 above.
+fn above(bits: u64) -> u64 {
+    match bits {
+        0x8000_0000 => 1,
+        _ if bits >> 31 == 0 => bits + 1,
+        _ => bits - 1,
+    }
+}
+
+#[test]
+fn what_lies_just_outside_is_never_taken_for_inside_by_sums_of_f64() {
+    let sign = 1 << 31;
+    for (model, id) in [
+        ("h100", "mma.m16n8k16.f32.f16.f16.f32"),
+        ("h100", "wgmma.m64n8k32.f32.e4m3.e4m3.f32"),
+        ("mi300x", "mfma.m16n16k16.f32.bf16.bf16.f32"),
+        ("fma-chain", "dot.m1n1k4.f32.f32.f32.f32"),
+    ] {
+        let unit = Unit::named(model, id);
+        let k = unit.id.shape.sizes().2;
+        let tolerance = Tolerance::new(&unit.model, &unit.id, k, Order::Chain).unwrap();
+        let judge = Judge::new(&tolerance, &unit.evaluator);
+        let Drawn { a, b, product } = draw(&unit.id, k, &mut Random(5));
+        let operands = product.operands();
+        let elements = tolerance.elements(&operands, 2).unwrap();
+        for upward in [true, false] {
+            let outside = elements.iter().map(|element| match element.interval {
+                Interval::Within { low, .. } if !upward => above(low ^ sign) ^ sign,
+                Interval::Within { high, .. } => above(high),
+                Interval::Nan | Interval::Unbounded => 0,
+            });
+            let d = Elements::from_bits(unit.id.d, outside);
+            let judged = judge.judge(k, &a, &b, operands.c, &d);
+            let wrong: BTreeSet<usize> = judged.doubtful.into_iter().collect();
+            let mut held = 0;
+            for (at, element) in elements.iter().enumerate() {
+                if matches!(element.interval, Interval::Within { .. }) {
+                    assert!(wrong.contains(&at), "{}: {element:?}, {:#x}", unit.name, d.get(at));
+                    held += 1;
+                }
+            }
+            assert!(held > elements.len() / 2, "{}: {held}", unit.name);
+        }
     }
 }
 
