@@ -90,7 +90,7 @@ fn draw(id: &OperationId, k: usize, random: &mut Random) -> Drawn {
     for at in 0..LINES * LINES {
         let bits = random.bits();
         if bits >> 63 == 0 {
-            c.set(at, values[bits as usize % VALUES]);
+            c.set(at, values[usize::try_from(bits % VALUES as u64).expect("an index")]);
         }
     }
     let mut of_b = Elements::zeros(id.b, k * LINES);

@@ -229,7 +229,7 @@ impl Judge {
                     // Were the terms on a coarser grid, so were their sums in f64.
                     let lowest = lowest_bit(magnitudes).min(if sum == 0.0 { f64::INFINITY } else { lowest_bit(sum) });
                     let errors = [error; 2];
-                    let has = [magnitudes != -sum, magnitudes != sum];
+                    let has = [-sum, sum].map(|of_one_sign| magnitudes.to_bits() != of_one_sign.to_bits());
                     let sums = Sums { sum, rest: 0.0, magnitudes, errors, aligned: 0.0, more: 0.0, has, lowest };
                     let value = of_d.read(d.get(first + column)).value;
                     let has_c = own[column].value != 0.0;
