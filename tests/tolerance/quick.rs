@@ -163,6 +163,8 @@ pub(crate) struct Judge {
     limits: [Limits; 2],
     /// 2^(bits that every addition keeps of its largest exponent, at the most).
     kept: f64,
+    /// A product of magnitude 2^128 or more is an infinity.
+    overflows: bool,
 }
 
 /// How dots were judged.
@@ -178,6 +180,7 @@ impl Judge {
     pub(crate) fn new(tolerance: &Tolerance, evaluator: &Evaluator) -> Self {
         let (id, flush) = (tolerance.id(), evaluator.flush());
         let adders = evaluator.plan().nodes.iter().map(|node| &evaluator.adders()[node.adder]);
+        let overflows = adders.clone().any(|adder| adder.product_overflow);
         let of_grids = adders.flat_map(|adder| &adder.grid).map(|rule| rule.fraction_bits);
         let kept = of_grids.chain([id.d.fraction_bits().cast_signed()]).min().unwrap();
         Self {
@@ -185,6 +188,7 @@ impl Judge {
                 .map(|(format, flush)| Reader::new(format, flush)),
             limits: [false, true].map(|has_c| Limits::new(tolerance.bound(has_c).unwrap())),
             kept: f64::from(kept).exp2(),
+            overflows,
         }
     }
 
@@ -258,7 +262,9 @@ impl Judge {
         let larger = (0.5 * (magnitudes + sum)).max(0.5 * (magnitudes - sum));
         let at_least = if of_magnitudes == 0.0 { larger } else { larger * (1.0 - 2f64.powi(-40)) };
         if at_least > limits.largest {
-            return Seen::Unbounded;
+            // A product that is an infinity is one in every order.
+            let is_infinite = self.overflows && magnitudes >= 2f64.powi(127);
+            return if is_infinite { Seen::Doubtful } else { Seen::Unbounded };
         }
         let relative = limits.relative[if has[1] { 1 + usize::from(has[0]) } else { 0 }];
         let most = limits.relative[2].most();
