@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use mxprobe::identify::{GemmEffort, GemmOutcome, identify_gemm};
+use mxprobe::identify::{Found, GemmEffort, GemmOutcome, identify_gemm};
 use mxprobe_api::{
     Device, DeviceInfo, DeviceKind, Elements, Error, GemmOperands, Operation, OperationId, OperationSet, Random,
     TileBatch,
@@ -128,21 +128,32 @@ fn drawn(seed: u64) -> (String, u32) {
 }
 
 /// Recovers a recipe, writes it to a file's text, reads that, and compares the bits of both on new elements.
-fn recovers(text: &str, shape: (u32, u32, u32)) -> Result<(), String> {
+fn recovers(text: &str, shape: (u32, u32, u32)) -> Result<Found, String> {
     let hidden = Library::new(&Recipe::parse("hidden.toml", text).map_err(|error| error.to_string())?, shape);
     let effort = GemmEffort { seed: 1, elements: 2_000 };
     let found = identify_gemm(&hidden, hidden.operation(), effort, &|_| {}).map_err(|error| error.to_string())?;
     let [part] = found.parts.as_slice() else { return Err(format!("{} parts", found.parts.len())) };
     let found = match &part.outcome {
-        GemmOutcome::Identified(found) => found,
+        GemmOutcome::Identified(found) => found.clone(),
         refused => return Err(format!("{refused:?}")),
     };
+    // The unit's own model lies in a file, as the command writes it.
+    let model = found.own_model().map_or_else(
+        || found.model().to_owned(),
+        |model| {
+            let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("own-units");
+            std::fs::create_dir_all(&folder).unwrap();
+            let file = folder.join("unit.toml");
+            std::fs::write(&file, model.to_toml()).unwrap();
+            file.to_str().unwrap().to_owned()
+        },
+    );
     let mut adders = Vec::new();
     let case = found.case(&hidden.operation().id, &mut adders);
     let recipe = Recipe {
         name: "found".into(),
         title: "found".into(),
-        model: found.model().into(),
+        model,
         aliases: Vec::new(),
         sources: BTreeMap::from([("measured".into(), "a test".into())]),
         adders,
@@ -159,7 +170,7 @@ fn recovers(text: &str, shape: (u32, u32, u32)) -> Result<(), String> {
     let d = hidden.execute(hidden.operation(), &batch).unwrap();
     let differ = written.operation().id.c != hidden.operation().id.c
         || d != written.execute(written.operation(), &batch).unwrap();
-    if differ { Err(format!("other bits: {:?}", found.words())) } else { Ok(()) }
+    if differ { Err(format!("other bits: {:?}", found.words())) } else { Ok(found) }
 }
 
 #[test]
@@ -179,4 +190,46 @@ fn drawn_recipes_are_recovered() {
         }
     }
     assert!(wrong.is_empty(), "{} not recovered:\n{}", wrong.len(), wrong.join("\n\n"));
+}
+
+/// A unit that no model has: six products and c on a grid of 21 bits, cut toward zero.
+const UNIT: &str = r#"
+schema = "mxprobe-model/1"
+name = "made-up"
+title = "a unit of a test"
+vendor = "none"
+fingerprint = "test"
+aliases = []
+[sources]
+own = "made up"
+[adder.f32]
+fraction_bits = 21
+below = "truncate"
+output = "f32"
+rounding = "toward-zero"
+nan = "0x7fc00000"
+basis = "assumed"
+source = "own"
+[[unit]]
+tree = "fold(c, all/6, f32(all, acc))"
+operations = ["dot.m1n1k6.f32.f16.f16.f32"]
+basis = "assumed"
+source = "own"
+"#;
+
+#[test]
+fn a_unit_that_no_model_has_is_identified_through_products_of_split_k() {
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("made-up-unit");
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("unit.toml");
+    std::fs::write(&file, UNIT).unwrap();
+    let text = format!(
+        "schema = \"mxprobe-recipe/1\"\nname = \"split\"\ntitle = \"split-K\"\nmodel = '{}'\n[sources]\nown = \"made up\"\n\
+         [adder.f32]\noutput = \"f32\"\nrounding = \"nearest-even\"\nnan = \"0x7fc00000\"\nbasis = \"assumed\"\nsource = \"own\"\n\
+         [[case]]\nname = \"all\"\noperations = [\"dot.m1n1k6.f32.f16.f16.f32\"]\nepilogue = \"f32(acc, c)\"\n\
+         basis = \"assumed\"\nsource = \"own\"\n[[case.level]]\nslices = 4\ntile = 6\nadd = \"f32\"\n",
+        file.display()
+    );
+    let found = recovers(&text, (2, 16, 100)).unwrap();
+    assert_eq!(found.own_model().unwrap().operations.keys().next().unwrap().to_string(), "dot.m1n1k6.f32.f16.f16.f32");
 }

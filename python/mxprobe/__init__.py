@@ -15,6 +15,7 @@ from . import _mxprobe, testing
 from ._device import Device, device
 from ._errors import DeviceError, Error, FormatError, InvalidError, NotIdentifiedError
 from ._model import Model, Operation, Trace, model, models
+from ._recipe import Recipe, recipe, recipes
 from ._reports import (
     Comparison,
     Distinction,
@@ -36,7 +37,7 @@ __version__ = _mxprobe.__version__
 # Errors and results are shown by the names that are public.
 for _class in (
     *(DeviceError, Error, FormatError, InvalidError, NotIdentifiedError),
-    *(Device, Model, Operation, Trace, Unit),
+    *(Device, Model, Operation, Recipe, Trace, Unit),
     *(Comparison, Distinction, Identification, Report, Result, Verification),
 ):
     _class.__module__ = "mxprobe"
@@ -54,6 +55,7 @@ __all__ = [
     "Model",
     "NotIdentifiedError",
     "Operation",
+    "Recipe",
     "Report",
     "Result",
     "Trace",
@@ -67,6 +69,8 @@ __all__ = [
     "model",
     "models",
     "read",
+    "recipe",
+    "recipes",
     "run",
     "testing",
     "verify",

@@ -9,6 +9,7 @@ mod command;
 mod dlpack;
 mod error;
 mod model;
+mod recipe;
 mod session;
 mod shown;
 mod tolerance;
@@ -61,6 +62,8 @@ fn _mxprobe(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(decode, module)?)?;
     module.add_function(wrap_pyfunction!(formats, module)?)?;
     module.add_function(wrap_pyfunction!(model::models, module)?)?;
+    module.add_class::<recipe::Recipe>()?;
+    module.add_function(wrap_pyfunction!(recipe::recipes, module)?)?;
     module.add_function(wrap_pyfunction!(dlpack::dlpack, module)?)?;
     module.add_function(wrap_pyfunction!(session::run, module)?)?;
     module.add_function(wrap_pyfunction!(session::identify, module)?)?;

@@ -22,6 +22,7 @@ mod moderate;
 mod moves;
 mod nan;
 mod nodes;
+mod one;
 mod outcome;
 mod payloads;
 mod pool;
@@ -39,10 +40,6 @@ mod verify;
 mod words;
 mod written;
 
-use std::collections::HashSet;
-
-use mxprobe_api::{Device, Error, Operation};
-
 pub use crate::nan_bits::NanBits;
 pub use document::model_of;
 pub use gemm::{
@@ -50,37 +47,7 @@ pub use gemm::{
     Unexplained, compare_shapes, explains, identify_gemm, same_recipe,
 };
 pub use known::{EXPECTED, as_expected, disagreements, equals};
+pub use one::identify;
 pub use outcome::{Arithmetic, Effort, Identification, Outcome};
 pub use verify::{Comparison, verify};
 pub use words::parameters;
-
-use crate::probes::Subject;
-use experiments::Experiments;
-use run::Search;
-
-/// Identifies one operation. `progress` is told in words what goes on.
-///
-/// # Errors
-/// What the device reports.
-pub fn identify(
-    device: &dyn Device,
-    operation: &Operation,
-    effort: Effort,
-    progress: &dyn Fn(&str),
-) -> Result<Identification, Error> {
-    let one_nan = crate::nan_bits::OneNan(device);
-    let device = if effort.nan == NanBits::Any { &one_nan } else { device };
-    let subject = Subject::new(device, operation);
-    let mut search = Search {
-        experiments: Experiments::new(&subject, effort.time, effort.terms),
-        effort,
-        progress,
-        order: None,
-        readings: 0,
-        tested: 0,
-        counterexamples: Vec::new(),
-        pairs: 0,
-        bent: HashSet::new(),
-    };
-    search.run()
-}

@@ -4,6 +4,7 @@ use mxprobe_api::{Error, Format, OperationId};
 use mxprobe_models::Model;
 
 use super::{
+    lossless::Lossless,
     plan::{Lost, Operation},
     sides::{Loss, Sides, Signs, power_of_two},
 };
@@ -50,7 +51,8 @@ impl Order {
 /// Let P be the sum of the positive terms of a dot (products and c), N that of the magnitudes of the negative ones, and e the
 /// exponent of the larger of P and N, of the largest sum of two operands' exponents, or [`least_exponent`](Self::least_exponent),
 /// whichever is largest. Then d lies no further below the exact sum than `relative(signs).down · 2^e + absolute(signs).down`, and no
-/// further above it than the same with `up`.
+/// further above it than the same with `up`. All are 0 without a c if the formats are so narrow that no sum of k products has more
+/// bits than are kept.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bound {
     lost: [Loss; 3],
@@ -59,6 +61,8 @@ pub struct Bound {
     least_exponent: i32,
     shrinks: bool,
     largest: f64,
+    /// When a dot loses nothing, if a rule is known.
+    lossless: Option<Lossless>,
 }
 
 /// Rounding in the sums of coefficients themselves is far below this.
@@ -100,14 +104,19 @@ impl Bound {
             let path = (first.product_path + after as f64 * chained.c_path).max((after + 1) as f64 * chained.c_path);
             along = along.max(path.exp_m1() * ROUNDED);
         }
+        let (lossless, least_exponent) = (operation.lossless(), operation.least_exponent());
+        if !has_c && lossless.is_some_and(|rule| rule.holds_for_all(id, k, least_exponent)) {
+            (lost, along) = Default::default();
+        }
         let is_any = order == Order::Any;
         let largest = operation.formats().chain([id.d]).map(|format| format.to_f64(format.largest(false)));
         Ok(Self {
             lost,
             along: if is_any { f64::INFINITY } else { along },
-            least_exponent: operation.least_exponent(),
+            least_exponent,
             shrinks: operation.shrinks() && !is_any,
             largest: largest.fold(f64::INFINITY, f64::min),
+            lossless,
         })
     }
 
@@ -144,6 +153,11 @@ impl Bound {
     #[must_use]
     pub fn shrinks(&self) -> bool {
         self.shrinks
+    }
+
+    /// Whether nothing is lost of terms that are whole numbers of 2^lowest, if every partial sum has an exponent of `exponent` or less.
+    pub(super) fn is_lossless(&self, lowest: i32, exponent: i32) -> bool {
+        self.lossless.is_some_and(|rule| rule.holds(lowest, exponent))
     }
 
     /// The largest value that every partial result may have.

@@ -127,6 +127,9 @@ impl Bound {
             Exact::of(relative).scaled(exponent).plus(&Exact::of(absolute))
         };
         let mut exponent = largest.exponent().unwrap_or(least).max(least);
+        if sums.lowest.is_some_and(|lowest| self.is_lossless(lowest, exponent)) {
+            return Some(Spread { down: Exact::zero(), up: Exact::zero() });
+        }
         let mut uniform = None;
         // The exponent of the largest partial sum holds what was lost on the way, too.
         for _ in 0..MOST_STEPS {

@@ -7,6 +7,7 @@ mod bound;
 mod check;
 mod exact;
 mod interval;
+mod lossless;
 mod node;
 mod plan;
 mod search;

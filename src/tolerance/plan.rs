@@ -4,6 +4,7 @@ use mxprobe_api::{Error, Format, OperationId};
 use mxprobe_models::{Adder, Below, Model, Output, Plan, Scale, Term};
 
 use super::{
+    lossless::Lossless,
     node::{Kind, Node, min_exponent},
     sides::{Loss, Sides, Signs},
 };
@@ -128,6 +129,11 @@ impl Operation {
                 .max()
         };
         self.used().filter_map(of).fold(of_c, i32::max)
+    }
+
+    /// When nothing is lost, if a rule is known.
+    pub(super) fn lossless(&self) -> Option<Lossless> {
+        Lossless::of(self.used(), &self.id, self.reads_subnormal_c)
     }
 
     /// The formats of results.

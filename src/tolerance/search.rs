@@ -122,11 +122,18 @@ impl Tolerance {
         let ((low_a, high_a), (low_b, high_b), (low_c, high_c)) = (range(id.a), range(id.b), range(id.c));
         let (low, high) = (low_a + low_b, high_a + high_b);
         let top = high.min(range(id.d).1 - 8);
-        let leading = random.between((low + 40).min(top), top);
+        // Room for others below it, where the range of products has it; a leading c lies above every product, too.
+        let lowest = if low + 40 <= high { low + 40 } else { low };
+        let of_c = (low.max(low_c), (high + 40).min(high_c).min(range(id.d).1 - 2));
+        let lead = if of_c.0 <= of_c.1 && random.flip() { k } else { random.below(k) };
+        let leading = if lead == k {
+            random.between(lowest.clamp(of_c.0, of_c.1), of_c.1)
+        } else {
+            random.between((low + 40).min(top), top)
+        };
         let gap = random.between(0, 40);
         let (fraction, of_lead) = (random.below(FRACTIONS), random.below(FRACTIONS));
         let (negative, signs) = (random.flip(), random.below(4));
-        let lead = if leading <= high_c && leading >= low_c && random.flip() { k } else { random.below(k) };
         let others = 1 + random.below(4) * random.below(2);
         let pair = |exponent: i32, fraction: usize, negative: bool, random: &mut Random| {
             let exponent = exponent.clamp(low, high);

@@ -102,6 +102,8 @@ pub(super) struct Sums {
     pub(super) exponent: Option<i32>,
     /// Products that are smaller than 2^(sum of their operands' exponents).
     pub(super) small: usize,
+    /// The place of the lowest bit of all terms: each is a whole number of 2^this. None if all are zeros.
+    pub(super) lowest: Option<i32>,
     pub(super) has_c: bool,
 }
 
@@ -110,6 +112,7 @@ pub(super) struct Adder<'a> {
     reads: &'a Reads,
     positive: Sum,
     negative: Sum,
+    lowest: Option<i32>,
     /// A product of magnitude 2^128 or more is an infinity.
     overflows: bool,
     /// The exponents of block scales stand for those of sums.
@@ -117,7 +120,7 @@ pub(super) struct Adder<'a> {
 }
 
 /// The places of the lowest bit, and above the highest one.
-fn range(format: Format) -> (i32, i32) {
+pub(super) fn range(format: Format) -> (i32, i32) {
     let fraction = format.fraction_bits().cast_signed();
     match format.as_float() {
         Some(float) => (float.min_exponent() - fraction, float.max_exponent() + 1),
@@ -133,7 +136,7 @@ impl<'a> Adder<'a> {
         let of_c = range(id.c);
         let (lowest, highest) = (of_products.0.min(of_c.0), of_products.1.max(of_c.1));
         let sum = || Sum::new(lowest, highest);
-        Self { reads, positive: sum(), negative: sum(), overflows, scales_sums }
+        Self { reads, positive: sum(), negative: sum(), lowest: None, overflows, scales_sums }
     }
 
     /// The terms of the element of a row and a column.
@@ -142,6 +145,7 @@ impl<'a> Adder<'a> {
         let c = c[row * n + column];
         self.positive.clear();
         self.negative.clear();
+        self.lowest = None;
         let mut infinite = [false; 2];
         let (mut exponent, mut small): (Option<i32>, usize) = (None, 0);
         match c.special {
@@ -194,11 +198,16 @@ impl<'a> Adder<'a> {
             negative: self.negative.value(),
             exponent,
             small,
+            lowest: self.lowest,
             has_c: c.significand != 0,
         }))
     }
 
     fn put(&mut self, term: i128, lsb: i32) {
+        if term != 0 {
+            let lowest = lsb + term.trailing_zeros().cast_signed();
+            self.lowest = Some(self.lowest.map_or(lowest, |before| before.min(lowest)));
+        }
         if term > 0 {
             self.positive.add(term.unsigned_abs(), lsb);
         } else if term < 0 {

@@ -1,18 +1,19 @@
 //! Dots that lose as much as can be: one large term and many just below what is kept of it, of one sign or cancelling, down to
 //! subnormals and up to carries.
 
-use std::ops::Range;
+use std::{collections::BTreeSet, ops::Range};
 
-use mxprobe::tolerance::{Bound, Order, Signs, Tolerance};
+use mxprobe::tolerance::{Interval, Order, Tolerance};
 use mxprobe_api::{Elements, Format, OperationId, Overflow, Random, Rounding, Subnormals};
 
 use super::{
     draws::Product,
+    quick::Judge,
     units::{Unit, units},
 };
 
 /// Rows and columns of a product: so many dots squared.
-const LINES: usize = 64;
+const LINES: usize = 256;
 
 /// ±1.f · 2^exponent, or what the format holds of it.
 fn value(format: Format, exponent: i32, fraction: usize, random: &mut Random, negative: bool) -> u64 {
@@ -29,8 +30,8 @@ fn exponents(format: Format) -> Range<i32> {
     float.exponents().0..float.max_exponent() + 1
 }
 
-/// A line of A or of B: a large element among smaller ones.
-fn line(format: Format, k: usize, random: &mut Random) -> Vec<u64> {
+/// A line of A or of B: a large element, whose exponent is told, among smaller ones.
+fn line(format: Format, k: usize, random: &mut Random, bits: &mut Vec<u64>) -> i32 {
     let Range { start: low, end } = exponents(format);
     let high = end - 1;
     // In the middle of the range, at its top, or at its bottom.
@@ -48,94 +49,86 @@ fn line(format: Format, k: usize, random: &mut Random) -> Vec<u64> {
         let exponent = if place == at { top } else { top - gap + spread };
         if random.below(40) == 0 { 0 } else { value(format, exponent, fraction, random, sign) }
     };
-    (0..k).map(&mut element).collect()
+    bits.extend((0..k).map(&mut element));
+    top
 }
 
-/// LINES × LINES dots of k products.
-fn product(id: &OperationId, k: usize, random: &mut Random) -> Product {
-    let mut a = Elements::zeros(id.a, LINES * k);
-    let mut b = Elements::zeros(id.b, k * LINES);
-    for at in 0..LINES {
-        for (place, (x, y)) in line(id.a, k, random).into_iter().zip(line(id.b, k, random)).enumerate() {
-            a.set(at * k + place, x);
-            b.set(place * LINES + at, y);
+/// Operands of LINES × LINES dots of k products.
+struct Drawn {
+    /// Row by row.
+    a: Vec<u64>,
+    /// Column by column.
+    b: Vec<u64>,
+    product: Product,
+}
+
+/// Values of C that are drawn once for a product.
+const VALUES: usize = 1 << 10;
+
+fn draw(id: &OperationId, k: usize, random: &mut Random) -> Drawn {
+    let (mut a, mut b) = (Vec::new(), Vec::new());
+    let tops = [(id.a, &mut a), (id.b, &mut b)]
+        .map(|(format, bits)| (0..LINES).map(|_| line(format, k, random, bits)).collect::<Vec<_>>());
+    // Of the size of any product, or beside those that are there: far above them, with what they keep of one another, or below.
+    let Range { start: low, end } = exponents(id.c);
+    let range = exponents(id.a).start + exponents(id.b).start..exponents(id.a).end + exponents(id.b).end;
+    let range = range.start.max(low)..range.end.min(end).max(low + 3);
+    let is_beside = random.below(3) > 0;
+    let values: Vec<u64> = (0..VALUES)
+        .map(|_| {
+            let of_products = tops[0][random.below(LINES)] + tops[1][random.below(LINES)];
+            let exponent = if is_beside {
+                (of_products + random.between(-20, 34)).clamp(low, end - 2)
+            } else {
+                random.between(range.start, range.end - 2)
+            };
+            let (fraction, negative) = (random.below(4), random.flip());
+            value(id.c, exponent, fraction, random, negative)
+        })
+        .collect();
+    let mut c = Elements::zeros(id.c, LINES * LINES);
+    for at in 0..LINES * LINES {
+        let bits = random.bits();
+        if bits >> 63 == 0 {
+            c.set(at, values[usize::try_from(bits % VALUES as u64).expect("an index")]);
         }
     }
-    let Range { start: low, end: high } = exponents(id.c);
-    let products = exponents(id.a).start + exponents(id.b).start..exponents(id.a).end + exponents(id.b).end;
-    let middle = products.start.max(low)..products.end.min(high);
-    let c = (0..LINES * LINES).map(|_| {
-        let exponent = random.between(middle.start, middle.end - 2);
-        let fraction = random.below(4);
-        let negative = random.flip();
-        if random.flip() { 0 } else { value(id.c, exponent, fraction, random, negative) }
-    });
-    Product::new((LINES, LINES, k), a, b, Elements::from_bits(id.c, c))
+    let mut of_b = Elements::zeros(id.b, k * LINES);
+    for (column, bits) in b.chunks(k).enumerate() {
+        for (place, bits) in bits.iter().enumerate() {
+            of_b.set(place * LINES + column, *bits);
+        }
+    }
+    let of_a = Elements::from_bits(id.a, a.iter().copied());
+    Drawn { a, b, product: Product::new((LINES, LINES, k), of_a, of_b, c) }
 }
 
-/// Whether values are near enough to be inside beyond doubt: sums in f64, whose own errors are counted in full. All that it does not
-/// know to be inside is judged exactly.
-fn is_inside(bound: &Bound, products: &[f64], c: f64, d: f64) -> bool {
-    let (mut positive, mut negative) = (c.max(0.0), (-c).max(0.0));
-    for product in products {
-        positive += product.max(0.0);
-        negative -= product.min(0.0);
-    }
-    let magnitudes = positive + negative;
-    if !(magnitudes < bound.largest() / 4.0 && magnitudes > 1e-250 && d.is_finite()) {
-        return false;
-    }
-    let signs = match (positive > 0.0, negative > 0.0) {
-        (_, false) => Signs::Positive,
-        (false, _) => Signs::Negative,
-        _ => Signs::Mixed,
-    };
-    let own = magnitudes * (products.len() + 2) as f64 * 2f64.powi(-51);
-    let largest = positive.max(negative) * (1.0 - 2f64.powi(-40));
-    let unit = largest.max(2f64.powi(bound.least_exponent())).log2().floor().exp2();
-    let (relative, error) = (bound.relative(signs), d - (positive - negative));
-    let along = bound.along() * magnitudes;
-    (-error + own <= (relative.down * unit).min(along) || relative.down == 0.0 && -error + own <= 0.0)
-        && (error + own <= (relative.up * unit).min(along) || relative.up == 0.0 && error + own <= 0.0)
-        || error == 0.0 && own < relative.down.min(relative.up) * unit
+/// How dots of a unit were judged.
+#[derive(Default)]
+struct Held {
+    dots: usize,
+    unbounded: usize,
+    exactly: usize,
 }
 
-/// Holds so many dots of a unit against the tolerance of any order, and of a chain; how many were judged exactly.
-fn hold(unit: &Unit, k: usize, dots: usize, seed: u64) -> usize {
+/// Holds so many dots of a unit against the tolerance of any order, and of a chain.
+fn hold(unit: &Unit, k: usize, dots: usize, seed: u64) -> Held {
     let id = &unit.id;
     let order = if id.c == id.d { Order::Chain } else { Order::Given };
     let tolerance = Tolerance::new(&unit.model, id, k, order).unwrap();
     let of_any = (id.c == id.d).then(|| Tolerance::new(&unit.model, id, k, Order::Any).unwrap());
+    let judge = Judge::new(&tolerance, &unit.evaluator);
     let mut random = Random(seed);
-    let mut exactly = 0;
-    for _ in 0..dots.div_ceil(LINES * LINES) {
-        let product = product(id, k, &mut random);
+    let mut held = Held::default();
+    while held.dots < dots {
+        let Drawn { a, b, product } = draw(id, k, &mut random);
         let operands = product.operands();
         let d = unit.evaluator.multiply(&operands, 1).unwrap();
-        let values =
-            |elements: &Elements| elements.iter().map(|bits| elements.format().to_f64(bits)).collect::<Vec<_>>();
-        let (a, b, c) = (values(operands.a), values(operands.b), values(operands.c));
-        // Exponents of subnormal operands count for more than their values.
-        let least = [id.a, id.b].map(|format| 2f64.powi(format.as_float().unwrap().min_exponent()));
-        let small = |value: f64, least: f64| value != 0.0 && value.abs() < least;
-        let rows: Vec<bool> = a.chunks(k).map(|row| row.iter().any(|x| small(*x, least[0]))).collect();
-        let columns: Vec<bool> =
-            (0..LINES).map(|column| (0..k).any(|place| small(b[place * LINES + column], least[1]))).collect();
-        let mut doubtful = Vec::new();
-        let mut products = vec![0.0; k];
-        for at in 0..LINES * LINES {
-            let (row, column) = (at / LINES, at % LINES);
-            for (place, product) in products.iter_mut().enumerate() {
-                *product = a[row * k + place] * b[place * LINES + column];
-            }
-            let bound = tolerance.bound(c[at] != 0.0).unwrap();
-            let value = id.d.to_f64(d.get(at));
-            if rows[row] || columns[column] || !is_inside(bound, &products, c[at], value) {
-                doubtful.push(at);
-            }
-        }
-        exactly += doubtful.len();
-        for at in doubtful {
+        let judged = judge.judge(k, &a, &b, operands.c, &d);
+        held.dots += LINES * LINES;
+        held.unbounded += judged.unbounded;
+        held.exactly += judged.doubtful.len();
+        for at in judged.doubtful {
             let dot = product.dot(at / LINES, at % LINES);
             let one = dot.operands();
             let of_d = Elements::from_bits(id.d, [d.get(at)]);
@@ -148,15 +141,16 @@ fn hold(unit: &Unit, k: usize, dots: usize, seed: u64) -> usize {
             }
         }
     }
-    exactly
+    held
 }
 
-/// The operations that are asked of the models: floating, without block scales, of a few products.
+/// The operations that are asked of the models: of floats of 32 bits or fewer, without block scales, of a few products.
 fn asked() -> Vec<Unit> {
     let fits = |unit: &Unit| {
         let id = &unit.id;
-        let known = ["f16", "bf16", "e4m3", "e4m3fnuz", "f32"].contains(&id.a.name()) && id.a == id.b;
-        known && id.block_scale().is_none() && id.shape.sizes().2 <= 64 && unit.model.variant.is_none()
+        let is_known = |format: Format| format.as_float().is_some_and(|float| float.is_signed()) && format.bits() <= 32;
+        let formats = [id.a, id.b, id.c, id.d].into_iter().all(is_known);
+        formats && id.block_scale().is_none() && id.shape.sizes().2 <= 64 && unit.model.variant.is_none()
     };
     units().into_iter().filter(fits).collect()
 }
@@ -164,22 +158,88 @@ fn asked() -> Vec<Unit> {
 #[test]
 fn no_adversarial_dot_lies_outside() {
     for (seed, unit) in asked().iter().enumerate() {
-        hold(unit, unit.id.shape.sizes().2, LINES * LINES, seed as u64);
+        hold(unit, unit.id.shape.sizes().2, 1, seed as u64);
     }
 }
 
-/// `MXPROBE_DOTS=N` of each operation, or 10 million; `MXPROBE_ONLY=NAME` asks the operations whose names begin so.
+/// The next f32 above.
+fn above(bits: u64) -> u64 {
+    match bits {
+        0x8000_0000 => 1,
+        _ if bits >> 31 == 0 => bits + 1,
+        _ => bits - 1,
+    }
+}
+
+#[test]
+fn what_lies_just_outside_is_never_taken_for_inside_by_sums_of_f64() {
+    let sign = 1 << 31;
+    for (model, id) in [
+        ("h100", "mma.m16n8k16.f32.f16.f16.f32"),
+        ("h100", "wgmma.m64n8k32.f32.e4m3.e4m3.f32"),
+        ("mi300x", "mfma.m16n16k16.f32.bf16.bf16.f32"),
+        ("fma-chain", "dot.m1n1k4.f32.f32.f32.f32"),
+    ] {
+        let unit = Unit::named(model, id);
+        let k = unit.id.shape.sizes().2;
+        let tolerance = Tolerance::new(&unit.model, &unit.id, k, Order::Chain).unwrap();
+        let judge = Judge::new(&tolerance, &unit.evaluator);
+        let Drawn { a, b, product } = draw(&unit.id, k, &mut Random(5));
+        let operands = product.operands();
+        let elements = tolerance.elements(&operands, 2).unwrap();
+        for upward in [true, false] {
+            let outside = elements.iter().map(|element| match element.interval {
+                Interval::Within { low, .. } if !upward => above(low ^ sign) ^ sign,
+                Interval::Within { high, .. } => above(high),
+                Interval::Nan | Interval::Unbounded => 0,
+            });
+            let d = Elements::from_bits(unit.id.d, outside);
+            let judged = judge.judge(k, &a, &b, operands.c, &d);
+            let wrong: BTreeSet<usize> = judged.doubtful.into_iter().collect();
+            let mut held = 0;
+            for (at, element) in elements.iter().enumerate() {
+                if matches!(element.interval, Interval::Within { .. }) {
+                    assert!(wrong.contains(&at), "{}: {element:?}, {:#x}", unit.name, d.get(at));
+                    held += 1;
+                }
+            }
+            assert!(held > elements.len() / 2, "{}: {held}", unit.name);
+        }
+    }
+}
+
+/// `MXPROBE_DOTS=N` of each model, or 100 million, shared by its operations; `MXPROBE_ONLY=NAME` asks the models whose names begin so.
 #[test]
 #[ignore = "takes long: cargo test --release --test tolerance -- --ignored --nocapture adversarial"]
 fn no_adversarial_dot_of_many_lies_outside() {
-    let dots = std::env::var("MXPROBE_DOTS").map_or(10_000_000, |dots| dots.parse().unwrap());
+    let dots = std::env::var("MXPROBE_DOTS").map_or(100_000_000, |dots| dots.parse().unwrap());
     let only = std::env::var("MXPROBE_ONLY").unwrap_or_default();
     let asked = asked();
     assert!(asked.iter().any(|unit| unit.name.starts_with(&only)), "no operation begins with `{only}`");
-    for (seed, unit) in asked.iter().enumerate().filter(|(_, unit)| unit.name.starts_with(&only)) {
-        let step = unit.id.shape.sizes().2;
-        let long = if unit.id.c == unit.id.d { 3 * step } else { step };
-        let exactly: usize = [step, long].into_iter().map(|k| hold(unit, k, dots / 2, 1000 + seed as u64)).sum();
-        eprintln!("{}: {dots} dots, {exactly} judged exactly, none outside", unit.name);
+    for of_model in asked.chunk_by(|one, other| one.model.name == other.model.name) {
+        let of_model: Vec<&Unit> = of_model.iter().filter(|unit| unit.name.starts_with(&only)).collect();
+        let mut all = Held::default();
+        let start = std::time::Instant::now();
+        for (seed, unit) in of_model.iter().enumerate() {
+            let step = unit.id.shape.sizes().2;
+            let long = if unit.id.c == unit.id.d { 3 * step } else { step };
+            for k in [step, long] {
+                let held = hold(unit, k, dots / 2 / of_model.len(), 1000 + seed as u64);
+                all.dots += held.dots;
+                all.unbounded += held.unbounded;
+                all.exactly += held.exactly;
+                if std::env::var_os("MXPROBE_VERBOSE").is_some() {
+                    let Held { dots, unbounded, exactly } = held;
+                    eprintln!("  {}, k = {k}: {dots} dots, {unbounded} unbounded, {exactly} exactly", unit.name);
+                }
+            }
+        }
+        if let Some(unit) = of_model.first() {
+            let Held { dots, unbounded, exactly } = all;
+            let (name, operations, seconds) = (&unit.model.name, of_model.len(), start.elapsed().as_secs_f64());
+            eprintln!(
+                "{name}: {operations} operations, {dots} dots, none outside; {unbounded} of them unbounded, {exactly} judged exactly; {seconds:.0} s"
+            );
+        }
     }
 }

@@ -3,8 +3,10 @@
 
 mod adversarial;
 mod draws;
+mod grids;
 mod near;
 mod orders;
+mod quick;
 #[allow(dead_code, reason = "not every test needs all of a dot")]
 #[path = "../../models/tests/reference/mod.rs"]
 mod reference;

@@ -6,12 +6,14 @@
 mod faults;
 mod recipes;
 mod shapes;
+mod shipped;
 
 use std::{
     fs,
     io::Write,
     path::{Path, PathBuf},
     process::{Command, Output, Stdio},
+    sync::OnceLock,
 };
 
 const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/workers");
@@ -58,6 +60,19 @@ fn cpp(compiler: &str, name: &str, more: &[&str]) -> String {
     let arguments = ["-std=c++17", "-O1", "-ffp-contract=off", "-Wall", "-Wextra", "-Wshadow", "-Werror", &source];
     let program = compile(compiler, &[&arguments[..], more].concat(), folder("cpp").join(name));
     program.to_str().unwrap().to_owned()
+}
+
+/// The device of oneDNN's example, compiled once against the library of `scripts/python-tools`.
+fn onednn() -> &'static str {
+    static DEVICE: OnceLock<String> = OnceLock::new();
+    DEVICE.get_or_init(|| {
+        let place = root().join(".python");
+        let (headers, library) = (place.join("include"), place.join("lib"));
+        let (headers, library) = (headers.to_str().unwrap(), library.to_str().unwrap());
+        let rpath = format!("-Wl,-rpath,{library}");
+        let more = ["-isystem", headers, "-L", library, "-l:libdnnl.so.3", &rpath];
+        format!("exec:{}", cpp(&cpp_compiler(), "onednn", &more))
+    })
 }
 
 fn cpp_compiler() -> String {
@@ -159,22 +174,17 @@ fn bfmmla_in_qemu_has_the_bits_of_the_model_of_arm() {
     ignore = "needs oneDNN, of scripts/python-tools on x86-64 Linux, and a C++ compiler"
 )]
 fn a_product_of_onednn_adds_c_once() {
-    let place = root().join(".python");
-    let (headers, library) = (place.join("include"), place.join("lib"));
-    let (headers, library) = (headers.to_str().unwrap(), library.to_str().unwrap());
-    let rpath = format!("-Wl,-rpath,{library}");
-    let more = ["-isystem", headers, "-L", library, "-l:libdnnl.so.3", &rpath];
-    let device = format!("exec:{}", cpp(&cpp_compiler(), "onednn", &more));
+    let device = onednn();
     // Which instruction computes bf16 depends on the CPU; small integers have one sum.
     let eval = |formats: &str, [one, two, three]: [&str; 3]| {
         let dot = format!(r#"{{"a":["{one}","{two}"],"b":["{three}","{three}"],"c":"0x3f000000"}}"#);
         let id = format!("gemm.m3n5k7.{formats}");
-        said(0, &["eval", "--device", &device, "--op", &id], &dot)
+        said(0, &["eval", "--device", device, "--op", &id], &dot)
     };
     // 1·3 + 2·3 + 0.5.
     assert_eq!(eval("f32.bf16.bf16.f32", ["0x3f80", "0x4000", "0x4040"]), "{\"d\":\"0x41180000\"}\n");
     assert_eq!(eval("f32.f32.f32.f32", ["0x3f800000", "0x40000000", "0x40400000"]), "{\"d\":\"0x41180000\"}\n");
-    let checked = said(0, &["conformance", "--device", &device, "--shape", "4x4x8"], "");
+    let checked = said(0, &["conformance", "--device", device, "--shape", "4x4x8"], "");
     assert_eq!(checked.matches("nothing is wrong").count(), 2, "{checked}");
 }
 

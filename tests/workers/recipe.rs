@@ -1,7 +1,7 @@
 //! A program that multiplies by a recipe its arguments describe, with sums of its own: it shares no code with what is to find the
 //! recipe.
 //!
-//! `in=f32|bf16|e4m3|e5m2`, `unit=fma|mul`, levels as `level=DIVISION,MERGE[,+0][,bf16]` (outermost first; DIVISION is `every:N`,
+//! `in=f32|bf16|e4m3|e5m2`, `unit=fma|mul|six`, levels as `level=DIVISION,MERGE[,+0][,bf16]` (outermost first; DIVISION is `every:N`,
 //! `slices:S:TILE`, `balanced:S:TILE` or `lanes:S:TILE`; `bf16` rounds partial sums), and `store=acc|add|bf16|scaled`.
 
 #[path = "../../examples/workers/rust/src/mxprobe_worker.rs"]
@@ -18,7 +18,7 @@ struct Level {
 
 struct Recipe {
     input: String,
-    fused: bool,
+    unit: String,
     levels: Vec<Level>,
     store: String,
 }
@@ -38,12 +38,12 @@ fn main() -> std::io::Result<()> {
 }
 
 fn described(arguments: impl Iterator<Item = String>) -> Recipe {
-    let mut recipe = Recipe { input: "f32".to_owned(), fused: true, levels: Vec::new(), store: "acc".to_owned() };
+    let mut recipe = Recipe { input: "f32".to_owned(), unit: "fma".to_owned(), levels: Vec::new(), store: "acc".to_owned() };
     for argument in arguments {
         let (key, value) = argument.split_once('=').expect("KEY=VALUE");
         match key {
             "in" => recipe.input = value.to_owned(),
-            "unit" => recipe.fused = value == "fma",
+            "unit" => recipe.unit = value.to_owned(),
             "store" => recipe.store = value.to_owned(),
             _ => {
                 let words: Vec<&str> = value.split(',').collect();
@@ -86,16 +86,39 @@ fn multiply(recipe: &Recipe, tile: &Tile) -> Vec<f32> {
 
 fn sum(recipe: &Recipe, levels: &[Level], products: &[usize], term: &dyn Fn(usize) -> (f32, f32)) -> f32 {
     let Some((level, inner)) = levels.split_first() else {
-        return products.iter().fold(0.0, |sum, k| {
-            let (a, b) = term(*k);
-            if recipe.fused { a.mul_add(b, sum) } else { sum + a * b }
-        });
+        return match recipe.unit.as_str() {
+            "six" => products.chunks(6).fold(0.0, |sum, six| six_at_once(sum, six, term)),
+            unit => products.iter().fold(0.0, |sum, k| {
+                let (a, b) = term(*k);
+                if unit == "fma" { a.mul_add(b, sum) } else { sum + a * b }
+            }),
+        };
     };
     let partial = |slice: Vec<usize>| {
         let sum = sum(recipe, inner, &slice, term);
         if level.to_bf16 { f32::from_bits(u32::from(to_bf16(sum)) << 16) } else { sum }
     };
     merged(level, divided(level, products).into_iter().map(partial).collect())
+}
+
+/// Six products, exact in f64, and what there is so far, each cut to 21 bits below the largest exponent; the sum is cut to f32.
+fn six_at_once(sum: f32, six: &[usize], term: &dyn Fn(usize) -> (f32, f32)) -> f32 {
+    let exponent = |value: f32| (value.to_bits() >> 23 & 0xff).max(1) as i32 - 127;
+    let products = six.iter().map(|k| term(*k));
+    let products = products.map(|(a, b)| (f64::from(a) * f64::from(b), exponent(a) + exponent(b)));
+    let terms: Vec<(f64, i32)> = products.chain([(f64::from(sum), exponent(sum))]).collect();
+    let exact: f64 = terms.iter().map(|(value, _)| value).sum();
+    let Some(largest) = terms.iter().filter(|(value, _)| *value != 0.0).map(|(_, exponent)| *exponent).max() else {
+        return 0.0;
+    };
+    if !exact.is_finite() {
+        return exact as f32;
+    }
+    let unit = 2.0_f64.powi(largest - 21);
+    let sum: f64 = terms.iter().map(|(value, _)| (value / unit).trunc() * unit).sum();
+    // The last place of f32, which subnormal numbers share.
+    let last = 2.0_f64.powi(((sum.to_bits() >> 52 & 0x7ff) as i32 - 1023).max(-126) - 23);
+    ((sum / last).trunc() * last) as f32
 }
 
 fn divided(level: &Level, products: &[usize]) -> Vec<Vec<usize>> {

@@ -72,6 +72,13 @@ fn ten_recipes_of_libraries_are_recovered_behind_a_program() {
     assert!(wrong.is_empty(), "{} of {} not recovered:\n{}", wrong.len(), recipes.len(), wrong.join("\n"));
 }
 
+#[test]
+fn a_unit_that_no_model_has_is_written_beside_the_recipe() {
+    recovers("six", "in=bf16 unit=six level=slices:3:6,serial store=add", 96).unwrap();
+    let written = fs::read_to_string(folder("recipe").join("six-unit.toml")).unwrap();
+    assert!(written.contains("dot.m1n1k6.f32.bf16.bf16.f32") && written.contains("fraction_bits = 21"), "{written}");
+}
+
 /// A drawn recipe and its k: one or two levels, each with slices of at least two tiles.
 fn drawn(seed: u64) -> (String, usize) {
     let random = &mut Random(seed);

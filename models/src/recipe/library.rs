@@ -68,6 +68,47 @@ impl Recipe {
         Ok(model)
     }
 
+    /// The operations of the cases of a name, or of all, in order, each once.
+    #[must_use]
+    pub fn operations(&self, case: Option<&str>) -> Vec<&OperationId> {
+        let is_meant = |one: &&Case| case.is_none_or(|name| one.name == name);
+        let mut known: Vec<&OperationId> =
+            self.cases.iter().filter(is_meant).flat_map(|case| &case.operations).collect();
+        known.sort();
+        known.dedup();
+        known
+    }
+
+    /// The operation of [`operations`](Self::operations) that a name of the recipe's model means: an id, or an alias, which may mean
+    /// another shape of the same arithmetic. `None` if there is none.
+    ///
+    /// # Errors
+    /// If the model has no operation of that name.
+    pub fn operation_named(&self, model: &Model, case: Option<&str>, op: &str) -> Result<Option<&OperationId>, Error> {
+        let id = &model.operation_named(op)?.id;
+        let formats = |id: &OperationId| (id.family.clone(), [id.a, id.b, id.c, id.d], id.qualifiers.clone());
+        let is_meant = |known: &&OperationId| *known == id || (id.to_string() != op && formats(known) == formats(id));
+        Ok(self.operations(case).into_iter().find(is_meant))
+    }
+
+    /// The first case that is called so, is for the operation and holds for `k` and some m and n; without a name or an operation, of
+    /// any.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn case_of_element(
+        &self,
+        name: Option<&str>,
+        operation: Option<&OperationId>,
+        k: usize,
+    ) -> Result<&Case, Error> {
+        let of_k = |case: &Case| {
+            let is_for = operation.is_none_or(|id| case.operations.contains(id));
+            is_for && name.is_none_or(|name| case.name == name) && case.shapes.k.contains(k)
+        };
+        self.cases.iter().find(|case| of_k(case)).map_or_else(|| self.case_for(name, operation, (1, 1, k)), Ok)
+    }
+
     /// The first case that is called so, is for the operation and holds for the shape (m, n, k); without a name or an operation, of
     /// any.
     ///

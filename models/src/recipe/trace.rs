@@ -35,11 +35,11 @@ pub struct ElementTrace {
 const SHOWN_OPERATIONS: usize = 4;
 
 impl Program {
-    /// How one element of D is computed: `dot` has any number of products, of the operation's formats, with the scales of whole
+    /// How one element of D is computed, whatever m and n are: `dot` has any number of products, of the operation's formats, with the scales of whole
     /// blocks, and c of [`c_format`](Self::c_format). The model is the one that the program was made of.
     ///
     /// # Errors
-    /// As [`multiply`](Self::multiply) for a product of 1×1; and if the dot has as many elements of A as of B, or scales, as k takes.
+    /// As [`multiply`](Self::multiply) for one element; and if the dot has as many elements of A as of B, or scales, as k takes.
     pub fn trace(
         &self,
         recipe: &Recipe,
@@ -59,8 +59,8 @@ impl Program {
                 found.1
             )));
         }
-        if !self.case().shapes.contains((1, 1, k)) {
-            return Err(Error::invalid(format!("case {} does not hold for 1×1×{k}", self.case().name)));
+        if !self.case().shapes.k.contains(k) {
+            return Err(Error::invalid(format!("case {} does not hold for k = {k}", self.case().name)));
         }
         let step = self.id().shape.sizes().2;
         let inputs = Inputs::new(self.case(), inputs, (1, 1))?;

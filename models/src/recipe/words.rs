@@ -1,13 +1,39 @@
 //! A case in words.
 
+use std::collections::BTreeMap;
+
+use mxprobe_api::Error;
+
 use super::{
     divide::{Addend, Parts},
     program::{Program, Stage},
     types::{MergeOrder, Recipe, Rest, Share, Start},
 };
+use crate::model::Model;
 
 /// The additions of a merge are written out up to so many partial sums.
 const WRITTEN_OUT: usize = 8;
+
+impl Recipe {
+    /// The recipe in words: each case with the numbers that its parameters have by default. `model` is the recipe's own.
+    ///
+    /// # Errors
+    /// If the model lacks an operation of the recipe.
+    pub fn explain(&self, model: &Model) -> Result<Vec<String>, Error> {
+        let mut lines = vec![format!("recipe {}, {}", self.name, self.title), format!("unit of {}", self.model)];
+        for case in &self.cases {
+            let program = Program::new(self, model, case, &case.operations[0], &BTreeMap::new())?;
+            let numbers = case.parameters.iter().map(|(name, number)| format!(",{name}={number}"));
+            lines.push(String::new());
+            lines.push(format!("@{}{}", case.name, numbers.collect::<String>()));
+            lines.extend(program.words(self).into_iter().map(|line| format!("  {line}")));
+            if case.operations.len() > 1 {
+                lines.push(format!("  and so with {} operations more", case.operations.len() - 1));
+            }
+        }
+        Ok(lines)
+    }
+}
 
 impl Program {
     /// What it does, a line for each level, outermost first, then the unit and what is stored.

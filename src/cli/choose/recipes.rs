@@ -53,12 +53,7 @@ pub(crate) fn chosen(text: &str) -> Result<Chosen, Failure> {
 impl Chosen {
     /// The operations of the case that was named, or of all.
     pub(crate) fn operations(&self) -> Vec<&OperationId> {
-        let is_meant = |case: &&Case| self.case.as_ref().is_none_or(|name| *name == case.name);
-        let mut known: Vec<&OperationId> =
-            self.recipe.cases.iter().filter(is_meant).flat_map(|case| &case.operations).collect();
-        known.sort();
-        known.dedup();
-        known
+        self.recipe.operations(self.case.as_deref())
     }
 
     /// The operation that is named, or the only one.
@@ -75,17 +70,20 @@ impl Chosen {
                 _ => Err(Failure::usage(format!("`--op OP` is missing: {} is for {}", self.name, listed()))),
             };
         };
-        let id = &self.model.operation_named(op).map_err(Failure::usage)?.id;
-        // A name may mean several shapes of one arithmetic.
-        let formats = |id: &OperationId| (id.family.clone(), [id.a, id.b, id.c, id.d], id.qualifiers.clone());
-        let is_meant = |known: &&&OperationId| **known == id || (id.to_string() != op && formats(known) == formats(id));
-        let found = known.iter().find(is_meant).map(|id| (*id).clone());
+        let found =
+            self.recipe.operation_named(&self.model, self.case.as_deref(), op).map_err(Failure::usage)?.cloned();
         found.ok_or_else(|| Failure::usage(format!("`--op {op}`: {} is for {}", self.name, listed())))
     }
 
     /// The case for a shape.
     pub(crate) fn case(&self, shape: (usize, usize, usize), operation: Option<&OperationId>) -> Result<&Case, Failure> {
         self.recipe.case_for(self.case.as_deref(), operation, shape).map_err(Failure::usage)
+    }
+
+    /// The program for an element of k products, of any shape.
+    pub(crate) fn program_of_element(&self, id: &OperationId, k: usize) -> Result<Program, Failure> {
+        let case = self.recipe.case_of_element(self.case.as_deref(), Some(id), k).map_err(Failure::usage)?;
+        Program::new(&self.recipe, &self.model, case, id, &self.parameters).map_err(Failure::usage)
     }
 
     /// The program for a shape.

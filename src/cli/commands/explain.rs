@@ -1,17 +1,12 @@
 //! `explain`: what a probe, a model, a recipe, a format, a family of operations or a field of the report means.
 
-use std::collections::BTreeMap;
-
 use crate::{
     glossary::{
         self, EXPLANATION_SCHEMA, Entry, Explained, Explanation, FieldInWords, Kind, ModelInWords, TraceInWords,
     },
     report::{self, Tool},
 };
-use mxprobe_models::{
-    Trace,
-    recipe::{self, Program},
-};
+use mxprobe_models::{Trace, recipe};
 use serde_json::Value;
 
 use crate::cli::{
@@ -154,7 +149,7 @@ fn recipe_traces(arguments: &Explain, name: &str) -> Result<Vec<TraceInWords>, F
         let k = parsed["a"].as_array().map_or(0, Vec::len);
         let mut operation = chosen.model.operations[&id].clone();
         operation.id.shape.k = u32::try_from(k).map_err(|_| Failure::usage(format!("{k} products are too many")))?;
-        let program = chosen.program(&id, (1, 1, k))?;
+        let program = chosen.program_of_element(&id, k)?;
         operation.id.c = program.c_format();
         let mut dots = Dots::new(&operation);
         dots.read(line.as_bytes()).map_err(|error| error.on_line(number + 1, line.as_bytes(), &operation))?;
@@ -190,18 +185,7 @@ fn recipe(name: &str) -> Result<Option<ModelInWords>, Failure> {
         Err(error) if bare.is_some() => return Err(Failure::usage(error)),
         _ => return Ok(None),
     };
-    let mut lines = vec![format!("recipe {}, {}", recipe.name, recipe.title), format!("unit of {}", recipe.model)];
-    for case in &recipe.cases {
-        let operation = &case.operations[0];
-        let program = Program::new(&recipe, &model, case, operation, &BTreeMap::new()).map_err(Failure::usage)?;
-        let numbers = case.parameters.iter().map(|(name, number)| format!(",{name}={number}"));
-        lines.push(String::new());
-        lines.push(format!("@{}{}", case.name, numbers.collect::<String>()));
-        lines.extend(program.words(&recipe).into_iter().map(|line| format!("  {line}")));
-        if case.operations.len() > 1 {
-            lines.push(format!("  and so with {} operations more", case.operations.len() - 1));
-        }
-    }
+    let lines = recipe.explain(&model).map_err(Failure::usage)?;
     Ok(Some(ModelInWords { name: recipe.name.clone(), lines }))
 }
 

@@ -1,6 +1,6 @@
 //! `identify --gemm`: the recipe of a library's product, shape by shape.
 
-use std::{collections::BTreeMap, time::Instant};
+use std::{collections::BTreeMap, path::Path, time::Instant};
 
 use crate::{
     identify::{Found, GemmEffort, GemmIdentification, GemmOutcome, Part, Unexplained},
@@ -8,7 +8,7 @@ use crate::{
 };
 use mxprobe_api::{Format as Number, OperationId, Shape};
 use mxprobe_models::{
-    Adder,
+    Adder, Model,
     recipe::{Case, Recipe},
 };
 use serde::Serialize;
@@ -50,6 +50,8 @@ pub(crate) fn identify_shapes(arguments: &Identify, screen: Screen) -> Outcome {
         shapes: Vec::new(),
         changes: Vec::new(),
         boundaries: Vec::new(),
+        unit_file: unit_file(out.as_deref()),
+        unit: None,
         recipe: None,
         left_out: Vec::new(),
     };
@@ -65,6 +67,9 @@ pub(crate) fn identify_shapes(arguments: &Identify, screen: Screen) -> Outcome {
         all.conclude(&found);
         // What was found is kept, whatever becomes of the next shape.
         if let (Some(out), Some(text)) = (out, &all.recipe) {
+            if let Some(unit) = &all.unit {
+                output::replace(&out.with_file_name(&all.unit_file), unit)?;
+            }
             output::replace(out, text)?;
         }
         if let Some(path) = saved {
@@ -85,6 +90,12 @@ pub(crate) fn identify_shapes(arguments: &Identify, screen: Screen) -> Outcome {
     }
     output::show(&all, arguments.inputs.format, screen)?;
     Ok(all.code())
+}
+
+/// The file of a unit that no shipped model has, beside the recipe's.
+fn unit_file(out: Option<&Path>) -> String {
+    let stem = out.and_then(Path::file_stem).map(|stem| stem.to_string_lossy().into_owned() + "-");
+    stem.unwrap_or_default() + "unit.toml"
 }
 
 /// The recipe that a shape's largest part has.
@@ -120,15 +131,20 @@ fn boundaries(
     Ok(Some(boundaries))
 }
 
-/// A recipe file of all shapes, if any was identified, and the shapes that it has no room for: a file names one model.
-fn recipe(found: &[(Shape, Result<GemmIdentification, String>)], all: &Recipes) -> (Option<Recipe>, Vec<LeftOut>) {
+/// A recipe file of all shapes, if any was identified, the model of its unit, if no shipped one has it, and the shapes that the file
+/// has no room for: a file names one model.
+fn recipe(
+    found: &[(Shape, Result<GemmIdentification, String>)],
+    all: &Recipes,
+) -> (Option<Recipe>, Option<String>, Vec<LeftOut>) {
     let mut adders: Vec<Adder> = Vec::new();
     let mut cases: Vec<Case> = Vec::new();
-    let mut model: Option<String> = None;
+    let mut unit: Option<(String, Option<String>)> = None;
     let mut left_out = Vec::new();
     for (shape, one) in found {
         let (Ok(GemmIdentification { operation, .. }), Some(one)) = (one, first(one)) else { continue };
-        if *model.get_or_insert_with(|| one.model().to_owned()) == one.model() {
+        let own = (one.model().to_owned(), one.own_model().map(Model::to_toml));
+        if *unit.get_or_insert_with(|| own.clone()) == own {
             cases.push(one.case(&operation.id, &mut adders));
         } else {
             left_out.push(LeftOut { shape: text(*shape), model: one.model().to_owned() });
@@ -141,16 +157,18 @@ fn recipe(found: &[(Shape, Result<GemmIdentification, String>)], all: &Recipes) 
         all.name,
         all.seed
     );
+    let (model, unit) = unit.unzip();
+    let unit = unit.flatten();
     let file = model.map(|model| Recipe {
         name: "identified".to_owned(),
         title: format!("{}, as identified", all.name),
-        model,
+        model: if unit.is_some() { all.unit_file.clone() } else { model },
         aliases: Vec::new(),
         sources: BTreeMap::from([("measured".to_owned(), source)]),
         adders,
         cases,
     });
-    (file, left_out)
+    (file, unit, left_out)
 }
 
 /// What was found of all shapes.
@@ -167,6 +185,12 @@ struct Recipes {
     changes: Vec<Change>,
     /// Between which sizes it does, with `--boundary`.
     boundaries: Vec<Boundary>,
+    /// The name of the file of the recipe's unit, if no shipped model has it.
+    #[serde(skip)]
+    unit_file: String,
+    /// That file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unit: Option<String>,
     /// The recipe file.
     #[serde(skip_serializing_if = "Option::is_none")]
     recipe: Option<String>,
@@ -274,7 +298,8 @@ impl Recipes {
     /// What follows from the shapes so far.
     fn conclude(&mut self, found: &[(Shape, Result<GemmIdentification, String>)]) {
         self.changes = changes(found);
-        let (file, left_out) = recipe(found, self);
+        let (file, unit, left_out) = recipe(found, self);
+        self.unit = unit;
         self.recipe = file.as_ref().map(Recipe::to_toml);
         self.left_out = left_out;
     }
@@ -323,8 +348,12 @@ impl Show for Recipes {
             format!("the recipe file has no case for {shape}: a file names one model, and this unit is {model}'s")
         });
         let boundaries = self.boundaries.iter().map(Boundary::words);
+        let own = self.unit.iter().map(|_| {
+            let file = &self.unit_file;
+            format!("no shipped model has this unit: it was identified, and `--out` writes its model beside the recipe, as {file}")
+        });
         let notes: Vec<(Tone, String)> =
-            changes.chain(boundaries).chain(left_out).map(|note| (Tone::Plain, note)).collect();
+            own.chain(changes).chain(boundaries).chain(left_out).map(|note| (Tone::Plain, note)).collect();
         if !notes.is_empty() {
             blocks.extend([Block::Gap, Block::List(notes)]);
         }

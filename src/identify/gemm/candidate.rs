@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use mxprobe_api::{Format, OperationId, Rounding};
 use mxprobe_models::{
-    Adder, Evaluator, NanRules, Output,
+    Adder, Evaluator, Model, NanRules, Output,
     recipe::{Expression, Start},
 };
 
@@ -15,6 +15,8 @@ use super::levels::Split;
 pub(super) struct Unit {
     /// The name of the model, or its file.
     pub(super) model: String,
+    /// The model, if it was made for this product.
+    pub(super) own: Option<Arc<Model>>,
     pub(super) id: OperationId,
     pub(super) evaluator: Arc<Evaluator>,
 }

@@ -11,6 +11,7 @@ mod compute;
 mod fit;
 mod invariance;
 mod levels;
+mod own;
 mod pool;
 mod product;
 mod proof;

@@ -2,7 +2,7 @@
 
 use mxprobe_api::{Device, Error, Operation, OperationId};
 use mxprobe_models::{
-    Adder,
+    Adder, Model,
     recipe::{Case, Lengths, Shapes},
 };
 
@@ -11,6 +11,7 @@ use super::{
     check::check,
     fit::{Fit, weights},
     levels::{Split, readings},
+    own,
     product::Product,
     recipe,
     regions::{Region, Regions, regions},
@@ -87,6 +88,12 @@ impl Found {
     #[must_use]
     pub fn model(&self) -> &str {
         &self.candidate.unit.model
+    }
+
+    /// The model of the unit, if no shipped one has it and it was identified through this product.
+    #[must_use]
+    pub fn own_model(&self) -> Option<&Model> {
+        self.candidate.unit.own.as_deref()
     }
 
     /// The recipe as a case for the shape of an operation, whose c it reads; its adders are added to those of other cases.
@@ -180,9 +187,6 @@ fn part(
 ) -> Result<GemmOutcome, Error> {
     let id = &product.operation.id;
     let units = units(id);
-    if units.is_empty() {
-        return Ok(refused(&format!("no model has a unit for {} by {}", id.a, id.b)));
-    }
     let weights = weights(product)?;
     let (readings, tree): (Vec<Vec<Split>>, _) = if id.is_integer() || product.k() == 1 {
         (vec![Vec::new()], None)
@@ -206,15 +210,21 @@ fn part(
     let seed = effort.seed;
     let (failed, kept) = (Vec::new(), Vec::new());
     let mut fit = Fit { product, units, tree, weights, seed, tried: 0, nearest: None, failed, kept };
-    for _ in 0..ATTEMPTS {
-        let Some(candidate) = first_that_fits(&mut fit, &readings, progress)? else { break };
-        let checked = check(product, &candidate, (regions, region), (effort.elements, effort.seed), progress)?;
-        if checked.mismatches == 0 {
-            return Ok(GemmOutcome::Identified(Found { candidate, verified: checked.elements, tried: fit.tried }));
+    let compared =
+        |fit: &mut Fit<'_, '_>, own: bool| attempts(fit, &readings, (regions, region), effort, own, progress);
+    if let Some(found) = compared(&mut fit, false)? {
+        return Ok(GemmOutcome::Identified(found));
+    }
+    let own = match &fit.tree {
+        Some(tree) => own::units(product, (tree, &readings), seed, progress)?,
+        None => Vec::new(),
+    };
+    if !own.is_empty() {
+        fit.units = own;
+        fit.tried = 0;
+        if let Some(found) = compared(&mut fit, true)? {
+            return Ok(GemmOutcome::Identified(found));
         }
-        fit.nearest = Some((candidate.clone(), (3, usize::try_from(checked.elements).unwrap_or(usize::MAX))));
-        fit.kept.insert(0, candidate);
-        fit.failed.extend(checked.failed);
     }
     progress("looking for the smallest input that no candidate explains");
     let nearest = fit.nearest.take().map(|(candidate, _)| candidate);
@@ -236,12 +246,36 @@ fn part(
     Ok(GemmOutcome::Refused { reason, unexplained, nearest: nearest.iter().flat_map(recipe::words).collect() })
 }
 
+/// A recipe of the units that the search has which explains all that it is compared on; of those whose chains the tree shows alone, if
+/// `strictly`.
+fn attempts(
+    fit: &mut Fit<'_, '_>,
+    readings: &[Vec<Split>],
+    (regions, region): (&Regions, &Region),
+    effort: GemmEffort,
+    strictly: bool,
+    progress: &dyn Fn(&str),
+) -> Result<Option<Found>, Error> {
+    for _ in 0..ATTEMPTS {
+        let Some(candidate) = first_that_fits(fit, readings, strictly, progress)? else { break };
+        let checked = check(fit.product, &candidate, (regions, region), (effort.elements, effort.seed), progress)?;
+        if checked.mismatches == 0 {
+            return Ok(Some(Found { candidate, verified: checked.elements, tried: fit.tried }));
+        }
+        fit.nearest = Some((candidate.clone(), (3, usize::try_from(checked.elements).unwrap_or(usize::MAX))));
+        fit.kept.insert(0, candidate);
+        fit.failed.extend(checked.failed);
+    }
+    Ok(None)
+}
+
 fn first_that_fits(
     fit: &mut Fit<'_, '_>,
     readings: &[Vec<Split>],
+    only_strictly: bool,
     progress: &dyn Fn(&str),
 ) -> Result<Option<Candidate>, Error> {
-    for strictly in [true, false] {
+    for strictly in [true, false].into_iter().take(2 - usize::from(only_strictly)) {
         for (at, levels) in readings.iter().enumerate() {
             progress(&format!("reading {} of {}: {} levels", at + 1, readings.len(), levels.len()));
             if let Some(candidate) = fit.reading(levels, strictly)? {

@@ -37,7 +37,7 @@ pub(super) fn units(id: &OperationId) -> Vec<Unit> {
             let Some(signature) = signature(&evaluator) else { continue };
             if known.insert(signature, ()).is_none() {
                 let evaluator = Arc::new(evaluator);
-                found.push(Unit { model: model.name.clone(), id: operation.clone(), evaluator });
+                found.push(Unit { model: model.name.clone(), own: None, id: operation.clone(), evaluator });
             }
         }
     }

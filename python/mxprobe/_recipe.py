@@ -1,0 +1,185 @@
+"""Recipes: what a library makes of a unit."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from . import _mxprobe
+from ._arrays import Array, dtype_of, format_of, from_bytes, to_bytes
+from ._errors import InvalidError
+from ._model import Operation, Trace
+
+
+class Recipe:
+    """A library's product: a unit's instruction, how k is divided and merged, and what is stored.
+
+    ``mxprobe.recipe(name)`` makes one.
+    """
+
+    def __init__(self, inner: _mxprobe.Recipe) -> None:
+        self._inner = inner
+
+    @property
+    def name(self) -> str:
+        """What it was loaded as: ``cublaslt-sm89-fp8``, ``./mine.toml``."""
+        return self._inner.name
+
+    @property
+    def title(self) -> str:
+        """What it describes, for people."""
+        return self._inner.title
+
+    @property
+    def model(self) -> str:
+        """The name of the model whose operations compute."""
+        return self._inner.model
+
+    @property
+    def case(self) -> str | None:
+        """The chosen case; ``None`` if the shape decides."""
+        return self._inner.case
+
+    @property
+    def cases(self) -> list[str]:
+        """The names of its cases."""
+        return self._inner.cases()
+
+    @property
+    def operations(self) -> list[Operation]:
+        """The operations of the chosen case, or of all."""
+        return [Operation(**one) for one in self._inner.operations()]
+
+    def explain(self) -> str:
+        """Every case in words: its levels, outermost first, the unit, and what is stored."""
+        return self._inner.explain()
+
+    def matmul(
+        self,
+        a: Any,
+        b: Any,
+        c: Any = None,
+        op: str | None = None,
+        *,
+        inputs: Mapping[str, Any] | None = None,
+        scale_a: Any = None,
+        scale_b: Any = None,
+    ) -> Array:
+        """D by the recipe, bit for bit.
+
+        ``a`` is m×k, ``b`` k×n, ``c`` m×n in the case's own format (+0 if left out); the result is m×n. Types are those of
+        ``Model.matmul``. ``op`` names the operation; without it, the types of ``a`` and ``b`` choose among those of the recipe.
+        ``inputs`` are what the epilogue reads beside, such as ``{"alpha": 0.5}``: numbers, which are rounded to the input's format,
+        or arrays of it with one, m, n or m×n elements as the case says. An operation with block scales takes ``scale_a`` and
+        ``scale_b``.
+
+        The case is the chosen one, else the first that holds for the shape and the operation. All cores compute, without the
+        interpreter's lock; the bits do not depend on their number.
+
+        Raises ``FormatError`` for a wrong type, ``InvalidError`` if no case holds, or for a wrong shape, operation or input.
+        """
+        of = self._operation(a, b, op)
+        left, (m, k) = to_bytes(a, "a", of.a, (None, None))
+        right, (_, n) = to_bytes(b, "b", of.b, (k, None))
+        c_format, d_format, _, wanted = self._inner.wanted(of.id, (m, n), k)
+        added = None if c is None else to_bytes(c, "c", c_format, (m, n))[0]
+        scales = _scales(of, scale_a, scale_b, (m,), (n,), k)
+        given = _given(wanted, inputs)
+        found = self._inner.multiply(of.id, (m, n, k), left, right, added, *scales, given)
+        return from_bytes(found, d_format, (m, n))
+
+    def element(
+        self,
+        a: Any,
+        b: Any,
+        c: Any = None,
+        op: str | None = None,
+        *,
+        inputs: Mapping[str, Any] | None = None,
+        scale_a: Any = None,
+        scale_b: Any = None,
+    ) -> tuple[Any, Trace]:
+        """One element of D and how the recipe comes to it, step by step, by the exact evaluator.
+
+        ``a`` is a row of A, ``b`` a column of B, ``c`` one element; ``inputs`` are single numbers. The case is the chosen one, else the
+        first that holds for k, whatever m and n are. Types and errors are those of ``matmul``. Returns a scalar of the format of D, and
+        a ``Trace``: what each addition inside of the unit gave if there are few, each partial sum, each merge, and what was stored.
+        """
+        of = self._operation(a, b, op)
+        left, (k,) = to_bytes(a, "a", of.a, (None,))
+        right, _ = to_bytes(b, "b", of.b, (k,))
+        c_format, d_format, _, wanted = self._inner.wanted(of.id, None, k)
+        added = None if c is None else to_bytes(c, "c", c_format, ())[0]
+        one, other = _scales(of, scale_a, scale_b, (), (), k)
+        scales = None if one is None or other is None else (one, other)
+        found, words = self._inner.element(of.id, k, left, right, added, scales, _given(wanted, inputs))
+        return from_bytes(found, d_format, (1,))[0], Trace(words)
+
+    def _operation(self, a: Any, b: Any, op: str | None) -> Operation:
+        if op is not None:
+            return Operation(**self._inner.operation_named(op))
+        known = self.operations
+        if len(known) == 1:
+            return known[0]
+        formats = (format_of(a, "a"), format_of(b, "b"))
+        found = [one for one in known if (one.a, one.b) == formats]
+        if len(found) != 1:
+            listed = ", ".join(one.id for one in found or known)
+            raise InvalidError(f"`op` is missing: {self.name} has {len(found)} operations of these formats; it is for {listed}")
+        return found[0]
+
+    def __repr__(self) -> str:
+        chosen = "" if self.case is None else f", case {self.case}"
+        return f"<mxprobe recipe {self.name}: {self.title}{chosen}>"
+
+
+def _scales(
+    of: Operation, scale_a: Any, scale_b: Any, rows: tuple[int, ...], columns: tuple[int, ...], k: int
+) -> tuple[bytes | None, bytes | None]:
+    if of.block is None or of.scale is None:
+        if scale_a is not None or scale_b is not None:
+            raise InvalidError(f"{of.id} takes no block scales; what an epilogue reads goes into `inputs`")
+        return None, None
+    if scale_a is None or scale_b is None:
+        raise InvalidError(f"{of.id} takes scale_a and scale_b, one {of.scale} for {of.block} elements of k")
+    blocks = -(-k // of.block)
+    one, _ = to_bytes(scale_a, "scale_a", of.scale, (*rows, blocks))
+    other, _ = to_bytes(scale_b, "scale_b", of.scale, (blocks, *columns))
+    return one, other
+
+
+def _given(wanted: list[tuple[str, str, list[int], bool]], inputs: Mapping[str, Any] | None) -> list[tuple[str, bytes]]:
+    formats = {name: (format, tuple(shape)) for name, format, shape, _ in wanted}
+    given = []
+    for name, value in (inputs or {}).items():
+        if name not in formats:
+            listed = ", ".join(formats) or "none"
+            raise InvalidError(f"`{name}` is not an input of this case; its inputs are {listed}")
+        format, shape = formats[name]
+        dtype = dtype_of(format)
+        if isinstance(value, (int, float)) and dtype is not None:
+            value = np.full(shape, value).astype(dtype)
+        given.append((name, to_bytes(value, name, format, shape)[0]))
+    missing = [name for name, _, _, required in wanted if required and name not in (inputs or {})]
+    if missing:
+        raise InvalidError(f"`inputs` lacks {', '.join(missing)}, which the case reads")
+    return given
+
+
+def recipe(name: str | os.PathLike[str], case: str | None = None, **parameters: int) -> Recipe:
+    """The recipe of a name (``cublaslt-sm89-fp8``), an alias or a TOML file.
+
+    ``case`` chooses a case by its name; without it, the first that holds for the shape computes. ``parameters`` are the numbers that
+    the case lets a caller choose, such as ``slices=4``.
+
+    Raises ``InvalidError`` if there is no such recipe or case, or the file cannot be read.
+    """
+    return Recipe(_mxprobe.Recipe(os.fspath(name), case, parameters))
+
+
+def recipes() -> list[str]:
+    """The names of the recipes that come with the package."""
+    return _mxprobe.recipes()

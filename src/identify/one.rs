@@ -1,0 +1,42 @@
+//! The identification of one operation.
+
+use std::collections::HashSet;
+
+use mxprobe_api::{Device, Error, Operation};
+
+use super::{
+    experiments::Experiments,
+    outcome::{Effort, Identification},
+    run::Search,
+};
+use crate::{
+    nan_bits::{NanBits, OneNan},
+    probes::Subject,
+};
+
+/// Identifies one operation. `progress` is told in words what goes on.
+///
+/// # Errors
+/// What the device reports.
+pub fn identify(
+    device: &dyn Device,
+    operation: &Operation,
+    effort: Effort,
+    progress: &dyn Fn(&str),
+) -> Result<Identification, Error> {
+    let one_nan = OneNan(device);
+    let device = if effort.nan == NanBits::Any { &one_nan } else { device };
+    let subject = Subject::new(device, operation);
+    let mut search = Search {
+        experiments: Experiments::new(&subject, effort.time, effort.terms),
+        effort,
+        progress,
+        order: None,
+        readings: 0,
+        tested: 0,
+        counterexamples: Vec::new(),
+        pairs: 0,
+        bent: HashSet::new(),
+    };
+    search.run()
+}
