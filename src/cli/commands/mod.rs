@@ -22,6 +22,7 @@ mod recipes;
 pub(super) mod report;
 mod resumed;
 pub(super) mod run;
+pub(super) mod screen;
 mod shapes;
 pub(super) mod site;
 pub(super) mod tolerance;

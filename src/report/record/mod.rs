@@ -16,6 +16,7 @@ mod properties;
 mod provenance;
 mod report;
 mod request;
+mod screening;
 mod summary;
 mod throughput;
 mod unfinished;
@@ -50,6 +51,9 @@ pub use report::{
     schema,
 };
 pub use request::Request;
+pub use screening::{
+    Again, Health, SCREEN_SCHEMA, ScreenReport, ScreenedOperation, ScreenedUnit, Tally, WrongRecord, WrongWord,
+};
 pub use summary::{AtOnce, BitsKept, Notable, Summary, SummaryRow, Unit};
 pub use throughput::{
     BENCH_SCHEMA, BenchReport, BenchSettings, CyclePeak, Data, FEWEST_SAMPLES, Peak, SPREAD_LIMIT_PERCENT, Throughput,
