@@ -6,13 +6,14 @@
 //! simple; [`proof`] tells two models apart or proves them equal; [`gemm`] multiplies whole matrices, and [`tolerance`] says how
 //! far their elements may be from the exact ones; [`mod@bench`]
 //! measures throughput, and [`screen`] looks for units that compute wrongly now; [`session`] asks all that of one device and makes a report of it; [`findings`] are the answers,
-//! [`report`] holds what was learnt, [`plot`] draws it, [`site`] makes pages of all units, and [`glossary`] says what its words mean. [`Backends`] is the command `mxprobe`, for the backends that it includes and for
+//! [`report`] holds what was learnt, [`plot`] draws it, [`fleet`] merges what was learnt on many machines, [`site`] makes pages of all units, and [`glossary`] says what its words mean. [`Backends`] is the command `mxprobe`, for the backends that it includes and for
 //! any other. Nothing here knows a vendor.
 
 pub mod bench;
 mod cli;
 pub mod dots;
 pub mod findings;
+pub mod fleet;
 pub mod gemm;
 pub mod glossary;
 pub mod identify;

@@ -1,6 +1,6 @@
 //! One operation of a device: compared until its time is over, then looked at where it is wrong.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use mxprobe_api::{
     Device, Drill, Elements, Error, Injection, Operation, OperationId, Screened, WrongBlock, operation_of, screen,
@@ -23,6 +23,8 @@ pub struct Settings {
     pub cache: Option<Cache>,
     /// What is made wrong on purpose.
     pub inject: Option<Injection>,
+    /// How long one request may compute.
+    pub slice: Duration,
 }
 
 /// How often a wrong block is computed again.
@@ -76,7 +78,7 @@ impl<'a> Asked<'a> {
     }
 
     fn screen(mut self, duration: impl Fn() -> Duration) -> Result<ScreenedOperation, Error> {
-        let mut units = self.drill(duration(), u64::MAX)?;
+        let mut units = self.drill(duration())?;
         if units.iter().all(|unit| unit.wrong == 0) {
             return Ok(self.found(&units, None));
         }
@@ -88,7 +90,7 @@ impl<'a> Asked<'a> {
             if let Some(cache) = &self.settings.cache {
                 let _ = cache.write(&self.golden);
             }
-            units = self.drill(duration(), u64::MAX)?;
+            units = self.drill(duration())?;
             if units.iter().all(|unit| unit.wrong == 0) {
                 return Ok(self.found(&units, None));
             }
@@ -100,10 +102,30 @@ impl<'a> Asked<'a> {
         Ok(self.found(&units, Some(wrong)))
     }
 
-    fn drill(&self, duration: Duration, passes: u64) -> Result<Vec<Screened>, Error> {
+    /// Goes over all blocks for so long, in requests of a slice each, and stops after the first that finds a wrong block.
+    fn drill(&self, duration: Duration) -> Result<Vec<Screened>, Error> {
         let Golden { operands, digests, .. } = &self.golden;
-        let inject = self.settings.inject;
-        screen(self.device, self.operation, &Drill { operands, digests, duration, passes, unit: None, inject })
+        let (end, inject) = (Instant::now() + duration, self.settings.inject);
+        let slice = |duration: Duration| {
+            let duration = duration.min(self.settings.slice);
+            let drill = Drill { operands, digests, duration, passes: u64::MAX, unit: None, inject };
+            screen(self.device, self.operation, &drill)
+        };
+        let mut units = slice(duration)?;
+        while Instant::now() < end && units.iter().all(|unit| unit.wrong == 0) {
+            let more = slice(end.saturating_duration_since(Instant::now()))?;
+            if more.len() != units.len() {
+                return Err(Error::driver(format!("{} units computed, and {} before", more.len(), units.len())));
+            }
+            for (unit, more) in units.iter_mut().zip(more) {
+                unit.pinned &= more.pinned && unit.unit == more.unit;
+                unit.blocks += more.blocks;
+                unit.wrong += more.wrong;
+                unit.elapsed_ns += more.elapsed_ns;
+                unit.kept.extend(more.kept);
+            }
+        }
+        Ok(units)
     }
 
     /// Computes blocks that were wrong again, on the units on which they were.

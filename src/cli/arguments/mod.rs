@@ -27,7 +27,7 @@ pub(crate) use format::{Format, PageFormat};
 pub(crate) use gemm::{Accumulate, Experiment, Gemm, GemmMethod, WordRounding};
 pub(crate) use models::{ALL_PROPERTIES, Conformance, Distinguish, Eval, Identify, Invariance, Reach, Verify};
 pub(crate) use run::Run;
-pub(crate) use saved::{Compare, Explain, Papers, Schema, SchemaOf, Site, Validate, View};
+pub(crate) use saved::{Compare, Explain, Fleet, Papers, Schema, SchemaOf, Site, Validate, View};
 pub(crate) use screen::{Screen, ScreenArguments};
 pub(crate) use screening::{ScreenFormat, Screening};
 pub(crate) use tolerance::{Check, Tolerance, ToleranceUnit};
@@ -116,6 +116,9 @@ pub(crate) enum Command {
     Report(View),
     /// Compare saved reports: what differs, by which property, and with which bits
     Compare(Compare),
+    /// Merge reports and screens of many machines: classes of equal behaviour, what deviates, what changed
+    #[command(after_help = "Exit codes: 0 all alike and healthy; 1 a device deviates or is wrong; 2 usage or I/O")]
+    Fleet(Fleet),
     /// Write pages of all units: a matrix, a page a unit and a page a format, from models and saved reports
     Site(Site),
     /// Compute what papers on matrix units print: every table and figure that has a number, equal or not and why

@@ -9,6 +9,7 @@ pub(super) mod distinguish;
 mod each;
 pub(super) mod eval;
 pub(super) mod explain;
+pub(super) mod fleet;
 pub(super) mod gemm;
 mod identified;
 pub(super) mod identify;

@@ -38,6 +38,9 @@ use crate::cli::{
 /// The exit code if a device could not be judged: nothing was compared, or some of it failed.
 const UNKNOWN: u8 = USAGE;
 
+/// How long a request computes, at the most: a device that hangs is noticed after the time limit of a request.
+const SLICE: Duration = Duration::from_secs(5);
+
 /// Screens devices.
 pub(crate) fn screen(arguments: &Screening, screen: Screen) -> Outcome {
     let interrupt = Interrupt::listen();
@@ -169,7 +172,8 @@ fn one_device(
         Some(folder) => Some(Cache::new(folder.clone())),
         None => Cache::of_user(),
     };
-    let settings = Settings { seed: arguments.seed, cache, inject: arguments.error_inject };
+    let slice = SLICE.min(arguments.timeout / 2);
+    let settings = Settings { seed: arguments.seed, cache, inject: arguments.error_inject, slice };
     let share = Share::new(arguments.budget, start, models.iter().flatten().count());
     let by_id: std::collections::BTreeMap<OperationId, Option<Model>> = ids.iter().cloned().zip(models).collect();
     let known = by_id.clone();

@@ -6,6 +6,7 @@ mod classes;
 mod comparison;
 mod distinction;
 mod finding;
+mod fleet;
 mod growth;
 mod identification;
 mod left;
@@ -32,6 +33,10 @@ pub use distinction::{
     DISTINCTION_SCHEMA, DistinctionReport, DistinctionVerdict, Inputs, ProofRecord, RefutedFormula, distinction_schema,
 };
 pub use finding::{EvidenceRecord, FindingRecord, OperationRecord, OperationReport, RivalRecord};
+pub use fleet::{
+    Change, Counted, Drift, FLEET_SCHEMA, FleetClass, FleetDifference, FleetKind, FleetReport, Member, SkippedFile,
+    Unhealthy,
+};
 pub use growth::{GROWTH_SCHEMA, GrowthReport, growth_schema};
 pub use identification::{
     IDENTIFICATION_SCHEMA, IdentificationOutcome, IdentificationReport, IdentifiedOperation, VERIFICATION_SCHEMA,

@@ -6,6 +6,7 @@ mod comparisons_screen;
 mod comparisons_words;
 mod csv;
 mod first_screen;
+mod fleet;
 mod form;
 mod glance;
 mod groups;
