@@ -112,7 +112,7 @@ fn of_kind(kind: &FleetKind) -> Vec<Block> {
 
 fn row((at, class): (usize, &FleetClass)) -> Row {
     let mut nodes = class.nodes.iter().take(NODES).cloned().collect::<Vec<_>>().join(", ");
-    if class.devices as usize > NODES.min(class.nodes.len()) {
+    if class.devices > NODES.min(class.nodes.len()) as u64 {
         nodes += ", …";
     }
     let differs = if at == 0 { String::new() } else { counted(class.differs.len() as u64, "answer") };
