@@ -14,8 +14,8 @@ use super::{
     read::{Read, Source, What, read},
 };
 use crate::report::{
-    Change, Counted, Drift, FLEET_SCHEMA, FleetClass, FleetKind, FleetReport, Health, Member, SkippedFile, Tool,
-    Unhealthy, now,
+    Change, Counted, Drift, EarlierFleet, FLEET_SCHEMA, FleetClass, FleetKind, FleetReport, Health, Member,
+    SkippedFile, Tool, Unhealthy, now,
 };
 
 /// Machines of the largest class that are named.
@@ -213,11 +213,11 @@ fn kind((backend, fingerprint): (&str, &str), devices: &[(&str, &Device)]) -> Fl
 
 /// What changed since an earlier fleet.
 #[must_use]
-pub fn drift(before: &FleetReport, now: &FleetReport) -> Drift {
-    fn by_place(report: &FleetReport) -> BTreeMap<(&str, &str), &Member> {
-        report.members.iter().map(|member| ((member.node.as_str(), member.selector.as_str()), member)).collect()
+pub fn drift(before: &EarlierFleet, now: &FleetReport) -> Drift {
+    fn by_place(members: &[Member]) -> BTreeMap<(&str, &str), &Member> {
+        members.iter().map(|member| ((member.node.as_str(), member.selector.as_str()), member)).collect()
     }
-    let (old, new) = (by_place(before), by_place(now));
+    let (old, new) = (by_place(&before.members), by_place(&now.members));
     let only = |one: &BTreeMap<(&str, &str), &Member>, other: &BTreeMap<(&str, &str), &Member>| {
         let only = one.keys().filter(|key| !other.contains_key(*key));
         only.map(|(node, selector)| format!("{node} {selector}")).collect()

@@ -8,9 +8,10 @@ use std::{
 };
 
 use serde::Deserialize;
+use serde_json::Value;
 
 use super::answers::{Answers, BriefOperation, Known};
-use crate::report::{FLEET_SCHEMA, Health, SCREEN_SCHEMA, ScreenReport};
+use crate::report::{FLEET_SCHEMA, Health, SCREEN_SCHEMA};
 
 /// A file, and the machine that it is of if it does not say.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -112,36 +113,6 @@ struct BriefTime {
     start: String,
 }
 
-/// A line of a log of screens.
-#[derive(Deserialize)]
-struct Line {
-    node: Option<String>,
-    time: String,
-    backend: String,
-    selector: String,
-    device: String,
-    fingerprint: String,
-    driver: Option<String>,
-    verdict: Health,
-    injected: Option<serde_json::Value>,
-    #[serde(default)]
-    wrong: Vec<WrongLine>,
-    #[serde(default)]
-    failed: Vec<FailedLine>,
-}
-
-#[derive(Deserialize)]
-struct WrongLine {
-    operation: String,
-    place: Vec<String>,
-}
-
-#[derive(Deserialize)]
-struct FailedLine {
-    operation: String,
-    reason: Option<String>,
-}
-
 /// The schema of a document whose keys are in another order.
 #[derive(Deserialize)]
 struct Schema<'a> {
@@ -157,7 +128,11 @@ pub(super) fn read(source: &Source, known: &Known) -> Result<Vec<Read>, String> 
     let text = fs::read_to_string(&source.path).map_err(|error| error.to_string())?;
     let text = text.trim_start_matches('\u{feff}');
     if source.path.extension().is_some_and(|extension| extension == "jsonl") {
-        return text.lines().filter(|line| !line.trim().is_empty()).filter_map(|line| of_line(line, source)).collect();
+        let of_line = |line: &str| match serde_json::from_str(line) {
+            Ok(line) => of_screen(&line, source),
+            Err(error) => Some(Err(format!("a line is not one of a log of screens: {error}"))),
+        };
+        return text.lines().filter(|line| !line.trim().is_empty()).filter_map(of_line).collect();
     }
     let several = text.trim_start().starts_with('[');
     let read;
@@ -170,12 +145,8 @@ pub(super) fn read(source: &Source, known: &Known) -> Result<Vec<Read>, String> 
         }
     };
     if schema == SCREEN_SCHEMA {
-        let screens: Vec<ScreenReport> = several_or_one(text, several)?;
-        return Ok(screens
-            .into_iter()
-            .filter(|screen| screen.injected.is_none())
-            .map(|screen| of_screen(screen, source))
-            .collect());
+        let screens: Vec<Value> = several_or_one(text, several)?;
+        return screens.iter().filter_map(|screen| of_screen(screen, source)).collect();
     }
     if schema == FLEET_SCHEMA {
         return Ok(Vec::new());
@@ -224,46 +195,56 @@ fn of_report(report: Brief<'_>, source: &Source, known: &Known) -> Read {
     }
 }
 
-fn of_screen(screen: ScreenReport, source: &Source) -> Read {
-    let said = screen.operations.iter().filter_map(|operation| {
-        let wrong = operation.wrong.as_ref().map(|wrong| wrong.place.join(", "));
-        let failed = operation.failed.clone().filter(|_| operation.health() == Some(Health::Unknown));
-        Some(format!("{}: {}", operation.id, wrong.or(failed)?))
-    });
-    let said = said.collect();
-    Read {
-        node: screen.node.unwrap_or_else(|| source.node.clone()),
-        selector: screen.device.selector,
-        backend: screen.device.backend,
-        fingerprint: screen.device.fingerprint,
-        name: screen.device.name,
-        driver: screen.device.driver.map(|driver| format!("{} {}", driver.name, driver.version)),
-        start: screen.time.start,
-        what: What::Screen(screen.verdict, said),
-    }
-}
-
-/// A line of a log; `None` if bits were inverted on purpose.
-fn of_line(line: &str, source: &Source) -> Option<Result<Read, String>> {
-    let line: Line = match serde_json::from_str(line) {
-        Ok(line) => line,
-        Err(error) => return Some(Err(format!("a line is not one of a log of screens: {error}"))),
-    };
-    if line.injected.is_some() {
+/// What a screen, or a line of a log of screens, says; `None` if bits were inverted on purpose.
+///
+/// A screen holds its device in an object, its wrong bits and failures operation by operation; a line has all of that at the top.
+fn of_screen(screen: &Value, source: &Source) -> Option<Result<Read, String>> {
+    if !screen["injected"].is_null() {
         return None;
     }
-    let wrong = line.wrong.iter().map(|wrong| format!("{}: {}", wrong.operation, wrong.place.join(", ")));
-    let failed =
-        line.failed.iter().filter_map(|failed| Some(format!("{}: {}", failed.operation, failed.reason.as_ref()?)));
-    let said = wrong.chain(failed).collect();
-    Some(Ok(Read {
-        node: line.node.unwrap_or_else(|| source.node.clone()),
-        selector: line.selector,
-        backend: line.backend,
-        fingerprint: line.fingerprint,
-        name: line.device,
-        driver: line.driver,
-        start: line.time,
-        what: What::Screen(line.verdict, said),
-    }))
+    let is_line = screen["device"].is_string();
+    let device = if is_line { screen } else { &screen["device"] };
+    let text =
+        |value: &Value, name: &str| value.as_str().map(str::to_owned).ok_or_else(|| format!("a screen has no {name}"));
+    let read = || -> Result<Read, String> {
+        let driver = &device["driver"];
+        let driver = match (driver["name"].as_str(), driver["version"].as_str()) {
+            (Some(name), Some(version)) => Some(format!("{name} {version}")),
+            _ => driver.as_str().map(str::to_owned),
+        };
+        let verdict = &screen["verdict"];
+        let known = [Health::Healthy, Health::Unknown, Health::Wrong];
+        let verdict = known.into_iter().find(|health| verdict == health.name());
+        Ok(Read {
+            node: screen["node"].as_str().unwrap_or(&source.node).to_owned(),
+            selector: text(&device["selector"], "selector")?,
+            backend: text(&device["backend"], "backend")?,
+            fingerprint: text(&device["fingerprint"], "fingerprint")?,
+            name: text(if is_line { &screen["device"] } else { &device["name"] }, "name")?,
+            driver,
+            start: text(if is_line { &screen["time"] } else { &screen["time"]["start"] }, "time")?,
+            what: What::Screen(verdict.ok_or("a screen has no verdict")?, said(screen)),
+        })
+    };
+    Some(read())
+}
+
+/// What is wrong, and what could not be compared, operation by operation.
+fn said(screen: &Value) -> Vec<String> {
+    let list = |name: &str| screen[name].as_array().cloned().unwrap_or_default();
+    let words = |id: &Value, place: &Value, reason: &Value| {
+        let id = id.as_str().unwrap_or_default();
+        if let Some(place) = place.as_array() {
+            let place: Vec<&str> = place.iter().filter_map(Value::as_str).collect();
+            return Some(format!("{id}: {}", place.join(", ")));
+        }
+        reason.as_str().map(|reason| format!("{id}: {reason}"))
+    };
+    let of_lines = list("wrong").into_iter().chain(list("failed"));
+    let of_lines = of_lines.filter_map(|of| words(&of["operation"], &of["place"], &of["reason"]));
+    let operations = list("operations");
+    // What has no model says nothing of the device.
+    let judged = operations.iter().filter(|of| of["model"].is_string());
+    let of_screen = judged.filter_map(|of| words(&of["id"], &of["wrong"]["place"], &of["failed"]));
+    of_lines.chain(of_screen).collect()
 }

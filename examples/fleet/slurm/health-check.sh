@@ -3,7 +3,7 @@
 MXPROBE=${MXPROBE:-mxprobe}
 SCONTROL=${SCONTROL:-scontrol}
 node=${SLURMD_NODENAME:-$(hostname -s)}
-line=$("$MXPROBE" screen -q --budget "${BUDGET:-2s}" --node "$node" --format npd \
+line=$("$MXPROBE" screen -q ${SCREEN_ARGUMENTS:-} --budget "${BUDGET:-2s}" --node "$node" --format npd \
     --log "${LOG:-/var/log/mxprobe-screen.jsonl}" 2> /dev/null)
 code=$?
 if [ "$code" -eq 1 ]; then

@@ -2,7 +2,7 @@
 
 use crate::{
     fleet::{Merged, drift, sources},
-    report::{FLEET_SCHEMA, FleetReport, Health, Show},
+    report::{EarlierFleet, FLEET_SCHEMA, Health, Show},
 };
 use mxprobe_models::threads;
 
@@ -20,7 +20,7 @@ pub(crate) fn fleet(arguments: &Fleet, screen: Screen) -> Outcome {
     }
     let before = arguments.since.as_deref().map(|path| {
         let wrong = |why: String| Failure::usage(format!("`{}` is not a fleet: {why}", path.display()));
-        let report: FleetReport =
+        let report: EarlierFleet =
             serde_json::from_str(&input::read(path)?).map_err(|error| wrong(error.to_string()))?;
         if report.schema == FLEET_SCHEMA {
             Ok(report)

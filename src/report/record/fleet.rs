@@ -7,8 +7,19 @@ use super::{provenance::Tool, screening::Health};
 /// The version of the format of fleets.
 pub const FLEET_SCHEMA: &str = "mxprobe-fleet/1";
 
+/// What a later fleet is compared with.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct EarlierFleet {
+    /// [`FLEET_SCHEMA`].
+    pub schema: String,
+    /// When it was merged.
+    pub time: String,
+    /// Device by device.
+    pub members: Vec<Member>,
+}
+
 /// Machines, and what their devices do.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FleetReport {
     /// [`FLEET_SCHEMA`].
     pub schema: String,
@@ -27,17 +38,17 @@ pub struct FleetReport {
     /// Devices that were wrong or could not be judged when they were screened last.
     pub unhealthy: Vec<Unhealthy>,
     /// What differs from the earlier fleet, if one was given.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Drift>,
     /// Files that are neither reports nor screens, and why.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub skipped: Vec<SkippedFile>,
     /// Device by device, the last report and the last screen of each.
     pub members: Vec<Member>,
 }
 
 /// Devices of one kind: the same backend and fingerprint.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FleetKind {
     /// The backend.
     pub backend: String,
@@ -54,7 +65,7 @@ pub struct FleetKind {
 }
 
 /// Devices that behave alike.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FleetClass {
     /// The beginning of the SHA-256 of all answers.
     pub class: String,
@@ -65,12 +76,12 @@ pub struct FleetClass {
     /// Their drivers.
     pub drivers: Vec<Counted>,
     /// In what they differ from the largest class.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub differs: Vec<FleetDifference>,
 }
 
 /// A name, and how often it occurs.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Counted {
     /// The name.
     pub name: String,
@@ -79,22 +90,22 @@ pub struct Counted {
 }
 
 /// A question that is answered in two ways.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FleetDifference {
     /// The operation.
     pub operation: String,
     /// The probe.
     pub probe: String,
     /// The answer of the largest class; absent if it has none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub usual: Option<String>,
     /// The answer of this class.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub here: Option<String>,
 }
 
 /// A device that is not healthy.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Unhealthy {
     /// The machine.
     pub node: String,
@@ -131,7 +142,7 @@ pub struct Member {
 }
 
 /// What differs from an earlier fleet.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Drift {
     /// When the earlier one was merged.
     pub time: String,
@@ -144,7 +155,7 @@ pub struct Drift {
 }
 
 /// A device that changed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Change {
     /// The machine.
     pub node: String,
@@ -159,7 +170,7 @@ pub struct Change {
 }
 
 /// A file that was not used.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SkippedFile {
     /// Where it is.
     pub path: String,

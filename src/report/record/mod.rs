@@ -34,8 +34,8 @@ pub use distinction::{
 };
 pub use finding::{EvidenceRecord, FindingRecord, OperationRecord, OperationReport, RivalRecord};
 pub use fleet::{
-    Change, Counted, Drift, FLEET_SCHEMA, FleetClass, FleetDifference, FleetKind, FleetReport, Member, SkippedFile,
-    Unhealthy,
+    Change, Counted, Drift, EarlierFleet, FLEET_SCHEMA, FleetClass, FleetDifference, FleetKind, FleetReport, Member,
+    SkippedFile, Unhealthy,
 };
 pub use growth::{GROWTH_SCHEMA, GrowthReport, growth_schema};
 pub use identification::{

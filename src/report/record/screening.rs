@@ -14,7 +14,7 @@ use super::{
 pub const SCREEN_SCHEMA: &str = "mxprobe-screen/1";
 
 /// What was found of a device, in one screen.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ScreenReport {
     /// [`SCREEN_SCHEMA`].
     pub schema: String,
@@ -25,14 +25,14 @@ pub struct ScreenReport {
     /// The machine, without its name.
     pub host: Host,
     /// The name of the machine, if one was asked for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
     /// The device.
     pub device: DeviceRecord,
     /// What inputs were drawn from.
     pub seed: u64,
     /// What was made wrong on purpose: such a screen says nothing about the device.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub injected: Option<Injection>,
     /// What follows.
     pub verdict: Health,
@@ -71,24 +71,23 @@ impl fmt::Display for Health {
 }
 
 /// What was found of an operation.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ScreenedOperation {
     /// The operation.
     pub id: OperationId,
     /// The model that says what is right; absent if none is known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// Results that were compared.
-    #[serde(default)]
     pub dots: u64,
     /// Unit by unit.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub units: Vec<ScreenedUnit>,
     /// What is wrong, if anything is.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub wrong: Option<WrongRecord>,
     /// Why it was not compared.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub failed: Option<String>,
 }
 
@@ -127,10 +126,10 @@ impl ScreenReport {
 }
 
 /// What one unit computed.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ScreenedUnit {
     /// Which unit: the number of a logical processor; absent if units cannot be told apart.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub unit: Option<u32>,
     /// Whether it is certain that this unit computed.
     pub pinned: bool,
@@ -143,7 +142,7 @@ pub struct ScreenedUnit {
 }
 
 /// Where results are wrong, and in what.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct WrongRecord {
     /// What all wrong words have in common: `core 1`, `lane 5`, `bit 3`.
     pub place: Vec<String>,
@@ -154,27 +153,27 @@ pub struct WrongRecord {
     /// Words that were looked at.
     pub looked_at: u64,
     /// Wrong words by unit.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub units: Vec<Tally>,
     /// By lane: the element of the tile, or of 16 tiles of one element.
     pub lanes: Vec<Tally>,
     /// By tile of a block, if tiles have more than one element.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tiles: Vec<Tally>,
     /// By bit, 0 the lowest.
     pub bits: Vec<Tally>,
     /// By the exponent field of the right result.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub exponents: Vec<Tally>,
     /// The first wrong words.
     pub first: Vec<WrongWord>,
     /// Whether it repeats.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub again: Option<Again>,
 }
 
 /// How many wrong words are at a place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Tally {
     /// Which.
     pub at: u64,
@@ -183,10 +182,10 @@ pub struct Tally {
 }
 
 /// A wrong word.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct WrongWord {
     /// The unit that computed it, if units can be told apart.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub unit: Option<u32>,
     /// The pass over all blocks, from 0.
     pub pass: u64,
@@ -209,7 +208,7 @@ pub struct WrongWord {
 }
 
 /// What came of asking again for blocks that were wrong, on the same units.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Again {
     /// Blocks that were computed again.
     pub blocks: u64,
