@@ -1,5 +1,5 @@
 //! Writes the reports of many machines, to see how long `mxprobe fleet` takes for them:
-//! `cargo run --example fleet_reports -- REPORT.json FOLDER 10000`.
+//! `cargo run --example fleet-reports -- REPORT.json FOLDER 10000`.
 //!
 //! Each is the given report, with the start and the driver of its own; one in a thousand answers one question in another way.
 
