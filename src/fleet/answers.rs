@@ -68,18 +68,17 @@ impl Answers {
 
     /// In what others differ from these.
     pub(super) fn differences(&self, other: &Self) -> Vec<FleetDifference> {
-        let keys = self.answers.keys().chain(other.answers.keys().filter(|key| !self.answers.contains_key(*key)));
-        let mut found: Vec<FleetDifference> = keys
-            .filter(|key| self.answers.get(*key) != other.answers.get(*key))
+        let mut all = self.answers.clone();
+        all.extend(other.answers.iter().map(|(key, answer)| (key.clone(), answer.clone())));
+        all.into_keys()
+            .filter(|key| self.answers.get(key) != other.answers.get(key))
             .map(|key| FleetDifference {
-                operation: key.0.clone(),
-                probe: key.1.clone(),
-                usual: self.answers.get(key).cloned(),
-                here: other.answers.get(key).cloned(),
+                usual: self.answers.get(&key).cloned(),
+                here: other.answers.get(&key).cloned(),
+                operation: key.0,
+                probe: key.1,
             })
-            .collect();
-        found.sort_by(|left, right| (&left.operation, &left.probe).cmp(&(&right.operation, &right.probe)));
-        found
+            .collect()
     }
 }
 

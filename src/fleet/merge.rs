@@ -67,7 +67,9 @@ impl Merged {
                 merged.put(node, selector, device);
             }
         }
-        merged.skipped.sort_by(|left, right| left.path.cmp(&right.path));
+        // In the order of their names, whichever thread read them.
+        let skipped: BTreeMap<String, String> = merged.skipped.drain(..).map(|file| (file.path, file.reason)).collect();
+        merged.skipped = skipped.into_iter().map(|(path, reason)| SkippedFile { path, reason }).collect();
         merged
     }
 
@@ -130,8 +132,8 @@ impl Merged {
         for ((node, _), device) in &self.devices {
             kinds.entry((&device.backend, &device.fingerprint)).or_default().push((node, device));
         }
-        let mut kinds: Vec<FleetKind> = kinds.into_iter().map(|(names, devices)| kind(names, &devices)).collect();
-        kinds.sort_by_key(|kind| std::cmp::Reverse(kind.devices));
+        let kinds = kinds.into_iter().map(|(names, devices)| kind(names, &devices));
+        let kinds = most_first(kinds, |kind: &FleetKind| kind.devices);
         let nodes: BTreeSet<&String> = self.devices.keys().map(|(node, _)| node).collect();
         let unhealthy = self.devices.iter().filter_map(|((node, selector), device)| {
             let (start, verdict, what) = device.screen.clone().filter(|(_, verdict, _)| *verdict != Health::Healthy)?;
@@ -162,13 +164,21 @@ impl Merged {
     }
 }
 
+/// Those with the largest counts first; of equal ones, in their order. There are few.
+fn most_first<T>(items: impl Iterator<Item = T>, count: impl Fn(&T) -> u64) -> Vec<T> {
+    let mut ordered: Vec<T> = Vec::new();
+    for item in items {
+        let at = ordered.iter().position(|before| count(before) < count(&item)).unwrap_or(ordered.len());
+        ordered.insert(at, item);
+    }
+    ordered
+}
+
 fn counted<'a>(names: impl Iterator<Item = &'a str>) -> Vec<Counted> {
     let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
     names.for_each(|name| *counts.entry(name).or_default() += 1);
-    let mut counted: Vec<Counted> =
-        counts.into_iter().map(|(name, count)| Counted { name: name.to_owned(), count }).collect();
-    counted.sort_by_key(|counted| std::cmp::Reverse(counted.count));
-    counted
+    let counted = counts.into_iter().map(|(name, count)| Counted { name: name.to_owned(), count });
+    most_first(counted, |counted| counted.count)
 }
 
 fn drivers(devices: &[(&str, &Device)]) -> Vec<Counted> {
@@ -183,8 +193,7 @@ fn kind((backend, fingerprint): (&str, &str), devices: &[(&str, &Device)]) -> Fl
             by_class.entry(&answers.class).or_default().push((node, device));
         }
     }
-    let mut by_class: Vec<_> = by_class.into_iter().collect();
-    by_class.sort_by_key(|(_, devices)| std::cmp::Reverse(devices.len()));
+    let by_class = most_first(by_class.into_iter(), |(_, devices)| devices.len() as u64);
     let answers = |devices: &[(&str, &Device)]| devices.first().and_then(|(_, device)| device.report.clone());
     let usual = by_class.first().and_then(|(_, devices)| answers(devices));
     let classes = by_class.iter().enumerate().map(|(at, (class, devices))| {

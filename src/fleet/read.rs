@@ -8,13 +8,13 @@ use std::{
 };
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, value::RawValue};
 
 use super::answers::{Answers, BriefOperation, Known};
 use crate::report::{FLEET_SCHEMA, Health, SCREEN_SCHEMA};
 
 /// A file, and the machine that it is of if it does not say.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
     /// The file.
     pub path: PathBuf,
@@ -22,7 +22,7 @@ pub struct Source {
     pub node: String,
 }
 
-/// The `.json` and `.jsonl` files of paths: files as they are, folders with all that is below them, in the order of names.
+/// The `.json` and `.jsonl` files of paths: files as they are, folders with all that is below them; in no particular order.
 ///
 /// # Errors
 /// Those of the system, with the path.
@@ -35,8 +35,6 @@ pub fn sources(paths: &[PathBuf]) -> Result<Vec<Source>, (PathBuf, io::Error)> {
             found.push(Source { path: path.clone(), node: stem(path) });
         }
     }
-    found.sort();
-    found.dedup();
     Ok(found)
 }
 
@@ -113,13 +111,6 @@ struct BriefTime {
     start: String,
 }
 
-/// The schema of a document whose keys are in another order.
-#[derive(Deserialize)]
-struct Schema<'a> {
-    #[serde(borrow)]
-    schema: Cow<'a, str>,
-}
-
 /// Reads a file.
 ///
 /// # Errors
@@ -139,9 +130,9 @@ pub(super) fn read(source: &Source, known: &Known) -> Result<Vec<Read>, String> 
     let schema = match schema_of(text) {
         Some(schema) => schema,
         None => {
-            let found: Vec<Schema<'_>> = several_or_one(text, several)?;
+            let found: Vec<Value> = several_or_one(text, several)?;
             read = found.into_iter().next().ok_or("it is empty")?;
-            &*read.schema
+            read["schema"].as_str().ok_or("it has no schema")?
         }
     };
     if schema == SCREEN_SCHEMA {
@@ -175,9 +166,14 @@ fn schema_of(text: &str) -> Option<&str> {
     rest.split('"').next().filter(|_| begins)
 }
 
+/// A document, or the elements of an array of them.
 fn several_or_one<'a, T: Deserialize<'a>>(text: &'a str, several: bool) -> Result<Vec<T>, String> {
-    let read = if several { serde_json::from_str(text) } else { serde_json::from_str(text).map(|one| vec![one]) };
-    read.map_err(|error| error.to_string())
+    let wrong = |error: serde_json::Error| error.to_string();
+    if !several {
+        return Ok(vec![serde_json::from_str(text).map_err(wrong)?]);
+    }
+    let parts: Vec<&RawValue> = serde_json::from_str(text).map_err(wrong)?;
+    parts.into_iter().map(|part| serde_json::from_str(part.get()).map_err(wrong)).collect()
 }
 
 fn of_report(report: Brief<'_>, source: &Source, known: &Known) -> Read {

@@ -175,10 +175,10 @@ fn one_device(
     let slice = SLICE.min(arguments.timeout / 2);
     let settings = Settings { seed: arguments.seed, cache, inject: arguments.error_inject, slice };
     let share = Share::new(arguments.budget, start, models.iter().flatten().count());
-    let by_id: std::collections::BTreeMap<OperationId, Option<Model>> = ids.iter().cloned().zip(models).collect();
-    let known = by_id.clone();
+    let known: Known = ids.iter().cloned().zip(models).collect();
+    let of_thread = Arc::clone(&known);
     let ask = move |device: &dyn Device, id: &OperationId, _: &dyn Fn(&str)| {
-        let model = by_id.get(id).and_then(Option::as_ref);
+        let model = of(&of_thread, id);
         let found = screen_one(device, id, model, &settings, || share.next());
         if model.is_some() {
             share.is_done();
@@ -235,10 +235,17 @@ impl Share {
     }
 }
 
+/// Operations, and the model of each if one is known.
+type Known = Arc<[(OperationId, Option<Model>)]>;
+
+fn of<'a>(known: &'a Known, id: &OperationId) -> Option<&'a Model> {
+    known.iter().find(|(known, _)| known == id)?.1.as_ref()
+}
+
 struct Heard<'a> {
     report: &'a mut ScreenReport,
     progress: Progress,
-    models: &'a std::collections::BTreeMap<OperationId, Option<Model>>,
+    models: &'a Known,
 }
 
 impl Listener<ScreenedOperation> for Heard<'_> {
@@ -251,7 +258,7 @@ impl Listener<ScreenedOperation> for Heard<'_> {
     }
 
     fn missing(&mut self, id: &OperationId, ending: Ending, reason: &str) -> Result<(), Failure> {
-        let model = self.models.get(id).and_then(Option::as_ref).map(|model| model.name.clone());
+        let model = of(self.models, id).map(|model| model.name.clone());
         self.answered(ScreenedOperation::failed(id, model, each::unanswered(ending, reason)))
     }
 }
