@@ -27,6 +27,9 @@ fn tell_tests() {
     let chromium = env::var_os("MXPROBE_CHROMIUM").unwrap_or_else(|| "chromium".into());
     let chromium = chromium.to_string_lossy();
     tell("chromium", "MXPROBE_REQUIRE_CHROMIUM", output(&chromium, &["--version"]).is_some());
+    let path = env::var_os("PATH").unwrap_or_default();
+    let is_installed = |name: &&str| env::split_paths(&path).any(|folder| folder.join(name).exists());
+    tell("slurm", "MXPROBE_REQUIRE_SLURM", ["slurmctld", "slurmd", "munged", "sbatch"].iter().all(is_installed));
     tell("no_nvidia_driver", "MXPROBE_REQUIRE_NO_NVIDIA_DRIVER", !Path::new("/dev/nvidiactl").exists());
 }
 

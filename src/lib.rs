@@ -5,14 +5,15 @@
 //! [`identify`] fits an executable model to what it answers and tries to break it; [`dots`] draws inputs and makes them
 //! simple; [`proof`] tells two models apart or proves them equal; [`gemm`] multiplies whole matrices, and [`tolerance`] says how
 //! far their elements may be from the exact ones; [`mod@bench`]
-//! measures throughput; [`session`] asks all that of one device and makes a report of it; [`findings`] are the answers,
-//! [`report`] holds what was learnt, [`plot`] draws it, [`site`] makes pages of all units, and [`glossary`] says what its words mean. [`Backends`] is the command `mxprobe`, for the backends that it includes and for
+//! measures throughput, and [`screen`] looks for units that compute wrongly now; [`session`] asks all that of one device and makes a report of it; [`findings`] are the answers,
+//! [`report`] holds what was learnt, [`plot`] draws it, [`fleet`] merges what was learnt on many machines, [`site`] makes pages of all units, and [`glossary`] says what its words mean. [`Backends`] is the command `mxprobe`, for the backends that it includes and for
 //! any other. Nothing here knows a vendor.
 
 pub mod bench;
 mod cli;
 pub mod dots;
 pub mod findings;
+pub mod fleet;
 pub mod gemm;
 pub mod glossary;
 pub mod identify;
@@ -26,6 +27,7 @@ pub mod probes;
 pub mod proof;
 pub mod report;
 pub mod scalars;
+pub mod screen;
 pub mod session;
 pub mod site;
 pub mod tolerance;

@@ -70,6 +70,14 @@ impl Failure {
         }
     }
 
+    /// The same with the exit code of a command that says with it whether a device is healthy: it cannot tell.
+    pub(crate) fn unjudged(mut self) -> Self {
+        if matches!(self.code, NO_DEVICE | INCOMPLETE) {
+            self.code = USAGE;
+        }
+        self
+    }
+
     fn new(code: u8, message: impl Display) -> Self {
         Self { code, message: message.to_string(), causes: Vec::new(), help: None }
     }

@@ -14,8 +14,8 @@ use arguments::{Command, CommandLine};
 pub use choose::{open::open, registry::Backends};
 use clap::FromArgMatches;
 use commands::{
-    bench, check, compare, conformance, distinguish, eval, explain, gemm, identify, invariance, list, manual, papers,
-    report, run, site, tolerance, validate, verify, worker,
+    bench, check, compare, conformance, distinguish, eval, explain, fleet, gemm, identify, invariance, list, manual,
+    papers, report, run, screen, site, tolerance, validate, verify, worker,
 };
 use failure::{Failure, Outcome};
 use io::output;
@@ -86,10 +86,12 @@ fn dispatch(line: CommandLine) -> Outcome {
         Command::Gemm(arguments) => gemm::gemm(&arguments, screen),
         Command::Tolerance(arguments) => tolerance::tolerance(&arguments, screen),
         Command::Check(arguments) => check::check(&arguments, screen),
+        Command::Screen(arguments) => screen::screen(&arguments, screen),
         Command::Conformance(arguments) => conformance::conformance(&arguments, screen),
         Command::Distinguish(arguments) => distinguish::distinguish(&arguments, screen),
         Command::Report(arguments) => report::report(&arguments, screen),
         Command::Compare(arguments) => compare::show(&arguments, screen),
+        Command::Fleet(arguments) => fleet::fleet(&arguments, screen),
         Command::Site(arguments) => site::site(&arguments, screen),
         Command::Papers(arguments) => papers::papers(&arguments, screen),
         Command::Explain(arguments) => explain::explain(&arguments, screen),

@@ -16,6 +16,7 @@ use mxprobe_api::{
 use super::{
     described::{Described, MatricesRecord},
     protocol::{Answer, Frame, Next, PROTOCOL, Request, TimedRecord, batch_of_parts, read},
+    screening::ScreenedRecord,
 };
 
 /// How long a driver may take to unload once nobody listens any more.
@@ -153,6 +154,15 @@ impl Devices<'_> {
                 let timed = mxprobe_api::time(device, operation, &Load { operands, steps, span })?;
                 Ok((Answer::Timed(TimedRecord::from(&timed)), vec![timed.d]))
             }
+            Request::Screen(asked) => {
+                let asked = asked.read()?;
+                let device = self.device(&asked.device)?;
+                let operation = operation_of(device, &asked.operation)?;
+                let operands = batch_of_parts(operation, asked.tiles, parts)?;
+                let found = mxprobe_api::screen(device, operation, &asked.drill(&operands))?;
+                let (units, parts) = ScreenedRecord::split(found);
+                Ok((Answer::Screened { units }, parts))
+            }
             Request::Code { device, operation } => {
                 let device = self.device(&device)?;
                 let operation = operation_of(device, &operation)?;
@@ -230,6 +240,7 @@ impl Described {
             flags: flags_of(device).is_some(),
             yardsticks: device.timing().map(|timing| timing.yardsticks().to_vec()),
             matrices: device.matrices().map(|matrices| MatricesRecord { has_tiles: matrices.has_tiles() }),
+            screening: device.screening().map(|screening| screening.units()),
             code: device.code().is_some(),
         }
     }

@@ -34,6 +34,9 @@ pub struct Described {
     /// It multiplies whole matrices, and this is what is known of that; absent if it multiplies tile by tile.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub matrices: Option<MatricesRecord>,
+    /// The units that it screens one by one; absent if it does not screen itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub screening: Option<Vec<u32>>,
     /// It shows what its driver is given, or what the driver makes of it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub code: bool,
@@ -96,6 +99,7 @@ struct Said {
     flags: bool,
     yardsticks: Option<Vec<Operation>>,
     matrices: Option<MatricesRecord>,
+    screening: Option<Vec<u32>>,
     #[serde(default)]
     code: bool,
 }
@@ -161,8 +165,8 @@ impl TryFrom<Said> for Described {
                 None => operations.push(Operation { id: id.parse()?, scope, instruction, aliases }),
             }
         }
-        let Said { refusals, scalars, flags, yardsticks, matrices, code, .. } = said;
-        Ok(Self { info, operations, free, refusals, scalars, flags, yardsticks, matrices, code })
+        let Said { refusals, scalars, flags, yardsticks, matrices, screening, code, .. } = said;
+        Ok(Self { info, operations, free, refusals, scalars, flags, yardsticks, matrices, screening, code })
     }
 }
 

@@ -12,6 +12,7 @@ mod mutations;
 mod process;
 mod protocol;
 mod remote;
+mod screening;
 mod sizes;
 mod words;
 
@@ -21,4 +22,5 @@ pub use described::{Described, MatricesRecord};
 pub use process::Listener;
 pub use protocol::{Answer, PROTOCOL, Request, TimedRecord};
 pub use remote::{Found, Health, PATIENCE, Program, RemoteDevice};
+pub use screening::{ScreenRecord, ScreenedRecord};
 pub use sizes::{FreeOperation, Sizes, USUAL};

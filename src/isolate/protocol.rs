@@ -11,7 +11,10 @@ use mxprobe_api::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::described::Described;
+use super::{
+    described::Described,
+    screening::{ScreenRecord, ScreenedRecord},
+};
 
 /// The version of the protocol: programs of the same number understand each other.
 pub const PROTOCOL: &str = "mxprobe-device/1";
@@ -86,6 +89,8 @@ pub enum Request {
         /// How much of the device works.
         span: Span,
     },
+    /// Computes blocks of tiles again and again on each unit, and compares digests. Parts as of [`Execute`](Self::Execute).
+    Screen(ScreenRecord),
     /// The code that the driver runs for an operation.
     Code {
         /// The device's selector.
@@ -146,6 +151,11 @@ pub enum Answer {
     TileByTile,
     /// To `time`; one part: the last D of every chain.
     Timed(TimedRecord),
+    /// To `screen`; a part for each wrong block that is kept, in their order: D of the block.
+    Screened {
+        /// What each unit computed.
+        units: Vec<ScreenedRecord>,
+    },
     /// To `code`.
     Code {
         /// What the driver shows.

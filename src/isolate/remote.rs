@@ -1,6 +1,7 @@
 //! A device in another process, as a device.
 
 mod scalars;
+mod screening;
 
 use std::{
     collections::BTreeMap,
@@ -11,7 +12,7 @@ use std::{
 
 use mxprobe_api::{
     Code, Device, DeviceInfo, Elements, Error, Format, GemmOperands, Issued, Library, Load, Matrices, Operation,
-    OperationSet, Refusal, Scalars, TileBatch, Timed, Timing,
+    OperationSet, Refusal, Scalars, Screening, TileBatch, Timed, Timing,
 };
 
 use serde::Serialize;
@@ -284,6 +285,10 @@ impl Device for RemoteDevice {
 
     fn timing(&self) -> Option<&dyn Timing> {
         self.described.yardsticks.is_some().then_some(self)
+    }
+
+    fn screening(&self) -> Option<&dyn Screening> {
+        self.described.screening.is_some().then_some(self)
     }
 
     fn code(&self) -> Option<&dyn Code> {

@@ -9,27 +9,29 @@ mod summary;
 mod view;
 
 pub use crate::findings::Outcome;
-pub use compare::{compare, compare_growth, compare_throughput};
+pub use compare::{compare, compare_growth, compare_throughput, compared_answer};
 pub use record::{
-    ALGORITHMS_SCHEMA, AlgorithmDot, AlgorithmRecord, AlgorithmsReport, Alone, AloneRate, AlternativeRecord, Answer,
-    AtOnce, BENCH_COMPARISON_SCHEMA, BENCH_SCHEMA, BenchComparison, BenchReport, BenchSettings, BitsKept,
-    CLASSES_SCHEMA, COMPARISON_SCHEMA, ClassesReport, Compared, ComparedCurve, ComparedRate, Comparison, Conditions,
-    CyclePeak, DISTINCTION_SCHEMA, Data, DeviceRecord, DistinctionReport, DistinctionVerdict, DotCompared,
-    DriverRecord, EXECUTION, EvidenceRecord, FEWEST_SAMPLES, FindingRecord, GROWTH_COMPARISON_SCHEMA, GROWTH_SCHEMA,
-    GrowthComparison, GrowthReport, Host, IDENTIFICATION_SCHEMA, IdentificationOutcome, IdentificationReport,
-    IdentifiedOperation, Inputs, Kind, LIST_SCHEMA, ListedDevice, Listing, Match, MatchedBy, MatrixRow, Notable,
-    OperationRecord, OperationReport, PAPERS_SCHEMA, PROPERTIES_SCHEMA, PairRecord, PaperItem, PaperRecord,
+    ALGORITHMS_SCHEMA, Again, AlgorithmDot, AlgorithmRecord, AlgorithmsReport, Alone, AloneRate, AlternativeRecord,
+    Answer, AtOnce, BENCH_COMPARISON_SCHEMA, BENCH_SCHEMA, BenchComparison, BenchReport, BenchSettings, BitsKept,
+    CLASSES_SCHEMA, COMPARISON_SCHEMA, Change, ClassesReport, Compared, ComparedCurve, ComparedRate, Comparison,
+    Conditions, Counted, CyclePeak, DISTINCTION_SCHEMA, Data, DeviceRecord, DistinctionReport, DistinctionVerdict,
+    DotCompared, Drift, DriverRecord, EXECUTION, EarlierFleet, EvidenceRecord, FEWEST_SAMPLES, FLEET_SCHEMA,
+    FindingRecord, FleetClass, FleetDifference, FleetKind, FleetReport, GROWTH_COMPARISON_SCHEMA, GROWTH_SCHEMA,
+    GrowthComparison, GrowthReport, Health, Host, IDENTIFICATION_SCHEMA, IdentificationOutcome, IdentificationReport,
+    IdentifiedOperation, Inputs, Kind, LIST_SCHEMA, ListedDevice, Listing, Match, MatchedBy, MatrixRow, Member,
+    Notable, OperationRecord, OperationReport, PAPERS_SCHEMA, PROPERTIES_SCHEMA, PairRecord, PaperItem, PaperRecord,
     PaperSection, PapersReport, Peak, Plan, ProofRecord, PropertiesReport, PropertyRecord, Rate, Ratio, RefusalRecord,
-    RefutedFormula, Report, Request, Resumption, RivalRecord, SCHEMA, SPREAD_LIMIT_PERCENT, Side, State, Summary,
-    SummaryRow, Throughput, ThroughputRun, Time, TimedBy, Tool, Unit, Units, VERIFICATION_SCHEMA, Verdict,
-    VerificationReport, VerifiedOperation, algorithms_schema, bench_comparison_schema, bench_schema, build_version,
+    RefutedFormula, Report, Request, Resumption, RivalRecord, SCHEMA, SCREEN_SCHEMA, SPREAD_LIMIT_PERCENT,
+    ScreenReport, ScreenedOperation, ScreenedUnit, Side, SkippedFile, State, Summary, SummaryRow, Tally, Throughput,
+    ThroughputRun, Time, TimedBy, Tool, Unhealthy, Unit, Units, VERIFICATION_SCHEMA, Verdict, VerificationReport,
+    VerifiedOperation, WrongRecord, WrongWord, algorithms_schema, bench_comparison_schema, bench_schema, build_version,
     check, classes_schema, comparison_schema, distinction_schema, growth_comparison_schema, growth_schema,
     identification_schema, list_schema, now, papers_schema, properties_schema, schema, verification_schema,
 };
 pub use summary::is_layout;
 pub use view::{
     Block, Cell, CellKind, Column, Comparisons, Form, Glimpse, GlimpseRow, Layout, Listings, Matrix, Page, ROW_HEADS,
-    Reports, Row, Rows, STAR, Shade, Show, Style, Table, Throughputs, Tone, drawn_strips, drawn_trees, glimpses,
-    grouped, identification_summary, identified, notable, on_screen, row_cells, shades, to_json, verdict,
+    Reports, Row, Rows, STAR, Screens, Shade, Show, Style, Table, Throughputs, Tone, drawn_strips, drawn_trees,
+    glimpses, grouped, identification_summary, identified, notable, on_screen, row_cells, shades, to_json, verdict,
     verification_summary, verified, wrap,
 };

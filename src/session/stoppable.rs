@@ -6,8 +6,8 @@ use std::sync::{
 };
 
 use mxprobe_api::{
-    Code, Device, DeviceInfo, DotOperands, Elements, Error, GemmOperands, Matrices, Operation, OperationSet, Refusal,
-    Scalars, TileBatch, Timing,
+    Code, Device, DeviceInfo, DotOperands, Drill, Elements, Error, GemmOperands, Matrices, Operation, OperationSet,
+    Refusal, Scalars, Screened, Screening, TileBatch, Timing,
 };
 
 /// A device whose every computation fails once the flag is set, so that a thread that nobody waits for comes to its end.
@@ -52,6 +52,10 @@ impl Device for Stoppable {
         self.device.timing()
     }
 
+    fn screening(&self) -> Option<&dyn Screening> {
+        self.device.screening().map(|_| self as &dyn Screening)
+    }
+
     fn code(&self) -> Option<&dyn Code> {
         self.device.code()
     }
@@ -74,6 +78,18 @@ impl Matrices for Stoppable {
 
     fn kernel_ns(&self) -> Option<u64> {
         self.device.matrices()?.kernel_ns()
+    }
+}
+
+impl Screening for Stoppable {
+    fn units(&self) -> Vec<u32> {
+        self.device.screening().map(Screening::units).unwrap_or_default()
+    }
+
+    fn screen(&self, operation: &Operation, drill: &Drill<'_>) -> Result<Vec<Screened>, Error> {
+        self.check()?;
+        let without = || Error::unsupported("the device does not screen itself");
+        self.device.screening().ok_or_else(without)?.screen(operation, drill)
     }
 }
 

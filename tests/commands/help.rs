@@ -2,7 +2,7 @@
 
 use super::{say, say_to};
 
-const COMMANDS: [&str; 19] = [
+const COMMANDS: [&str; 21] = [
     "run",
     "list",
     "identify",
@@ -12,10 +12,12 @@ const COMMANDS: [&str; 19] = [
     "tolerance",
     "check",
     "bench",
+    "screen",
     "conformance",
     "distinguish",
     "report",
     "compare",
+    "fleet",
     "explain",
     "schema",
     "validate",

@@ -2,7 +2,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Code, Elements, Error, Matrices, Operation, OperationId, OperationSet, Scalars, TileBatch, Timing};
+use crate::{
+    Code, Elements, Error, Matrices, Operation, OperationId, OperationSet, Scalars, Screening, TileBatch, Timing,
+};
 
 /// A way to reach matrix units: CUDA, Vulkan, the CPU's own instructions, models.
 pub trait Backend: Send + Sync {
@@ -133,6 +135,11 @@ pub trait Device: Send + Sync {
 
     /// The device's clock, where it has one: throughput can be measured then.
     fn timing(&self) -> Option<&dyn Timing> {
+        None
+    }
+
+    /// The device's units one by one, where they can be screened for wrong results.
+    fn screening(&self) -> Option<&dyn Screening> {
         None
     }
 

@@ -3,9 +3,9 @@
 //! A backend is written against this crate alone. It says which devices it found ([`Backend::discover`]), which
 //! operations each of them claims ([`Device::operations`], plain data), and computes batches of tiles bit for bit
 //! ([`Device::execute`]). Everything that crosses this border is bits; values are made from bits only where somebody
-//! asks for one ([`Format::decode`]). Five abilities are optional, an object each: to multiply whole matrices ([`Matrices`]), to
+//! asks for one ([`Format::decode`]). Six abilities are optional, an object each: to multiply whole matrices ([`Matrices`]), to
 //! call scalar functions ([`Scalars`]) and to tell which status flags they raise ([`StatusFlags`]), to be timed ([`Timing`]),
-//! and to show what the driver is given and makes of it ([`Code`]).
+//! to screen its units for wrong results ([`Screening`]), and to show what the driver is given and makes of it ([`Code`]).
 //!
 //! Responsibilities: the caller validates ([`execute`] does, once, for every backend); the backend may rely on what was
 //! validated, must never panic on a missing driver, and must never hide what it could not use.
@@ -23,6 +23,7 @@ mod matrices;
 mod operation;
 mod random;
 mod scalar;
+mod screening;
 mod self_test;
 mod timing;
 
@@ -38,5 +39,8 @@ pub use matrices::{DotOperands, GemmOperands, Matrices, dots, multiply, multiply
 pub use operation::{BlockScale, Operation, OperationId, OperationSet, Shape};
 pub use random::Random;
 pub use scalar::{DotOrder, Elementary, Scalar, ScalarFunction, ScalarId, Scalars, call, scalars_of};
+pub use screening::{
+    Drill, Injection, KEPT, Screened, Screening, WrongBlock, biased_exponent, digest, go_over, lanes, screen,
+};
 pub use self_test::{SelfTest, self_test};
 pub use timing::{Clock, Load, Span, Timed, Timing, time};

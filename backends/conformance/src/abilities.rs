@@ -1,11 +1,12 @@
 //! Every ability of a device, and which of them a device that wraps another hands on.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use mxprobe_api::{
-    Clock, Code, Device, DeviceInfo, DeviceKind, DotOperands, Elements, Error, Flag, Flags, Format, GemmOperands,
-    Issued, Library, Load, Matrices, Operation, OperationId, OperationSet, Refusal, Scalar, ScalarFunction, ScalarId,
-    Scalars, Span, StatusFlags, TileBatch, Timed, Timing, flags_of, scalars_of,
+    Clock, Code, Device, DeviceInfo, DeviceKind, DotOperands, Drill, Elements, Error, Flag, Flags, Format,
+    GemmOperands, Issued, Library, Load, Matrices, Operation, OperationId, OperationSet, Refusal, Scalar,
+    ScalarFunction, ScalarId, Scalars, Screened, Screening, Span, StatusFlags, TileBatch, Timed, Timing, WrongBlock,
+    flags_of, scalars_of,
 };
 
 /// One method of [`Device`], or of an ability behind it.
@@ -17,6 +18,9 @@ pub struct Ability {
 
 /// What the device of every ability gives where it returns elements.
 const ANSWER: u64 = 0x40e0_0000;
+
+/// Its only unit.
+const UNIT: u32 = 7;
 
 fn operation() -> Operation {
     Operation::new(OperationId::new("dot", (1, 1, 1), Format::F32, Format::F32, Format::F32, Format::F32), "thread")
@@ -114,6 +118,26 @@ pub const ABILITIES: &[Ability] = &[
         },
     },
     Ability {
+        name: "Screening::units",
+        answers: |device| device.screening().is_some_and(|screening| screening.units() == [UNIT]),
+    },
+    Ability {
+        name: "Screening::screen",
+        answers: |device| {
+            let operands = TileBatch::zeros(&operation(), 1);
+            let drill = Drill {
+                operands: &operands,
+                digests: &[0],
+                duration: Duration::ZERO,
+                passes: 1,
+                unit: None,
+                inject: None,
+            };
+            let screened = device.screening().map(|screening| screening.screen(&operation(), &drill));
+            screened.is_some_and(|found| found.is_ok_and(|found| found.len() == 1 && is_answer(&found[0].kept[0].d)))
+        },
+    },
+    Ability {
         name: "Code::issued",
         answers: |device| {
             let issued = device.code().map(|code| code.issued(&operation()));
@@ -199,8 +223,23 @@ impl Device for Able {
         Some(self)
     }
 
+    fn screening(&self) -> Option<&dyn Screening> {
+        Some(self)
+    }
+
     fn code(&self) -> Option<&dyn Code> {
         Some(self)
+    }
+}
+
+impl Screening for Able {
+    fn units(&self) -> Vec<u32> {
+        vec![UNIT]
+    }
+
+    fn screen(&self, operation: &Operation, _: &Drill<'_>) -> Result<Vec<Screened>, Error> {
+        let kept = vec![WrongBlock { pass: 0, block: 0, d: answers(operation.id.d, 1) }];
+        Ok(vec![Screened { unit: Some(UNIT), pinned: true, blocks: 1, wrong: 1, elapsed_ns: 1.0, kept }])
     }
 }
 

@@ -7,7 +7,7 @@ use mxprobe_api::{
 use mxprobe_dots::Random;
 
 use crate::{
-    Violation,
+    Violation, screening,
     suite::{caught, check},
 };
 
@@ -23,6 +23,10 @@ pub const ABILITY_CHECKS: &[(&str, &str)] = &[
         "reading flags changes no result; 1 / 3 raises inexact, 0 / 0 invalid and 1 + 1 nothing, in any order of calls",
     ),
     ("timing", "a timed chain computes what as many calls compute, and the time is a number"),
+    (
+        "screening",
+        "each unit computes the bits of tiles, as often as it is told, and a bit that is inverted on one of them is found there",
+    ),
     ("code", "the hash of a kernel is 64 hex digits, and the same again; what is issued is told or not, and no error"),
 ];
 
@@ -44,9 +48,10 @@ pub fn check_device(device: &dyn Device, wanted: impl Fn(&Operation) -> bool) ->
 #[must_use]
 pub fn check_operation(device: &dyn Device, operation: &Operation) -> Vec<Violation> {
     let mut violations = check(device, operation);
-    let of_operation: [OfOperation<'_>; 3] = [
+    let of_operation: [OfOperation<'_>; 4] = [
         ("matrices", device.matrices().is_some(), &|| matrices(device, operation)),
         ("timing", device.timing().is_some(), &|| timing(device, operation)),
+        ("screening", device.screening().is_some(), &|| screening::screening(device, operation)),
         ("code", device.code().is_some(), &|| code(device, operation)),
     ];
     for (check, is_there, run) in of_operation {

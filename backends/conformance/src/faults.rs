@@ -7,7 +7,7 @@ use std::sync::{
 
 use mxprobe_api::{
     Backend, Code, Decoded, Device, DeviceInfo, Discovery, Elements, Error, Format, Matrices, Operation, OperationSet,
-    Refusal, Scalars, TileBatch, Timing,
+    Refusal, Scalars, Screening, TileBatch, Timing,
 };
 use mxprobe_models::Model;
 use mxprobe_sim::ModelDevice;
@@ -304,6 +304,11 @@ impl Device for WrongDevice {
 
     fn timing(&self) -> Option<&dyn Timing> {
         self.right.timing()
+    }
+
+    /// As with matrices.
+    fn screening(&self) -> Option<&dyn Screening> {
+        if self.behaviour.is_some() { None } else { self.right.screening() }
     }
 
     fn code(&self) -> Option<&dyn Code> {

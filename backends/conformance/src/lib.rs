@@ -29,6 +29,7 @@ mod arithmetic;
 mod backend;
 mod device;
 mod faults;
+mod screening;
 mod suite;
 mod violation;
 

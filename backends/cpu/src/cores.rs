@@ -41,15 +41,13 @@ fn allowed() -> Vec<usize> {
     (0..WORDS * 64).filter(|cpu| mask[cpu / 64] >> (cpu % 64) & 1 == 1).collect()
 }
 
-/// Keeps this thread on a logical processor; where that is refused it stays free.
+/// Keeps this thread on a logical processor; `false` if that is refused, and the thread may move.
 #[cfg(target_os = "linux")]
-pub(crate) fn stay_on(cpu: usize) {
+pub(crate) fn stay_on(cpu: usize) -> bool {
     let mut mask = [0u64; WORDS];
-    if let Some(word) = mask.get_mut(cpu / 64) {
-        *word = 1 << (cpu % 64);
-        // Where it fails the thread may move, which costs time and no result.
-        let _ = sched_setaffinity(0, size_of_val(&mask), &mask);
-    }
+    let Some(word) = mask.get_mut(cpu / 64) else { return false };
+    *word = 1 << (cpu % 64);
+    sched_setaffinity(0, size_of_val(&mask), &mask) == 0
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -58,7 +56,9 @@ fn allowed() -> Vec<usize> {
 }
 
 #[cfg(not(target_os = "linux"))]
-pub(crate) fn stay_on(_: usize) {}
+pub(crate) fn stay_on(_: usize) -> bool {
+    false
+}
 
 #[cfg(test)]
 mod tests {
@@ -70,9 +70,9 @@ mod tests {
         assert!(!cores.is_empty());
         std::thread::spawn(move || {
             let last = *cores.last().expect("a core");
-            stay_on(last);
+            let stays = stay_on(last);
             #[cfg(target_os = "linux")]
-            assert_eq!(allowed(), [last]);
+            assert_eq!((stays, allowed()), (true, vec![last]));
         })
         .join()
         .expect("the thread ends");

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use mxprobe_api::{
-    Device, DeviceInfo, DeviceKind, Discovery, Elements, Error, Flags, GemmOperands, Library, Load, Matrices,
-    Operation, OperationId, OperationSet, Refusal, Scalar, ScalarFunction, Scalars, StatusFlags, TileBatch, Timed,
-    Timing,
+    Device, DeviceInfo, DeviceKind, Discovery, Drill, Elements, Error, Flags, GemmOperands, Library, Load, Matrices,
+    Operation, OperationId, OperationSet, Refusal, Scalar, ScalarFunction, Scalars, Screened, Screening, StatusFlags,
+    TileBatch, Timed, Timing,
 };
 
 use crate::{
@@ -17,6 +17,7 @@ use crate::{
     gemm::Unit,
     resident::{self, Loop, Registers, TMM, YMM, ZMM},
     scalar::ScalarUnit,
+    screening,
     timing::{self, Resident},
 };
 
@@ -192,6 +193,22 @@ impl Device for CpuDevice {
 
     fn timing(&self) -> Option<&dyn Timing> {
         Some(self)
+    }
+
+    fn screening(&self) -> Option<&dyn Screening> {
+        Some(self)
+    }
+}
+
+impl Screening for CpuDevice {
+    fn units(&self) -> Vec<u32> {
+        screening::units()
+    }
+
+    fn screen(&self, operation: &Operation, drill: &Drill<'_>) -> Result<Vec<Screened>, Error> {
+        let kernel = self.kernels.get(&operation.id).ok_or_else(|| self.missing(&operation.id))?;
+        // SAFETY: `kernels` holds an instruction only if this CPU and this process can use it.
+        screening::screen(operation, drill, |batch, d| unsafe { kernel(batch, d) })
     }
 }
 

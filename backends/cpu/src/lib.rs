@@ -47,6 +47,8 @@ mod resident;
 #[cfg(target_arch = "x86_64")]
 mod scalar;
 #[cfg(target_arch = "x86_64")]
+mod screening;
+#[cfg(target_arch = "x86_64")]
 mod timing;
 
 pub use backend::CpuBackend;

@@ -103,7 +103,8 @@ pub(crate) unsafe fn time(resident: Resident, operation: &Operation, load: &Load
                 let (held, waiting) = (&held, &waiting);
                 scope.spawn(move || {
                     if let Some(core) = core {
-                        cores::stay_on(*core);
+                        // A thread that moves costs time and no result.
+                        let _ = cores::stay_on(*core);
                     }
                     let mut sums = held.c.clone();
                     // All begin together.

@@ -6,7 +6,7 @@ use clap::Command;
 type Examples = (&'static str, [(&'static str, &'static str); 2]);
 
 /// Two calls of each command, in the order of its help.
-const EXAMPLES: [Examples; 23] = [
+const EXAMPLES: [Examples; 25] = [
     (
         "mxprobe",
         [
@@ -124,6 +124,16 @@ const EXAMPLES: [Examples; 23] = [
         ],
     ),
     (
+        "screen",
+        [
+            ("mxprobe screen --budget 5s", "every unit of this machine, each core by itself"),
+            (
+                "mxprobe screen --device h100 --op f16 --budget 1s --error-inject bit=0,lane=5",
+                "what a fault looks like: one bit of one lane of a model",
+            ),
+        ],
+    ),
+    (
         "conformance",
         [
             (
@@ -158,6 +168,13 @@ const EXAMPLES: [Examples; 23] = [
         [
             ("mxprobe compare a100 h100 mi300x", "how three units add, by their models"),
             ("mxprobe compare before.json after.json", "did a driver change a result?"),
+        ],
+    ),
+    (
+        "fleet",
+        [
+            ("mxprobe fleet reports/", "classes of equal behaviour, and the machines that deviate"),
+            ("mxprobe fleet reports/ --since last.json --out now.json", "also what changed since the last time"),
         ],
     ),
     (

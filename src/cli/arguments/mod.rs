@@ -9,6 +9,7 @@ mod models;
 mod run;
 mod saved;
 mod screen;
+mod screening;
 mod tolerance;
 mod values;
 
@@ -26,8 +27,9 @@ pub(crate) use format::{Format, PageFormat};
 pub(crate) use gemm::{Accumulate, Experiment, Gemm, GemmMethod, WordRounding};
 pub(crate) use models::{ALL_PROPERTIES, Conformance, Distinguish, Eval, Identify, Invariance, Reach, Verify};
 pub(crate) use run::Run;
-pub(crate) use saved::{Compare, Explain, Papers, Schema, SchemaOf, Site, Validate, View};
+pub(crate) use saved::{Compare, Explain, Fleet, Papers, Schema, SchemaOf, Site, Validate, View};
 pub(crate) use screen::{Screen, ScreenArguments};
+pub(crate) use screening::{ScreenFormat, Screening};
 pub(crate) use tolerance::{Check, Tolerance, ToleranceUnit};
 
 /// Finds out how a matrix unit really computes, with the bits that prove it.
@@ -101,6 +103,9 @@ pub(crate) enum Command {
     Check(Check),
     /// Measure throughput with operands in registers, and check what is timed
     Bench(Bench),
+    /// Screen devices for wrong bits, and say on which core, lane, tile and bit they are
+    #[command(after_help = "Exit codes: 0 healthy; 1 wrong bits; 2 could not judge, usage or I/O; 130 interrupted")]
+    Screen(Box<Screening>),
     /// Say what is wrong with a device, or with a program that speaks the device protocol
     #[command(after_help = "Exit codes: 0 nothing is wrong; 1 something is; 2 usage or I/O; 3 no usable device")]
     Conformance(Conformance),
@@ -111,6 +116,9 @@ pub(crate) enum Command {
     Report(View),
     /// Compare saved reports: what differs, by which property, and with which bits
     Compare(Compare),
+    /// Merge reports and screens of many machines: classes of equal behaviour, what deviates, what changed
+    #[command(after_help = "Exit codes: 0 all alike and healthy; 1 a device deviates or is wrong; 2 usage or I/O")]
+    Fleet(Fleet),
     /// Write pages of all units: a matrix, a page a unit and a page a format, from models and saved reports
     Site(Site),
     /// Compute what papers on matrix units print: every table and figure that has a number, equal or not and why

@@ -40,6 +40,23 @@ pub(crate) struct Compare {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct Fleet {
+    /// Reports, screens, logs of screens, folders of them. A file is of the machine that it names, else of the folder below the one
+    /// that is given, else of its own name
+    #[arg(value_name = "DIR", required = true)]
+    pub(crate) files: Vec<PathBuf>,
+    /// Say what changed since a fleet that `--out` wrote earlier
+    #[arg(long, value_name = "FILE.json")]
+    pub(crate) since: Option<PathBuf>,
+    /// How it is printed
+    #[arg(long, value_enum, default_value = "table")]
+    pub(crate) format: Format,
+    /// Also write the JSON to a file
+    #[arg(long, value_name = "FILE.json")]
+    pub(crate) out: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct Site {
     /// The directory that the pages are written to
     #[arg(value_name = "DIR")]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mxprobe_api::{Format, Shape};
+use mxprobe_api::{Format, Injection, Shape};
 
 use crate::proof::conditions::Exponents;
 
@@ -98,4 +98,39 @@ pub(super) fn milliseconds(text: &str) -> Result<Duration, String> {
     } else {
         Err(format!("`{text}` is not above 0 and at most 60000 milliseconds"))
     }
+}
+
+/// A number with `ms`, `s`, `m` or `h` behind it; without, of seconds.
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
+    let units = [("ms", 1e-3), ("s", 1.0), ("m", 60.0), ("h", 3600.0)];
+    let unit = units.iter().find_map(|(name, seconds)| Some((text.strip_suffix(name)?, *seconds)));
+    let (number, unit) = unit.unwrap_or((text, 1.0));
+    let number: f64 = number.trim().parse().map_err(|_| format!("`{text}` is not a time such as 10s, 500ms or 2m"))?;
+    let seconds = number * unit;
+    if seconds > 0.0 && seconds <= 86_400.0 {
+        Ok(Duration::from_secs_f64(seconds))
+    } else {
+        Err(format!("`{text}` is not above 0 and at most 24 hours"))
+    }
+}
+
+/// `bit=3,lane=5`: what is made wrong.
+pub(super) fn injection(text: &str) -> Result<Injection, String> {
+    let wrong = || format!("`{text}` is not a fault such as bit=3,lane=5,core=1,exponent=130,every=1000000");
+    let mut injection = Injection::default();
+    let mut has_bit = false;
+    for part in text.split(',') {
+        let (name, value) = part.split_once('=').ok_or_else(wrong)?;
+        let value: u64 = value.trim().parse().map_err(|_| wrong())?;
+        let small = u32::try_from(value).map_err(|_| wrong());
+        match name.trim() {
+            "bit" => (injection.bit, has_bit) = (small?, true),
+            "lane" => injection.lane = Some(small?),
+            "core" => injection.unit = Some(small?),
+            "exponent" => injection.exponent = Some(value),
+            "every" if value > 0 => injection.every = value,
+            _ => return Err(wrong()),
+        }
+    }
+    if has_bit { Ok(injection) } else { Err(format!("`{text}` names no bit: bit=3")) }
 }

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 
 use mxprobe_api::{
     Backend, Code, Device, DeviceInfo, Discovery, DotOperands, Elements, Error, GemmOperands, Matrices, Operation,
-    OperationSet, Refusal, Scalars, TileBatch, Timing,
+    OperationSet, Refusal, Scalars, Screening, TileBatch, Timing,
 };
 use mxprobe_conformance::FaultBackend as Wrong;
 
@@ -150,6 +150,14 @@ impl Device for FaultDevice {
 
     fn timing(&self) -> Option<&dyn Timing> {
         self.behind().timing()
+    }
+
+    /// Not there where executing a tile does something to the process.
+    fn screening(&self) -> Option<&dyn Screening> {
+        match &self.fault {
+            Fault::OfProcess(_) if self.only.is_none() => None,
+            _ => self.behind().screening(),
+        }
     }
 
     fn code(&self) -> Option<&dyn Code> {

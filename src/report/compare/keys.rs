@@ -21,6 +21,12 @@ fn key(probe: &str, value: &Value) -> String {
     }
 }
 
+/// What of an answer is a property of the arithmetic, as text; `None` if it is one of the driver, such as the instructions it chose.
+#[must_use]
+pub fn compared_answer(probe: &str, value: &Value) -> Option<String> {
+    (!matches!(comparable(probe), Comparable::WithinDevice)).then(|| key(probe, value))
+}
+
 /// What to make of the answers of a probe; those of a probe that is not known here, as of another version, are compared as they
 /// are.
 pub(super) fn comparable(probe: &str) -> Comparable {

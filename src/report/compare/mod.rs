@@ -7,5 +7,6 @@ mod measured;
 mod reports;
 mod same_device;
 
+pub use keys::compared_answer;
 pub use measured::{compare_growth, compare_throughput};
 pub use reports::compare;

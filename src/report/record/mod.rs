@@ -6,6 +6,7 @@ mod classes;
 mod comparison;
 mod distinction;
 mod finding;
+mod fleet;
 mod growth;
 mod identification;
 mod left;
@@ -16,6 +17,7 @@ mod properties;
 mod provenance;
 mod report;
 mod request;
+mod screening;
 mod summary;
 mod throughput;
 mod unfinished;
@@ -31,6 +33,10 @@ pub use distinction::{
     DISTINCTION_SCHEMA, DistinctionReport, DistinctionVerdict, Inputs, ProofRecord, RefutedFormula, distinction_schema,
 };
 pub use finding::{EvidenceRecord, FindingRecord, OperationRecord, OperationReport, RivalRecord};
+pub use fleet::{
+    Change, Counted, Drift, EarlierFleet, FLEET_SCHEMA, FleetClass, FleetDifference, FleetKind, FleetReport, Member,
+    SkippedFile, Unhealthy,
+};
 pub use growth::{GROWTH_SCHEMA, GrowthReport, growth_schema};
 pub use identification::{
     IDENTIFICATION_SCHEMA, IdentificationOutcome, IdentificationReport, IdentifiedOperation, VERIFICATION_SCHEMA,
@@ -50,6 +56,9 @@ pub use report::{
     schema,
 };
 pub use request::Request;
+pub use screening::{
+    Again, Health, SCREEN_SCHEMA, ScreenReport, ScreenedOperation, ScreenedUnit, Tally, WrongRecord, WrongWord,
+};
 pub use summary::{AtOnce, BitsKept, Notable, Summary, SummaryRow, Unit};
 pub use throughput::{
     BENCH_SCHEMA, BenchReport, BenchSettings, CyclePeak, Data, FEWEST_SAMPLES, Peak, SPREAD_LIMIT_PERCENT, Throughput,

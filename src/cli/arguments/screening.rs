@@ -1,0 +1,74 @@
+//! The arguments of `screen`.
+
+use std::{path::PathBuf, time::Duration};
+
+use clap::{Args, ValueEnum};
+use mxprobe_api::Injection;
+
+use super::{
+    Devices,
+    values::{duration, injection, seconds},
+};
+
+/// What `screen` does.
+#[derive(Debug, Args)]
+pub(crate) struct Screening {
+    #[command(flatten)]
+    pub(crate) devices: Devices,
+    /// Only operations whose id or alias matches, with `*` and `?` (repeatable)
+    #[arg(long, value_name = "GLOB")]
+    pub(crate) op: Vec<String>,
+    /// The model that says what is right: a shipped one such as h100, or a file [default: the one of the device]
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) model: Option<String>,
+    /// How long each device is screened, all operations together: 10s, 500ms, 2m
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "10s")]
+    pub(crate) budget: Duration,
+    /// Invert a bit of results, to see that it is noticed: bit=3[,lane=5][,core=1][,exponent=130][,every=1000000]
+    #[arg(long, value_name = "WHAT", value_parser = injection)]
+    pub(crate) error_inject: Option<Injection>,
+    /// What inputs are drawn from: the same number gives the same inputs
+    #[arg(long, value_name = "N", default_value = "1")]
+    pub(crate) seed: u64,
+    /// Where right digests are kept [default: mxprobe/golden in the user's cache folder]
+    #[arg(long, value_name = "DIR", conflicts_with = "no_cache")]
+    pub(crate) cache: Option<PathBuf>,
+    /// Ask the model each time
+    #[arg(long)]
+    pub(crate) no_cache: bool,
+    /// How results are printed: for people or for programs
+    #[arg(long, value_enum, default_value = "table")]
+    pub(crate) format: ScreenFormat,
+    /// Also write the JSON to a file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+    /// Also append a line of JSON for each device to a file
+    #[arg(long, value_name = "FILE.jsonl")]
+    pub(crate) log: Option<PathBuf>,
+    /// The name that reports give this machine [default: none]
+    #[arg(long, value_name = "NAME", conflicts_with = "host")]
+    pub(crate) node: Option<String>,
+    /// Name this machine by its host name
+    #[arg(long)]
+    pub(crate) host: bool,
+    /// Give up after this many silent seconds (hardware only)
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "120")]
+    pub(crate) timeout: Duration,
+}
+
+/// The form of a screen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ScreenFormat {
+    /// Text for people
+    Table,
+    /// For programs; of several devices, an array
+    Json,
+    /// Rows for spreadsheets
+    Csv,
+    /// One page that needs nothing else
+    Html,
+    /// One line for node-problem-detector
+    Npd,
+    /// Metrics for Prometheus' textfile collector
+    Prometheus,
+}

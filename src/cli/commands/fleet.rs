@@ -1,0 +1,52 @@
+//! `fleet`: reports and screens of many machines, merged.
+
+use crate::{
+    fleet::{Merged, drift, sources},
+    report::{EarlierFleet, FLEET_SCHEMA, Health, Show},
+};
+use mxprobe_models::threads;
+
+use crate::cli::{
+    arguments::{Fleet, Screen, given},
+    failure::{Failure, NO, Outcome},
+    io::{input, output},
+};
+
+/// Merges files; the exit code is 1 if a device is wrong, or behaves otherwise than most of its kind.
+pub(crate) fn fleet(arguments: &Fleet, screen: Screen) -> Outcome {
+    if let Some(path) = &arguments.out {
+        output::is_for_json(path)?;
+        output::can_write(path)?;
+    }
+    let before = arguments.since.as_deref().map(|path| {
+        let wrong = |why: String| Failure::usage(format!("`{}` is not a fleet: {why}", path.display()));
+        let report: EarlierFleet =
+            serde_json::from_str(&input::read(path)?).map_err(|error| wrong(error.to_string()))?;
+        if report.schema == FLEET_SCHEMA {
+            Ok(report)
+        } else {
+            Err(wrong(format!("its schema is `{}`", report.schema)))
+        }
+    });
+    let before = before.transpose()?;
+    let found = sources(&arguments.files)
+        .map_err(|(path, error)| Failure::usage(format!("`{}` cannot be read: {error}", path.display())))?;
+    let mut report = Merged::read(&found, threads()).report(given());
+    if report.members.is_empty() {
+        let failure = Failure::usage("there is neither a report nor a screen");
+        let failure = report
+            .skipped
+            .iter()
+            .take(8)
+            .fold(failure, |failure, file| failure.cause(format!("{}: {}", file.path, file.reason)));
+        return Err(failure.help("name files or folders that `mxprobe run --out` or `mxprobe screen --out` wrote"));
+    }
+    report.since = before.map(|before| drift(&before, &report));
+    if let Some(path) = &arguments.out {
+        output::replace(path, &report.json())?;
+    }
+    output::show(&report, arguments.format, screen.unwrapped())?;
+    let deviates = report.kinds.iter().any(|kind| kind.classes.len() > 1);
+    let is_wrong = report.unhealthy.iter().any(|found| found.verdict == Health::Wrong);
+    Ok(if deviates || is_wrong { NO } else { 0 })
+}

@@ -1,0 +1,264 @@
+//! `screen`: whether a device computes every bit as its model does, now, and where it does not.
+
+use std::{
+    fs,
+    io::Write,
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use crate::{
+    report::{
+        Health, Host, OperationRecord, Outcome as Ending, SCREEN_SCHEMA, ScreenReport, ScreenedOperation, Screens,
+        Time, Tool,
+    },
+    screen::{self, Cache, Settings, screen_one},
+};
+use mxprobe_api::{Device, OperationId};
+use mxprobe_models::Model;
+
+use crate::cli::{
+    arguments::{Format, Screen, ScreenFormat, Screening, given},
+    choose::{
+        limits::Limits,
+        models, plan,
+        reach::{Isolation, reach},
+        select,
+        target::Target,
+    },
+    commands::each::{self, Listener},
+    failure::{Failure, INTERRUPTED, NO, Outcome, USAGE},
+    io::{interrupt::Interrupt, output, progress::Progress},
+};
+
+/// The exit code if a device could not be judged: nothing was compared, or some of it failed.
+const UNKNOWN: u8 = USAGE;
+
+/// How long a request computes, at the most: a device that hangs is noticed after the time limit of a request.
+const SLICE: Duration = Duration::from_secs(5);
+
+/// Screens devices.
+pub(crate) fn screen(arguments: &Screening, screen: Screen) -> Outcome {
+    let interrupt = Interrupt::listen();
+    let model = arguments.model.as_deref().map(models::load).transpose()?;
+    let node = node(arguments)?;
+    if let Some(path) = &arguments.out {
+        output::is_for_json(path)?;
+        output::can_write(path)?;
+    }
+    let plan = plan::plan(&arguments.devices, &arguments.op).map_err(Failure::unjudged)?;
+    if plan.stand_in.is_some() {
+        return Err(select::no_usable(&plan.found, "`screen`").unjudged());
+    }
+    if !screen.quiet {
+        plan.notes.iter().for_each(output::note);
+    }
+    let mut reports = Vec::new();
+    let mut interrupted = false;
+    for target in &plan.targets {
+        let asked: Vec<OperationRecord> =
+            select::operations(&arguments.op, &target.listed).into_iter().cloned().collect();
+        if asked.is_empty() && plan.targets.len() > 1 {
+            continue;
+        }
+        if asked.is_empty() {
+            return Err(select::no_operation(&arguments.op, &[&target.listed]));
+        }
+        let (report, stopped) =
+            one_device(arguments, screen, target, &asked, model.as_ref(), node.as_ref(), &interrupt)?;
+        if let Some(path) = &arguments.log {
+            append(path, &screen::log_line(&report))?;
+        }
+        reports.push(report);
+        interrupted |= stopped;
+        if interrupted {
+            break;
+        }
+    }
+    if reports.is_empty() {
+        let listed: Vec<_> = plan.targets.iter().map(|target| &target.listed).collect();
+        return Err(select::no_operation(&arguments.op, &listed));
+    }
+    if let Some(path) = &arguments.out {
+        output::replace(path, &crate::report::Show::json(&Screens(&reports)))?;
+    }
+    show(arguments.format, &reports, screen)?;
+    let verdict = reports.iter().map(|report| report.verdict).max();
+    Ok(match verdict {
+        Some(Health::Wrong) => NO,
+        _ if interrupted => INTERRUPTED,
+        Some(Health::Healthy) => 0,
+        _ => UNKNOWN,
+    })
+}
+
+fn show(format: ScreenFormat, reports: &[ScreenReport], screen: Screen) -> Outcome {
+    let form = match format {
+        ScreenFormat::Npd => {
+            let text: String = reports.iter().map(screen::problem_line).collect();
+            return output::print(text.as_bytes());
+        }
+        ScreenFormat::Prometheus => return output::print(screen::prometheus(reports).as_bytes()),
+        ScreenFormat::Table => Format::Table,
+        ScreenFormat::Json => Format::Json,
+        ScreenFormat::Csv => Format::Csv,
+        ScreenFormat::Html => Format::Html,
+    };
+    output::show(&Screens(reports), form, screen.unwrapped())
+}
+
+/// The name of this machine, if one is asked for.
+fn node(arguments: &Screening) -> Result<Option<String>, Failure> {
+    if !arguments.host {
+        return Ok(arguments.node.clone());
+    }
+    let name = fs::read_to_string("/proc/sys/kernel/hostname").map_err(|error| {
+        Failure::usage(format!("the system does not tell its host name: {error}")).help("`--node NAME` gives one")
+    })?;
+    Ok(Some(name.trim().to_owned()))
+}
+
+/// Appends a line, in one write, to a file that others may read and only its user may write.
+fn append(path: &Path, line: &str) -> Result<(), Failure> {
+    let mut options = fs::OpenOptions::new();
+    options.append(true).create(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o644);
+    let written = options.open(path).and_then(|mut file| file.write_all(line.as_bytes()));
+    written.map_err(|error| Failure::usage(format!("`{}` cannot be written: {error}", path.display())))
+}
+
+/// Screens one device; also whether it was interrupted.
+fn one_device(
+    arguments: &Screening,
+    screen: Screen,
+    target: &Target,
+    asked: &[OperationRecord],
+    named: Option<&Model>,
+    node: Option<&String>,
+    interrupt: &Interrupt,
+) -> Result<(ScreenReport, bool), Failure> {
+    let start = Instant::now();
+    let limits = Limits::new(arguments.timeout, None, interrupt.clone());
+    let own = target.model()?;
+    let models: Vec<Option<Model>> = asked
+        .iter()
+        .map(|operation| {
+            let known = || own.clone().or_else(|| screen::model_of(&target.listed.device, operation).cloned());
+            let has = |model: &Model| model.operations.contains_key(&operation.id);
+            named.cloned().map_or_else(known, Some).filter(has)
+        })
+        .collect();
+    let ids: Vec<OperationId> = asked.iter().map(|operation| operation.id.clone()).collect();
+    let mut report = ScreenReport {
+        schema: SCREEN_SCHEMA.into(),
+        tool: Tool::this(without_node(given())),
+        time: Time::starting(),
+        host: Host::this(),
+        node: node.cloned(),
+        device: target.listed.device.clone(),
+        seed: arguments.seed,
+        injected: arguments.error_inject,
+        verdict: Health::Unknown,
+        operations: Vec::new(),
+    };
+    let isolation = Isolation { wanted: !arguments.devices.no_isolation, forward_stderr: screen.aloud };
+    let cache = match &arguments.cache {
+        _ if arguments.no_cache => None,
+        Some(folder) => Some(Cache::new(folder.clone())),
+        None => Cache::of_user(),
+    };
+    let slice = SLICE.min(arguments.timeout / 2);
+    let settings = Settings { seed: arguments.seed, cache, inject: arguments.error_inject, slice };
+    let share = Share::new(arguments.budget, start, models.iter().flatten().count());
+    let known: Known = ids.iter().cloned().zip(models).collect();
+    let of_thread = Arc::clone(&known);
+    let ask = move |device: &dyn Device, id: &OperationId, _: &dyn Fn(&str)| {
+        let model = of(&of_thread, id);
+        let found = screen_one(device, id, model, &settings, || share.next());
+        if model.is_some() {
+            share.is_done();
+        }
+        found
+    };
+    let mut progress = Progress::new(screen, ids.len());
+    progress.begin(each::steps(&target.selector, &ids));
+    let mut heard = Heard { report: &mut report, progress, models: &known };
+    let interrupted = each::each(reach(target, isolation, &limits), &ids, &limits, ask, &mut heard)?;
+    drop(heard);
+    report.time.interrupted = interrupted;
+    report.time.elapsed_since(start, 0);
+    report.verdict = report.judged();
+    Ok((report, interrupted))
+}
+
+/// The arguments without the name of the machine: the report has it in its own place.
+fn without_node(arguments: Vec<String>) -> Vec<String> {
+    let mut kept: Vec<String> = Vec::new();
+    for argument in arguments {
+        if kept.last().is_some_and(|last| last == "--node") {
+            kept.push("…".to_owned());
+        } else if argument.starts_with("--node=") {
+            kept.push("--node=…".to_owned());
+        } else {
+            kept.push(argument);
+        }
+    }
+    kept
+}
+
+/// The time of a device, shared by the operations that are left.
+#[derive(Clone)]
+struct Share {
+    end: Instant,
+    /// Operations that are not done.
+    left: Arc<AtomicUsize>,
+}
+
+impl Share {
+    fn new(budget: Duration, start: Instant, operations: usize) -> Self {
+        Self { end: start + budget, left: Arc::new(AtomicUsize::new(operations)) }
+    }
+
+    /// How long the operation in hand may compute.
+    fn next(&self) -> Duration {
+        let left = u32::try_from(self.left.load(Ordering::Relaxed)).unwrap_or(u32::MAX);
+        self.end.saturating_duration_since(Instant::now()) / left.max(1)
+    }
+
+    fn is_done(&self) {
+        self.left.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Operations, and the model of each if one is known.
+type Known = Arc<[(OperationId, Option<Model>)]>;
+
+fn of<'a>(known: &'a Known, id: &OperationId) -> Option<&'a Model> {
+    known.iter().find(|(known, _)| known == id)?.1.as_ref()
+}
+
+struct Heard<'a> {
+    report: &'a mut ScreenReport,
+    progress: Progress,
+    models: &'a Known,
+}
+
+impl Listener<ScreenedOperation> for Heard<'_> {
+    type Error = Failure;
+
+    fn answered(&mut self, found: ScreenedOperation) -> Result<(), Failure> {
+        self.report.operations.push(found);
+        self.progress.step();
+        Ok(())
+    }
+
+    fn missing(&mut self, id: &OperationId, ending: Ending, reason: &str) -> Result<(), Failure> {
+        let model = of(self.models, id).map(|model| model.name.clone());
+        self.answered(ScreenedOperation::failed(id, model, each::unanswered(ending, reason)))
+    }
+}

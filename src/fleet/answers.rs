@@ -1,0 +1,114 @@
+//! Answers to all questions of a report, kept once for all reports that answer alike.
+
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, HashMap},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use sha2::{Digest, Sha256};
+
+use crate::report::{FleetDifference, Request, compared_answer};
+
+/// An operation of a report, as far as it is compared.
+#[derive(Deserialize)]
+pub(super) struct BriefOperation<'a> {
+    #[serde(borrow, default)]
+    id: Cow<'a, str>,
+    #[serde(borrow, default)]
+    findings: Vec<BriefFinding<'a>>,
+}
+
+#[derive(Deserialize)]
+struct BriefFinding<'a> {
+    #[serde(borrow)]
+    probe: Cow<'a, str>,
+    #[serde(borrow)]
+    outcome: Cow<'a, str>,
+    #[serde(borrow)]
+    value: Option<&'a RawValue>,
+}
+
+/// The answers of a device: by operation and probe, the outcome if it is not measured, else what is compared of the value.
+#[derive(Debug)]
+pub(super) struct Answers {
+    /// The beginning of the SHA-256 of all of it.
+    pub(super) class: String,
+    answers: BTreeMap<(String, String), String>,
+}
+
+/// Letters of a digest that name a class.
+const CLASS_LETTERS: usize = 12;
+
+impl Answers {
+    fn new(operations: &[BriefOperation<'_>]) -> Self {
+        let mut answers = BTreeMap::new();
+        for operation in operations {
+            for finding in &operation.findings {
+                let value = finding.value.and_then(|value| serde_json::from_str(value.get()).ok());
+                let answer = match value {
+                    Some(value) => compared_answer(&finding.probe, &value),
+                    None => Some(finding.outcome.to_string()),
+                };
+                if let Some(answer) = answer {
+                    answers.insert((operation.id.to_string(), finding.probe.to_string()), answer);
+                }
+            }
+        }
+        let mut text = String::new();
+        for ((operation, probe), answer) in &answers {
+            text += &format!("{operation}\n{probe}\n{answer}\n");
+        }
+        let mut class = Request::digest(&text);
+        class.truncate(CLASS_LETTERS);
+        Self { class, answers }
+    }
+
+    /// In what others differ from these.
+    pub(super) fn differences(&self, other: &Self) -> Vec<FleetDifference> {
+        let mut all = self.answers.clone();
+        all.extend(other.answers.iter().map(|(key, answer)| (key.clone(), answer.clone())));
+        all.into_keys()
+            .filter(|key| self.answers.get(key) != other.answers.get(key))
+            .map(|key| FleetDifference {
+                usual: self.answers.get(&key).cloned(),
+                here: other.answers.get(&key).cloned(),
+                operation: key.0,
+                probe: key.1,
+            })
+            .collect()
+    }
+}
+
+/// Every set of answers that was seen, by a digest of its text as it was read.
+#[derive(Default)]
+pub(super) struct Known {
+    seen: Mutex<HashMap<[u8; 32], Arc<Answers>>>,
+}
+
+impl Known {
+    /// The answers of operations. Texts that were seen before are not read again.
+    pub(super) fn get(&self, operations: &[BriefOperation<'_>]) -> Arc<Answers> {
+        let mut hash = Sha256::new();
+        for operation in operations {
+            hash.update([0]);
+            hash.update(operation.id.as_bytes());
+            for finding in &operation.findings {
+                let value = finding.value.map_or("", RawValue::get);
+                for part in [&finding.probe, &finding.outcome, value] {
+                    hash.update([1]);
+                    hash.update(part.as_bytes());
+                }
+            }
+        }
+        let key = hash.finalize().into();
+        let lock = || self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = lock().get(&key) {
+            return Arc::clone(known);
+        }
+        let answers = Arc::new(Answers::new(operations));
+        Arc::clone(lock().entry(key).or_insert(answers))
+    }
+}

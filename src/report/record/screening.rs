@@ -1,0 +1,219 @@
+//! What `screen` found of a device.
+
+use std::fmt;
+
+use mxprobe_api::{Injection, OperationId};
+use serde::{Deserialize, Serialize};
+
+use super::{
+    provenance::{Host, Time, Tool},
+    report::DeviceRecord,
+};
+
+/// The version of the format of screens.
+pub const SCREEN_SCHEMA: &str = "mxprobe-screen/1";
+
+/// What was found of a device, in one screen.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ScreenReport {
+    /// [`SCREEN_SCHEMA`].
+    pub schema: String,
+    /// The program.
+    pub tool: Tool,
+    /// When.
+    pub time: Time,
+    /// The machine, without its name.
+    pub host: Host,
+    /// The name of the machine, if one was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
+    /// The device.
+    pub device: DeviceRecord,
+    /// What inputs were drawn from.
+    pub seed: u64,
+    /// What was made wrong on purpose: such a screen says nothing about the device.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub injected: Option<Injection>,
+    /// What follows.
+    pub verdict: Health,
+    /// Operation by operation.
+    pub operations: Vec<ScreenedOperation>,
+}
+
+/// What a screen says of a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Health {
+    /// Every result that was compared is right, and every operation that has a model was compared.
+    Healthy,
+    /// It could not be judged: nothing was compared, or an operation failed or was not reached.
+    Unknown,
+    /// A result is wrong.
+    Wrong,
+}
+
+impl Health {
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Healthy => "healthy",
+            Self::Unknown => "unknown",
+            Self::Wrong => "wrong",
+        }
+    }
+}
+
+impl fmt::Display for Health {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// What was found of an operation.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ScreenedOperation {
+    /// The operation.
+    pub id: OperationId,
+    /// The model that says what is right; absent if none is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Results that were compared.
+    pub dots: u64,
+    /// Unit by unit.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub units: Vec<ScreenedUnit>,
+    /// What is wrong, if anything is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wrong: Option<WrongRecord>,
+    /// Why it was not compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failed: Option<String>,
+}
+
+impl ScreenedOperation {
+    /// An operation that was not compared, and why.
+    #[must_use]
+    pub fn failed(id: &OperationId, model: Option<String>, why: impl Into<String>) -> Self {
+        Self { id: id.clone(), model, dots: 0, units: Vec::new(), wrong: None, failed: Some(why.into()) }
+    }
+
+    /// What it says of the device. An operation without a model says nothing.
+    #[must_use]
+    pub fn health(&self) -> Option<Health> {
+        match self {
+            Self { wrong: Some(_), .. } => Some(Health::Wrong),
+            Self { model: None, .. } => None,
+            Self { failed: Some(_), .. } => Some(Health::Unknown),
+            _ => Some(Health::Healthy),
+        }
+    }
+}
+
+impl ScreenReport {
+    /// What all operations say together.
+    #[must_use]
+    pub fn judged(&self) -> Health {
+        let known = self.operations.iter().filter_map(ScreenedOperation::health);
+        known.max().unwrap_or(Health::Unknown)
+    }
+
+    /// Results that were compared, of all operations.
+    #[must_use]
+    pub fn dots(&self) -> u64 {
+        self.operations.iter().map(|operation| operation.dots).sum()
+    }
+}
+
+/// What one unit computed.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ScreenedUnit {
+    /// Which unit: the number of a logical processor; absent if units cannot be told apart.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unit: Option<u32>,
+    /// Whether it is certain that this unit computed.
+    pub pinned: bool,
+    /// Results that were compared.
+    pub dots: u64,
+    /// Blocks of results whose digest was wrong.
+    pub wrong_blocks: u64,
+    /// How long it computed, in nanoseconds.
+    pub elapsed_ns: u64,
+}
+
+/// Where results are wrong, and in what.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct WrongRecord {
+    /// What all wrong words have in common: `core 1`, `lane 5`, `bit 3`.
+    pub place: Vec<String>,
+    /// Blocks whose digest was wrong.
+    pub blocks: u64,
+    /// Wrong words in those that were looked at.
+    pub words: u64,
+    /// Words that were looked at.
+    pub looked_at: u64,
+    /// Wrong words by unit.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub units: Vec<Tally>,
+    /// By lane: the element of the tile, or of 16 tiles of one element.
+    pub lanes: Vec<Tally>,
+    /// By tile of a block, if tiles have more than one element.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tiles: Vec<Tally>,
+    /// By bit, 0 the lowest.
+    pub bits: Vec<Tally>,
+    /// By the exponent field of the right result.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub exponents: Vec<Tally>,
+    /// The first wrong words.
+    pub first: Vec<WrongWord>,
+    /// Whether it repeats.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub again: Option<Again>,
+}
+
+/// How many wrong words are at a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Tally {
+    /// Which.
+    pub at: u64,
+    /// How many.
+    pub words: u64,
+}
+
+/// A wrong word.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct WrongWord {
+    /// The unit that computed it, if units can be told apart.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unit: Option<u32>,
+    /// The pass over all blocks, from 0.
+    pub pass: u64,
+    /// The block, from 0.
+    pub block: u64,
+    /// The tile of the block.
+    pub tile: u64,
+    /// The row in the tile.
+    pub row: u64,
+    /// The column in the tile.
+    pub column: u64,
+    /// The lane.
+    pub lane: u64,
+    /// The right bits, in hex.
+    pub expected: String,
+    /// The bits that were computed, in hex.
+    pub got: String,
+    /// Bits that differ, in hex.
+    pub mask: String,
+}
+
+/// What came of asking again for blocks that were wrong, on the same units.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Again {
+    /// Blocks that were computed again.
+    pub blocks: u64,
+    /// Those that were wrong again.
+    pub wrong: u64,
+    /// Whether those that were looked at had the same wrong bits at the same places.
+    pub same_bits: bool,
+}

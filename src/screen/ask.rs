@@ -1,0 +1,180 @@
+//! One operation of a device: compared until its time is over, then looked at where it is wrong.
+
+use std::time::{Duration, Instant};
+
+use mxprobe_api::{
+    Device, Drill, Elements, Error, Injection, Operation, OperationId, Screened, WrongBlock, operation_of, screen,
+};
+use mxprobe_models::Model;
+
+use super::{
+    cache::Cache,
+    golden::{self, Golden},
+    place::Places,
+};
+use crate::report::{Again, ScreenedOperation, ScreenedUnit, WrongRecord};
+
+/// How a device is screened.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// What inputs are drawn from.
+    pub seed: u64,
+    /// Where digests are kept.
+    pub cache: Option<Cache>,
+    /// What is made wrong on purpose.
+    pub inject: Option<Injection>,
+    /// How long one request may compute.
+    pub slice: Duration,
+}
+
+/// How often a wrong block is computed again.
+const AGAIN: u64 = 16;
+/// Units that are asked again, at the most.
+const UNITS_AGAIN: usize = 4;
+/// How long they may take for it.
+const AGAIN_LIMIT: Duration = Duration::from_secs(2);
+
+/// Compares an operation with its model: every unit goes over all blocks once at the least, and until `duration()` is over.
+///
+/// `duration` is asked when the inputs are there and right digests are known.
+pub fn screen_one(
+    device: &dyn Device,
+    id: &OperationId,
+    model: Option<&Model>,
+    settings: &Settings,
+    duration: impl Fn() -> Duration,
+) -> ScreenedOperation {
+    let Some(model) = model else {
+        return ScreenedOperation::failed(id, None, "no model of it is known: `--model` names one");
+    };
+    let asked =
+        operation_of(device, id).and_then(|operation| Asked::new(device, operation, model, settings)?.screen(duration));
+    let named =
+        model.variant.as_ref().map_or_else(|| model.name.clone(), |variant| format!("{}@{variant}", model.name));
+    match asked {
+        Ok(found) => ScreenedOperation { model: Some(named), ..found },
+        Err(error) => ScreenedOperation::failed(id, Some(named), error.to_string()),
+    }
+}
+
+struct Asked<'a> {
+    device: &'a dyn Device,
+    operation: &'a Operation,
+    model: &'a Model,
+    settings: &'a Settings,
+    golden: Golden,
+    is_cached: bool,
+}
+
+impl<'a> Asked<'a> {
+    fn new(
+        device: &'a dyn Device,
+        operation: &'a Operation,
+        model: &'a Model,
+        settings: &'a Settings,
+    ) -> Result<Self, Error> {
+        let (golden, is_cached) = Golden::get(settings.cache.as_ref(), model, operation, settings.seed)?;
+        Ok(Self { device, operation, model, settings, golden, is_cached })
+    }
+
+    fn screen(mut self, duration: impl Fn() -> Duration) -> Result<ScreenedOperation, Error> {
+        let mut units = self.drill(duration())?;
+        if units.iter().all(|unit| unit.wrong == 0) {
+            return Ok(self.found(&units, None));
+        }
+        let right = golden::right(self.model, self.operation, &self.golden.operands)?;
+        let digests = golden::digests(&right);
+        if self.is_cached && digests != self.golden.digests {
+            // What was kept is not what the model gives: the device was held against wrong digests.
+            self.golden.digests = digests;
+            if let Some(cache) = &self.settings.cache {
+                let _ = cache.write(&self.golden);
+            }
+            units = self.drill(duration())?;
+            if units.iter().all(|unit| unit.wrong == 0) {
+                return Ok(self.found(&units, None));
+            }
+        }
+        let blocks = self.golden.digests.len();
+        let places = Places { id: &self.operation.id, right: &right, operands: &self.golden.operands, blocks };
+        let mut wrong = places.find(&units);
+        wrong.again = Some(self.again(&units, &right)?);
+        Ok(self.found(&units, Some(wrong)))
+    }
+
+    /// Goes over all blocks for so long, in requests of a slice each, and stops after the first that finds a wrong block.
+    fn drill(&self, duration: Duration) -> Result<Vec<Screened>, Error> {
+        let Golden { operands, digests, .. } = &self.golden;
+        let (end, inject) = (Instant::now() + duration, self.settings.inject);
+        let slice = |duration: Duration| {
+            let duration = duration.min(self.settings.slice);
+            let drill = Drill { operands, digests, duration, passes: u64::MAX, unit: None, inject };
+            screen(self.device, self.operation, &drill)
+        };
+        let mut units = slice(duration)?;
+        while Instant::now() < end && units.iter().all(|unit| unit.wrong == 0) {
+            let more = slice(end.saturating_duration_since(Instant::now()))?;
+            if more.len() != units.len() {
+                return Err(Error::driver(format!("{} units computed, and {} before", more.len(), units.len())));
+            }
+            for (unit, more) in units.iter_mut().zip(more) {
+                unit.pinned &= more.pinned && unit.unit == more.unit;
+                unit.blocks += more.blocks;
+                unit.wrong += more.wrong;
+                unit.elapsed_ns += more.elapsed_ns;
+                unit.kept.extend(more.kept);
+            }
+        }
+        Ok(units)
+    }
+
+    /// Computes blocks that were wrong again, on the units on which they were.
+    fn again(&self, units: &[Screened], right: &Elements) -> Result<Again, Error> {
+        let whole = Drill {
+            operands: &self.golden.operands,
+            digests: &self.golden.digests,
+            duration: AGAIN_LIMIT,
+            passes: AGAIN,
+            unit: None,
+            inject: self.settings.inject,
+        };
+        let (blocks, length) = (whole.blocks(), right.len() / self.golden.digests.len());
+        let mut again = Again { same_bits: true, ..Again::default() };
+        for wrong in units.iter().filter(|unit| unit.wrong > 0).take(UNITS_AGAIN) {
+            let Some(WrongBlock { block, d, .. }) = wrong.kept.first() else { continue };
+            let digests = [self.golden.digests[*block]];
+            let drill = Drill { operands: &blocks[*block], digests: &digests, unit: wrong.unit, ..whole };
+            for found in screen(self.device, self.operation, &drill)? {
+                again.blocks += found.blocks;
+                again.wrong += found.wrong;
+                again.same_bits &= found.kept.iter().all(|kept| kept.d.len() == length && kept.d == *d);
+            }
+        }
+        again.same_bits &= again.wrong > 0;
+        Ok(again)
+    }
+
+    fn found(&self, units: &[Screened], wrong: Option<WrongRecord>) -> ScreenedOperation {
+        let (m, n, _) = self.operation.id.shape.sizes();
+        let of_block = (self.golden.operands.tiles / self.golden.digests.len() * m * n) as u64;
+        let units: Vec<ScreenedUnit> = units
+            .iter()
+            .map(|unit| ScreenedUnit {
+                unit: unit.unit,
+                pinned: unit.pinned,
+                dots: unit.blocks * of_block,
+                wrong_blocks: unit.wrong,
+                #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "validated as a duration")]
+                elapsed_ns: unit.elapsed_ns as u64,
+            })
+            .collect();
+        ScreenedOperation {
+            id: self.operation.id.clone(),
+            model: None,
+            dots: units.iter().map(|unit| unit.dots).sum(),
+            units,
+            wrong,
+            failed: None,
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! Digests of right results, kept from one screen to the next.
+
+use std::{
+    env, fs,
+    io::{self, Write},
+    path::{Path, PathBuf},
+};
+
+use mxprobe_api::{Error, Operation};
+use mxprobe_models::Model;
+use serde::{Deserialize, Serialize};
+
+use super::golden::{self, Golden, Key};
+use crate::report::{Request, to_json};
+
+/// A folder of digests, a file for each key.
+#[derive(Clone, Debug)]
+pub struct Cache {
+    folder: PathBuf,
+}
+
+/// A file of the folder.
+#[derive(Serialize, Deserialize)]
+struct File {
+    key: Key,
+    /// The digest of the inputs: a program that draws others does not use the file.
+    operands: String,
+    /// The digest of D of each block, in hex.
+    digests: Vec<String>,
+}
+
+impl Cache {
+    /// A folder that is made when it is needed.
+    #[must_use]
+    pub fn new(folder: PathBuf) -> Self {
+        Self { folder }
+    }
+
+    /// The user's: `$XDG_CACHE_HOME/mxprobe/golden`, or `~/.cache/mxprobe/golden`; `None` if neither is set.
+    #[must_use]
+    pub fn of_user() -> Option<Self> {
+        let absolute = |name: &str| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        let root = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?;
+        Some(Self::new(root.join("mxprobe/golden")))
+    }
+
+    fn path(&self, key: &Key) -> PathBuf {
+        self.folder.join(Request::digest(&to_json(key)) + ".json")
+    }
+
+    fn read(&self, key: &Key, operands: u64) -> Option<Vec<u64>> {
+        let file: File = serde_json::from_slice(&fs::read(self.path(key)).ok()?).ok()?;
+        let fits = file.key == *key && file.operands == hex(operands) && file.digests.len() == key.blocks[0];
+        let digests: Result<Vec<u64>, _> = file.digests.iter().map(|digest| u64::from_str_radix(digest, 16)).collect();
+        digests.ok().filter(|_| fits)
+    }
+
+    /// Writes the digests, so that only this user can change them; readers see a whole file or none.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn write(&self, golden: &Golden) -> io::Result<()> {
+        let file = File {
+            key: golden.key.clone(),
+            operands: hex(golden::digest_of_operands(&golden.operands)),
+            digests: golden.digests.iter().map(|digest| hex(*digest)).collect(),
+        };
+        private_folder(&self.folder)?;
+        // A temporary file can be read and written by its user alone.
+        let mut temporary = tempfile::NamedTempFile::new_in(&self.folder)?;
+        temporary.write_all(to_json(&file).as_bytes())?;
+        temporary.persist(self.path(&golden.key)).map_err(|error| error.error)?;
+        Ok(())
+    }
+}
+
+fn hex(digest: u64) -> String {
+    format!("{digest:016x}")
+}
+
+/// Makes a folder that only its user can enter.
+fn private_folder(folder: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
+}
+
+impl Golden {
+    /// From the cache, else from the model; whether it is from the cache. What is computed is kept; a folder that cannot be written
+    /// keeps nothing.
+    ///
+    /// # Errors
+    /// If the model has no such operation.
+    pub fn get(cache: Option<&Cache>, model: &Model, operation: &Operation, seed: u64) -> Result<(Self, bool), Error> {
+        let key = golden::key(&golden::hash(model), &operation.id, seed);
+        if let Some(cache) = cache {
+            let operands = golden::operands(operation, seed);
+            if let Some(digests) = cache.read(&key, golden::digest_of_operands(&operands)) {
+                return Ok((Self { key, operands, digests }, true));
+            }
+        }
+        let golden = Self::compute(model, operation, seed)?;
+        if let Some(cache) = cache {
+            // The next screen asks the model again.
+            let _ = cache.write(&golden);
+        }
+        Ok((golden, false))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn operation() -> (Model, Operation) {
+        let model = mxprobe_models::load("avx512").expect("a model");
+        let id = "dot.m1n1k2.f32.bf16.bf16.f32".parse().expect("an id");
+        let operation = model.operations[&id].clone();
+        (model, operation)
+    }
+
+    #[test]
+    fn what_is_read_is_what_the_model_gives() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let cache = Cache::new(folder.path().join("deep/golden"));
+        let (model, operation) = operation();
+        let (first, cached) = Golden::get(Some(&cache), &model, &operation, 3).expect("an operation of the model");
+        assert!(!cached);
+        assert_eq!(Golden::get(Some(&cache), &model, &operation, 3).expect("it is"), (first.clone(), true));
+        let (other, cached) = Golden::get(Some(&cache), &model, &operation, 4).expect("it is");
+        assert!(!cached && other.digests != first.digests);
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            let mode = |path: &Path| fs::metadata(path).expect("it is there").permissions().mode() & 0o777;
+            assert_eq!((mode(&cache.folder), mode(&cache.path(&first.key))), (0o700, 0o600));
+        }
+    }
+
+    #[test]
+    fn a_file_that_does_not_fit_is_not_used() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let cache = Cache::new(folder.path().to_owned());
+        let (model, operation) = operation();
+        let (golden, _) = Golden::get(Some(&cache), &model, &operation, 3).expect("an operation of the model");
+        let path = cache.path(&golden.key);
+        let text = fs::read_to_string(&path).expect("it was written");
+        for (from, to) in [("\"seed\": 3", "\"seed\": 5"), ("\"digests\": [", "\"digests\": [\"0\", "), ("{", "")] {
+            assert!(text.contains(from), "{text}");
+            fs::write(&path, text.replacen(from, to, 1)).expect("it can be written");
+            assert!(!Golden::get(Some(&cache), &model, &operation, 3).expect("it is").1, "{to}");
+            assert!(Golden::get(Some(&cache), &model, &operation, 3).expect("it is").1, "it was not written again");
+        }
+    }
+}

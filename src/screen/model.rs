@@ -1,0 +1,60 @@
+//! Which model says what a device should compute.
+
+use mxprobe_models::{Model, shipped};
+
+use crate::report::{DeviceRecord, OperationRecord};
+
+/// The shipped model that is known to compute an operation of a device: the one of its name or fingerprint, else the only one with
+/// the same operation by the same instruction. `None` if there is none, or more than one.
+#[must_use]
+pub fn model_of(device: &DeviceRecord, operation: &OperationRecord) -> Option<&'static Model> {
+    let has = |model: &&'static Model| model.operations.contains_key(&operation.id);
+    let named = shipped().iter().find(|model| model.fingerprint == device.fingerprint);
+    let named = named.or_else(|| mxprobe_models::find(&device.name).ok().flatten());
+    if let Some(model) = named {
+        return Some(model).filter(has);
+    }
+    let mnemonic = |text: &Option<String>| {
+        let word = text.as_deref()?.split([' ', ',']).next()?;
+        Some(word.to_ascii_lowercase())
+    };
+    let wanted = mnemonic(&operation.instruction)?;
+    let is_same = |model: &&'static Model| {
+        let known = model.operations.get(&operation.id);
+        known.is_some_and(|known| mnemonic(&known.instruction).as_ref() == Some(&wanted))
+    };
+    let mut found = shipped().iter().filter(is_same);
+    found.next().filter(|_| found.next().is_none())
+}
+
+#[cfg(test)]
+mod tests {
+    use mxprobe_api::Operation;
+
+    use super::*;
+
+    fn device(name: &str, fingerprint: &str) -> DeviceRecord {
+        let mut device =
+            DeviceRecord::from(mxprobe_api::Device::info(&mxprobe_sim::ModelDevice::new(shipped()[0].clone())));
+        (device.name, device.fingerprint) = (name.into(), fingerprint.into());
+        device
+    }
+
+    fn of(device: &DeviceRecord, id: &str, instruction: Option<&str>) -> Option<&'static str> {
+        let mut operation = Operation::new(id.parse().expect("an id"), "thread");
+        operation.instruction = instruction.map(str::to_owned);
+        model_of(device, &OperationRecord::from(&operation)).map(|model| model.name.as_str())
+    }
+
+    #[test]
+    fn a_model_is_known_by_the_device_or_by_the_instruction() {
+        let (cpu, gpu) = (device("Some CPU", "x+avx512_bf16"), device("NVIDIA H100 80GB HBM3", "sm_90a"));
+        let bf16 = "dot.m1n1k2.f32.bf16.bf16.f32";
+        assert_eq!(of(&cpu, bf16, Some("VDPBF16PS zmm, zmm, zmm")), Some("avx512"));
+        assert_eq!(of(&cpu, bf16, Some("BFDOT")), Some("arm"));
+        assert_eq!(of(&cpu, bf16, None), None);
+        assert_eq!(of(&cpu, "amx.m16n16k32.f32.bf16.bf16.f32", Some("TDPBF16PS tmm, tmm, tmm")), Some("amx"));
+        assert_eq!(of(&gpu, "mma.m16n8k16.f32.f16.f16.f32", None), Some("h100"));
+        assert_eq!(of(&gpu, bf16, Some("VDPBF16PS zmm, zmm, zmm")), None);
+    }
+}

@@ -1,0 +1,208 @@
+//! The scripts of `examples/fleet/slurm`, run by a real controller and four real nodes on this machine.
+#![cfg(all(target_os = "linux", feature = "fault-devices"))]
+#![allow(missing_docs)]
+
+use std::{
+    fs,
+    net::TcpListener,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+
+const NODES: [&str; 4] = ["n1", "n2", "n3", "n4"];
+/// For what would else wait for ever: far longer than anything here takes on a loaded machine.
+const LIMIT: Duration = Duration::from_secs(600);
+
+/// What the scripts are told to screen: a model, and a device that is wrong where a file says so.
+const RIGHT: &str = "--device sim:h100 --op mma.m16n8k16.f32.f16.f16.f32 --no-cache";
+const WRONG: &str = "--device fault:one-lane-wrong --model h100 --op mma.m16n8k16.f32.f16.f16.f32 --no-cache";
+
+/// A controller, its nodes and munge, all of which end with it.
+struct Cluster {
+    folder: tempfile::TempDir,
+    daemons: Vec<Child>,
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        for daemon in self.daemons.iter_mut().rev() {
+            let _ = daemon.kill();
+            let _ = daemon.wait();
+        }
+    }
+}
+
+impl Cluster {
+    fn start() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        // munge asks that others cannot write to the folders of its socket, and that all can enter them.
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).expect("it is ours");
+        let mut cluster = Self { folder, daemons: Vec::new() };
+        let at = |name: &str| cluster.path(name).display().to_string();
+        fs::write(at("key"), b"a key of this test alone, which no other machine has").expect("it can be written");
+        fs::set_permissions(at("key"), fs::Permissions::from_mode(0o600)).expect("it is ours");
+        for name in ["state", "spool", "log"] {
+            fs::create_dir(at(name)).expect("it can be made");
+        }
+        cluster.script("prolog");
+        cluster.script("health-check");
+        let host = fs::read_to_string("/proc/sys/kernel/hostname").expect("a name");
+        let host = host.trim().split('.').next().unwrap_or_default();
+        // All at once, so that they are different.
+        let listeners: Vec<_> = (0..5).map(|_| TcpListener::bind("127.0.0.1:0").expect("a port")).collect();
+        let ports: Vec<u16> =
+            listeners.iter().map(|listener| listener.local_addr().expect("an address").port()).collect();
+        drop(listeners);
+        let user = String::from_utf8(Command::new("id").arg("-un").output().expect("a user").stdout).expect("UTF-8");
+        let user = user.trim();
+        let mut text = format!(
+            "ClusterName=mxprobe\nSlurmctldHost={host}(127.0.0.1)\nSlurmctldPort={}\nSlurmUser={user}\nSlurmdUser={user}\n\
+             AuthType=auth/munge\nAuthInfo=socket={}\nCredType=cred/munge\nStateSaveLocation={}\nSlurmdSpoolDir={}/%n\n\
+             SlurmctldPidFile={}\nSlurmdPidFile={}.%n\nSlurmctldLogFile={}/slurmctld\nSlurmdLogFile={}/%n\n\
+             ProctrackType=proctrack/linuxproc\nTaskPlugin=task/none\nMpiDefault=none\nSwitchType=switch/none\n\
+             SelectType=select/linear\nMailProg=/bin/true\nProlog={}\nHealthCheckProgram={}\n\
+             HealthCheckInterval=5\nHealthCheckNodeState=ANY\nPartitionName=all Nodes=ALL Default=YES State=UP\n",
+            ports[0],
+            at("munge.socket"),
+            at("state"),
+            at("spool"),
+            at("slurmctld.pid"),
+            at("slurmd.pid"),
+            at("log"),
+            at("log"),
+            at("prolog"),
+            at("health-check"),
+        );
+        for (node, port) in NODES.iter().zip(&ports[1..]) {
+            text += &format!("NodeName={node} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs=1\n");
+            fs::create_dir(cluster.path("spool").join(node)).expect("it can be made");
+        }
+        fs::write(at("slurm.conf"), text).expect("it can be written");
+        let munged = ["--foreground", "--force"].map(str::to_owned).into_iter().chain(
+            [("key-file", "key"), ("socket", "munge.socket"), ("pid-file", "munged.pid"), ("seed-file", "seed")]
+                .map(|(option, name)| format!("--{option}={}", at(name))),
+        );
+        let munged = munged.collect();
+        let conf = at("slurm.conf");
+        cluster.daemon("munged", munged);
+        cluster.until("munge to listen", |cluster| cluster.path("munge.socket").exists());
+        cluster.daemon("slurmctld", ["-D", "-f", &conf].map(str::to_owned).into());
+        for node in NODES {
+            cluster.daemon("slurmd", ["-D", "-N", node, "-f", &conf].map(str::to_owned).into());
+        }
+        cluster.until("four idle nodes", |cluster| NODES.iter().all(|node| cluster.state(node).starts_with("idle")));
+        cluster
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// A script of the examples, with the environment that it needs; on nodes for which there is a file `NAME-NODE` the device
+    /// is a wrong one.
+    fn script(&self, name: &str) {
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("examples/fleet/slurm/{name}.sh"));
+        let text = format!(
+            "#!/bin/sh\nexport MXPROBE='{}' SLURM_CONF='{}' BUDGET=100ms LOG='{}'\nexport SCREEN_ARGUMENTS='{RIGHT}'\n\
+             [ -e '{}'-$SLURMD_NODENAME ] && SCREEN_ARGUMENTS='{WRONG}'\nexec '{}'\n",
+            env!("CARGO_BIN_EXE_mxprobe"),
+            self.path("slurm.conf").display(),
+            self.path(&format!("{name}.jsonl")).display(),
+            self.path(&format!("wrong-{name}")).display(),
+            script.display(),
+        );
+        fs::write(self.path(name), text).expect("it can be written");
+        fs::set_permissions(self.path(name), fs::Permissions::from_mode(0o755)).expect("it is ours");
+    }
+
+    fn daemon(&mut self, program: &str, arguments: Vec<String>) {
+        let log = fs::File::create(self.path(&format!("log/{program}-{}.err", self.daemons.len()))).expect("a file");
+        let mut command = Command::new(program);
+        command.args(arguments).env("SLURM_CONF", self.path("slurm.conf"));
+        let daemon = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn().expect(program);
+        self.daemons.push(daemon);
+    }
+
+    /// What a command of Slurm says; nothing, if the controller does not answer yet.
+    fn ask(&self, program: &str, arguments: &[&str]) -> String {
+        let mut command = Command::new(program);
+        command.args(arguments).env("SLURM_CONF", self.path("slurm.conf")).current_dir(self.folder.path());
+        let output = command.output().expect(program);
+        String::from_utf8(output.stdout).expect("UTF-8").trim().to_owned()
+    }
+
+    /// State and reason of a node.
+    fn state(&self, node: &str) -> String {
+        self.ask("sinfo", &["-h", "-n", node, "-o", "%t %E"])
+    }
+
+    fn until(&self, what: &str, is_so: impl Fn(&Self) -> bool) {
+        let start = Instant::now();
+        while !is_so(self) {
+            if start.elapsed() > LIMIT {
+                let logs = fs::read_dir(self.path("log")).expect("logs").map(|entry| entry.expect("a log").path());
+                let logs: String = logs.filter_map(|path| fs::read_to_string(path).ok()).collect();
+                panic!("waited in vain for {what}:\n{logs}");
+            }
+            thread::sleep(Duration::from_millis(200));
+        }
+    }
+
+    /// Submits the array of the examples.
+    fn submit(&self, more: &[&str]) {
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/fleet/slurm/screen-array.sbatch");
+        let export = format!(
+            "--export=PATH,MXPROBE={},RESULTS={},BUDGET=100ms,SCREEN_ARGUMENTS={RIGHT},RUN_ARGUMENTS={}",
+            env!("CARGO_BIN_EXE_mxprobe"),
+            self.path("reports").display(),
+            "--device sim:h100 --op mma.m16n8k16.f32.f16.f16.f32 --probe determinism",
+        );
+        let said = self.ask("sbatch", &[more, &[&export, script.to_str().expect("UTF-8")]].concat());
+        assert!(said.starts_with("Submitted batch job"), "{said}");
+    }
+}
+
+fn fleet(path: &Path) -> (Option<i32>, Value) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mxprobe"));
+    let output = command.args(["fleet", "--format", "json"]).arg(path).output().expect("it starts");
+    let text = String::from_utf8(output.stdout).expect("UTF-8");
+    (output.status.code(), serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}")))
+}
+
+#[test]
+#[cfg_attr(not(slurm), ignore = "slurmctld, slurmd, munged and sbatch are not all installed")]
+fn slurm_screens_its_nodes_and_drains_those_that_are_wrong() {
+    let cluster = Cluster::start();
+    cluster.submit(&["--array=0-3"]);
+    let is_over = |cluster: &Cluster| cluster.ask("squeue", &["-h"]).is_empty();
+    cluster.until("the array to end", is_over);
+    let (code, merged) = fleet(&cluster.path("reports"));
+    assert_eq!((code, &merged["unhealthy"], merged.get("skipped")), (Some(0), &json!([]), None), "{merged}");
+    let logged: usize = NODES
+        .iter()
+        .filter_map(|node| fs::read_to_string(cluster.path("reports").join(node).join("screens.jsonl")).ok())
+        .map(|log| log.lines().count())
+        .sum();
+    assert_eq!(logged, 4, "{merged}");
+
+    // A prolog that finds wrong bits: the node is drained, and the job waits.
+    fs::write(cluster.path("wrong-prolog-n3"), "").expect("it can be written");
+    cluster.submit(&["-w", "n3"]);
+    cluster.until("n3 to be drained", |cluster| cluster.state("n3").starts_with("drain"));
+    assert!(!is_over(&cluster), "the job ran on a node that is wrong");
+    cluster.ask("scancel", &["--state=PENDING"]);
+
+    // A health check that finds them.
+    fs::write(cluster.path("wrong-health-check-n4"), "").expect("it can be written");
+    cluster.until("n4 to be drained", |cluster| cluster.state("n4").starts_with("drain"));
+    let state = cluster.state("n4");
+    assert!(state.contains("mxprobe: fault:one-lane-wrong wrong") && state.contains("lane 127, bit 0"), "{state}");
+    assert!(["n1", "n2"].iter().all(|node| cluster.state(node).starts_with("idle")), "others are drained too");
+    let (code, merged) = fleet(&cluster.path("health-check.jsonl"));
+    assert_eq!((code, &merged["unhealthy"][0]["node"]), (Some(1), &json!("n4")), "{merged}");
+}
