@@ -33,10 +33,10 @@ fn tell_tests() {
     tell("no_nvidia_driver", "MXPROBE_REQUIRE_NO_NVIDIA_DRIVER", !Path::new("/dev/nvidiactl").exists());
 }
 
-/// Leaves the tables for unwinding out of the program: 1.5 MB that nothing reads where a panic ends the process and there are no
-/// symbols for a backtrace, which is how the profile `release` has it. Not where they cannot be: for another system, or with a
-/// linker that does not know such scripts.
-fn leave_out_unwind_tables(rustc: &str) -> Option<()> {
+/// Leaves out of the program what nothing reads, if the linker can: the tables for unwinding, 1.5 MB, where a panic ends the
+/// process and there are no symbols for a backtrace, which is how the profile `release` has it; and the relocations that let
+/// the program itself lie anywhere in memory, 0.7 MB. Not for another system, nor with a linker that refuses.
+fn leave_out_what_nothing_reads(rustc: &str) -> Option<()> {
     let set = |name: &str| env::var(name).ok();
     let out = PathBuf::from(env::var_os("OUT_DIR")?);
     let is_release = out.ancestors().nth(3)?.ends_with("release");
@@ -47,18 +47,24 @@ fn leave_out_unwind_tables(rustc: &str) -> Option<()> {
     let tables = "*(.eh_frame) *(.eh_frame_hdr) *(.gcc_except_table .gcc_except_table.*)";
     fs::write(&script, format!("SECTIONS {{ /DISCARD/ : {{ {tables} }} }} INSERT AFTER .rodata;\n")).ok()?;
     fs::write(&source, "fn main() {}\n").ok()?;
-    let argument = format!("-Wl,-T,{}", script.display());
     let flags = set("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default();
-    let mut probe = Command::new(rustc);
-    probe.args(flags.split('\u{1f}').filter(|flag| !flag.is_empty())).args(["-C", "panic=abort"]);
-    if let Some(linker) = set("RUSTC_LINKER") {
-        probe.args(["-C", &format!("linker={linker}")]);
-    }
-    probe.args(["-C", &format!("link-arg={argument}"), "-o"]).arg(&program).arg(&source).stderr(Stdio::null());
     let runs = |command: &mut Command| command.status().is_ok_and(|status| status.success());
-    if runs(&mut probe) && runs(&mut Command::new(&program)) {
-        println!("cargo::rustc-link-arg-bins={argument}");
+    // An empty program is linked with one more each time, and run.
+    let mut taken = Vec::new();
+    for argument in [format!("-Wl,-T,{}", script.display()), "-no-pie".to_owned()] {
+        let mut probe = Command::new(rustc);
+        probe.args(flags.split('\u{1f}').filter(|flag| !flag.is_empty())).args(["-C", "panic=abort"]);
+        if let Some(linker) = set("RUSTC_LINKER") {
+            probe.args(["-C", &format!("linker={linker}")]);
+        }
+        taken.push(argument);
+        probe.args(taken.iter().flat_map(|argument| ["-C".to_owned(), format!("link-arg={argument}")]));
+        probe.arg("-o").arg(&program).arg(&source).stderr(Stdio::null());
+        if !runs(&mut probe) || !runs(&mut Command::new(&program)) {
+            taken.pop();
+        }
     }
+    taken.iter().for_each(|argument| println!("cargo::rustc-link-arg-bins={argument}"));
     Some(())
 }
 
@@ -67,7 +73,7 @@ fn main() {
     println!("cargo::rustc-env=MXPROBE_TARGET={}", env::var("TARGET").expect("set by cargo"));
     let rustc = env::var("RUSTC").expect("set by cargo");
     println!("cargo::rustc-env=MXPROBE_RUSTC={}", output(&rustc, &["--version"]).unwrap_or_default());
-    leave_out_unwind_tables(&rustc);
+    leave_out_what_nothing_reads(&rustc);
     println!("cargo::rerun-if-changed=build.rs");
     // A package from a registry has no repository, or lies in somebody else's: then there is no commit to name.
     let root = env::var("CARGO_MANIFEST_DIR").expect("set by cargo");

@@ -46,42 +46,46 @@ fn singles(values: &[f32]) -> Vec<u8> {
 fn elements_outside_of_their_intervals_are_named_with_their_distance() {
     let folder = tempfile::tempdir().unwrap();
     let [a, b, d, low, high] = ["a.npy", "b.npy", "d.npy", "low.npy", "high.npy"].map(|name| file(&folder, name));
-    // Two rows of 32: ones, and every other one negative; times ones and thirds.
-    let ones: Vec<u8> = [0x3c00u16; 32].iter().flat_map(|bits| bits.to_le_bytes()).collect();
+    // Two rows of 32: thirds, and ones of which every other one is negative; times ones and thirds.
+    let thirds: Vec<u8> = [0x3555u16; 32].iter().flat_map(|bits| bits.to_le_bytes()).collect();
     let signs: Vec<u8> = [0x3c00u16, 0xbc00].iter().cycle().take(32).flat_map(|bits| bits.to_le_bytes()).collect();
-    std::fs::write(&a, npy("<f2", "(2, 32)", &[ones.clone(), signs].concat())).unwrap();
+    std::fs::write(&a, npy("<f2", "(2, 32)", &[thirds, signs].concat())).unwrap();
     let columns: Vec<u8> = (0..32).flat_map(|_| [0x3c00u16, 0x3555]).flat_map(u16::to_le_bytes).collect();
     std::fs::write(&b, npy("<f2", "(32, 2)", &columns)).unwrap();
     let files = ["--a", &a, "--b", &b];
     let found = json(&[&H100[..], &files, &["--search", "0", "--low", &low, "--high", &high]].concat());
     let elements = found["elements"].as_array().unwrap();
     assert_eq!(elements.len(), 4);
-    // Of 32 thirds nothing is lost upward in a chain; 32 ones are exact, but that in any order nothing knows.
-    let third = 32.0 * 1365.0 / 4096.0;
-    assert_eq!(elements[1]["exact"].as_f64().unwrap(), third);
-    let end = |name: &str| elements[1][name].as_f64().unwrap();
-    assert!(end("low") < third && end("high") >= third, "{elements:?}");
+    // Sums of 32 thirds are exact in any order, as each fits the bits that are kept; those of their squares are not.
+    let third = 1365.0 / 4096.0;
+    let (of_thirds, of_squares) = (32.0 * third, 32.0 * third * third);
+    let end = |at: usize, name: &str| elements[at][name].as_f64().unwrap();
+    assert_eq!([end(0, "low"), end(0, "exact"), end(0, "high")], [of_thirds; 3], "{elements:?}");
+    assert_eq!(end(1, "exact"), of_squares);
+    assert!(end(1, "low") < of_squares && end(1, "high") >= of_squares, "{elements:?}");
     assert_eq!(std::fs::read(&low).unwrap().len(), std::fs::read(&high).unwrap().len());
     let judge = |values: &[f32], more: &[&str], code: i32| {
         std::fs::write(&d, npy("<f4", "(2, 2)", &singles(values))).unwrap();
         say(&[&["check", "--d", &d], &H100[..], &files, more].concat()).ended(code)
     };
-    let right = [32.0, third as f32, 0.0, 0.0];
+    let right = [of_thirds as f32, of_squares as f32, 0.0, 0.0];
     assert!(judge(&right, &[], 0).out.contains("0 of 4 elements lie outside"));
     let zeros = judge(&[0.0; 4], &["--format", "json"], 1);
     let zeros: serde_json::Value = serde_json::from_str(&zeros.out).unwrap();
     let outside = zeros["outside"].as_array().unwrap();
     assert_eq!(outside.len(), 2);
     assert_eq!((&outside[0]["row"], &outside[1]["column"]), (&0.into(), &1.into()));
-    assert!(outside[0]["beyond"].as_f64().unwrap() > 31.0 && outside[0]["times_tolerance"].as_f64().unwrap() > 1e3);
-    let said = judge(&[32.0, 11.0, 0.0, f32::NAN], &[], 1).out;
+    // Where one value is right there is no tolerance to count in.
+    assert!(outside[0]["beyond"].as_f64().unwrap() > 10.0 && outside[0]["times_tolerance"].is_null(), "{outside:?}");
+    assert!(outside[1]["times_tolerance"].as_f64().unwrap() > 1e3, "{outside:?}");
+    let said = judge(&[right[0], 4.0, 0.0, f32::NAN], &[], 1).out;
     assert!(
         said.contains("2 of 4 elements lie outside") && said.contains("D[0, 1]") && said.contains("D[1, 1]"),
         "{said}"
     );
     // In the given order only the unit's own bits are right.
     judge(&right, &["--order", "given"], 0);
-    judge(&[f32::from_bits(0x4200_0001), right[1], 0.0, 0.0], &["--order", "given"], 1);
+    judge(&[f32::from_bits(right[0].to_bits() + 1), right[1], 0.0, 0.0], &["--order", "given"], 1);
 }
 
 #[test]
