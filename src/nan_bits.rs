@@ -4,7 +4,8 @@ use std::{fmt, str::FromStr};
 
 use mxprobe_api::{
     Code, Decoded, Device, DeviceInfo, DotOperands, Elements, Error, Flags, Format, GemmOperands, Matrices, Operation,
-    OperationSet, Refusal, Scalar, ScalarFunction, Scalars, StatusFlags, TileBatch, Timing, flags_of, scalars_of,
+    OperationSet, Refusal, Scalar, ScalarFunction, Scalars, Screening, StatusFlags, TileBatch, Timing, flags_of,
+    scalars_of,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -86,6 +87,11 @@ impl Device for OneNan<'_> {
 
     fn timing(&self) -> Option<&dyn Timing> {
         self.0.timing()
+    }
+
+    /// As it is: digests are made where results are, and NaN keep their bits there.
+    fn screening(&self) -> Option<&dyn Screening> {
+        self.0.screening()
     }
 
     fn code(&self) -> Option<&dyn Code> {
