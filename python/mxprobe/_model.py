@@ -144,7 +144,7 @@ class Model:
         left, (m, k) = to_bytes(a, "a", of.a, (None, None))
         right, (_, n) = to_bytes(b, "b", of.b, (k, None))
         added = None if c is None else to_bytes(c, "c", of.c, (m, n))[0]
-        return of, (m, n, k), (left, right, added, *self._scales(of, scale_a, scale_b, (m, n, k)))
+        return of, (m, n, k), (left, right, added, *scales_of(of, scale_a, scale_b, (m,), (n,), k))
 
     @overload
     def dot(self, a: Any, b: Any, c: Any = ..., op: str | None = ..., *, trace: Literal[False] = ...) -> Any: ...
@@ -180,7 +180,7 @@ class Model:
         if length == 0:
             left, right = self._zeros(of.a, k), self._zeros(of.b, k)
         added = self._zeros(of.c, 1) if c is None else to_bytes(c, "c", of.c, ())[0]
-        one, other = self._scales(of, scale_a, scale_b, (None, None, k))
+        one, other = scales_of(of, scale_a, scale_b, (), (), k)
         scales = None if one is None or other is None else (one, other)
         found, words = self._inner.dot(of.id, left, right, added, scales, trace)
         d = from_bytes(found, of.d, (1,))[0]
@@ -205,26 +205,24 @@ class Model:
         d = "s32" if integers else "f64" if left == "f64" else "f32"
         return f"{left}->{d}" if left == right else f"{left}*{right}->{d}"
 
-    @staticmethod
-    def _scales(
-        of: Operation, scale_a: Any, scale_b: Any, sizes: tuple[int | None, int | None, int]
-    ) -> tuple[bytes | None, bytes | None]:
-        if of.block is None or of.scale is None:
-            if scale_a is not None or scale_b is not None:
-                raise InvalidError(f"{of.id} takes no block scales")
-            return None, None
-        if scale_a is None or scale_b is None:
-            raise InvalidError(f"{of.id} takes scale_a and scale_b, one {of.scale} for {of.block} elements of k")
-        m, n, k = sizes
-        blocks = -(-k // of.block)
-        wanted_a = (blocks,) if m is None else (m, blocks)
-        wanted_b = (blocks,) if n is None else (blocks, n)
-        one, _ = to_bytes(scale_a, "scale_a", of.scale, wanted_a)
-        other, _ = to_bytes(scale_b, "scale_b", of.scale, wanted_b)
-        return one, other
-
     def __repr__(self) -> str:
         return f"<mxprobe model {self.name}: {self.title}, {len(self.operations)} operations>"
+
+
+def scales_of(
+    of: Operation, scale_a: Any, scale_b: Any, rows: tuple[int, ...], columns: tuple[int, ...], k: int, hint: str = ""
+) -> tuple[bytes | None, bytes | None]:
+    """The bytes of both block scales, or ``None`` twice for an operation without; ``hint`` ends the error if it is given some."""
+    if of.block is None or of.scale is None:
+        if scale_a is not None or scale_b is not None:
+            raise InvalidError(f"{of.id} takes no block scales{hint}")
+        return None, None
+    if scale_a is None or scale_b is None:
+        raise InvalidError(f"{of.id} takes scale_a and scale_b, one {of.scale} for {of.block} elements of k")
+    blocks = -(-k // of.block)
+    one, _ = to_bytes(scale_a, "scale_a", of.scale, (*rows, blocks))
+    other, _ = to_bytes(scale_b, "scale_b", of.scale, (blocks, *columns))
+    return one, other
 
 
 def model(name: str | os.PathLike[str]) -> Model:

@@ -11,7 +11,9 @@ import numpy as np
 from . import _mxprobe
 from ._arrays import Array, dtype_of, format_of, from_bytes, to_bytes
 from ._errors import InvalidError
-from ._model import Operation, Trace
+from ._model import Operation, Trace, scales_of
+
+_NOT_SCALES = "; what an epilogue reads goes into `inputs`"
 
 
 class Recipe:
@@ -86,7 +88,7 @@ class Recipe:
         right, (_, n) = to_bytes(b, "b", of.b, (k, None))
         c_format, d_format, _, wanted = self._inner.wanted(of.id, (m, n), k)
         added = None if c is None else to_bytes(c, "c", c_format, (m, n))[0]
-        scales = _scales(of, scale_a, scale_b, (m,), (n,), k)
+        scales = scales_of(of, scale_a, scale_b, (m,), (n,), k, _NOT_SCALES)
         given = _given(wanted, inputs)
         found = self._inner.multiply(of.id, (m, n, k), left, right, added, *scales, given)
         return from_bytes(found, d_format, (m, n))
@@ -113,7 +115,7 @@ class Recipe:
         right, _ = to_bytes(b, "b", of.b, (k,))
         c_format, d_format, _, wanted = self._inner.wanted(of.id, None, k)
         added = None if c is None else to_bytes(c, "c", c_format, ())[0]
-        one, other = _scales(of, scale_a, scale_b, (), (), k)
+        one, other = scales_of(of, scale_a, scale_b, (), (), k, _NOT_SCALES)
         scales = None if one is None or other is None else (one, other)
         found, words = self._inner.element(of.id, k, left, right, added, scales, _given(wanted, inputs))
         return from_bytes(found, d_format, (1,))[0], Trace(words)
@@ -134,21 +136,6 @@ class Recipe:
     def __repr__(self) -> str:
         chosen = "" if self.case is None else f", case {self.case}"
         return f"<mxprobe recipe {self.name}: {self.title}{chosen}>"
-
-
-def _scales(
-    of: Operation, scale_a: Any, scale_b: Any, rows: tuple[int, ...], columns: tuple[int, ...], k: int
-) -> tuple[bytes | None, bytes | None]:
-    if of.block is None or of.scale is None:
-        if scale_a is not None or scale_b is not None:
-            raise InvalidError(f"{of.id} takes no block scales; what an epilogue reads goes into `inputs`")
-        return None, None
-    if scale_a is None or scale_b is None:
-        raise InvalidError(f"{of.id} takes scale_a and scale_b, one {of.scale} for {of.block} elements of k")
-    blocks = -(-k // of.block)
-    one, _ = to_bytes(scale_a, "scale_a", of.scale, (*rows, blocks))
-    other, _ = to_bytes(scale_b, "scale_b", of.scale, (blocks, *columns))
-    return one, other
 
 
 def _given(wanted: list[tuple[str, str, list[int], bool]], inputs: Mapping[str, Any] | None) -> list[tuple[str, bytes]]:

@@ -11,7 +11,7 @@ use pyo3::{
 };
 
 use mxprobe::session::Asked;
-use mxprobe_api::{Device, Elements, Error, GemmOperands, Operation, OperationId, multiply};
+use mxprobe_api::{Device, Elements, Error, Format, GemmOperands, Operation, OperationId, multiply};
 use mxprobe_models::{Dot, Trace, load, shipped};
 
 use crate::{error::raise, tolerance, wait::interruptibly};
@@ -156,14 +156,11 @@ impl Model {
             let found = operands.multiply(self.device.as_ref(), operation, &AtomicBool::new(false));
             return Ok((PyByteArray::new(py, found.map_err(|error| raise(py, error))?.bytes()), None));
         }
-        let bits = |elements: &Elements| elements.iter().collect::<Vec<u64>>();
-        let (a, b) = (bits(&operands.a), bits(&operands.b));
-        let scales = operands.scales.as_ref().map(|(a, b)| (bits(a), bits(b)));
-        let scales = scales.as_ref().map(|(a, b)| (&a[..], &b[..]));
-        let dot = Dot { a: &a, b: &b, c: operands.c.get(0), scales };
-        let trace = Trace::of(&self.model, id, dot).expect("the model has the operation");
-        let found = Elements::from_bits(id.d, [trace.result]);
-        Ok((PyByteArray::new(py, found.bytes()), Some(trace.text(&self.model, id, dot))))
+        let (found, text) = operands.as_dot(|dot| {
+            let trace = Trace::of(&self.model, id, dot).expect("the model has the operation");
+            (Elements::from_bits(id.d, [trace.result]), trace.text(&self.model, id, dot))
+        });
+        Ok((PyByteArray::new(py, found.bytes()), Some(text)))
     }
 
     /// The ends of the interval of each element of D, as f64, row-major.
@@ -222,28 +219,45 @@ pub(crate) struct Operands {
 }
 
 impl Operands {
+    /// Those of an operation, whose lengths are right.
     pub(crate) fn new(
         id: &OperationId,
+        sizes: (usize, usize, usize),
+        factors: [&[u8]; 2],
+        c: Option<&[u8]>,
+        scales: Option<(&[u8], &[u8])>,
+    ) -> Result<Self, Error> {
+        let operands = Self::read(id, id.c, sizes, factors, c, scales)?;
+        operands.whole().validate(id)?;
+        Ok(operands)
+    }
+
+    /// Those of an operation with C in a format of its own, +0 if there is none; of any lengths.
+    pub(crate) fn read(
+        id: &OperationId,
+        c_format: Format,
         sizes: (usize, usize, usize),
         [a, b]: [&[u8]; 2],
         c: Option<&[u8]>,
         scales: Option<(&[u8], &[u8])>,
     ) -> Result<Self, Error> {
-        let (a, b) = (Elements::from_bytes(id.a, a.to_vec())?, Elements::from_bytes(id.b, b.to_vec())?);
-        let c = match c {
-            Some(c) => Elements::from_bytes(id.c, c.to_vec())?,
-            None => Elements::zeros(id.c, sizes.0 * sizes.1),
-        };
+        let of = |format, bytes: &[u8]| Elements::from_bytes(format, bytes.to_vec());
+        let (a, b) = (of(id.a, a)?, of(id.b, b)?);
+        let c = c.map_or_else(|| Ok(Elements::zeros(c_format, sizes.0 * sizes.1)), |c| of(c_format, c))?;
         let scales = match (id.block_scale(), scales) {
-            (Some(scale), Some((a, b))) => {
-                let of = |bytes: &[u8]| Elements::from_bytes(scale.format, bytes.to_vec());
-                Some((of(a)?, of(b)?))
-            }
+            (Some(scale), Some((a, b))) => Some((of(scale.format, a)?, of(scale.format, b)?)),
             _ => None,
         };
-        let operands = Self { sizes, a, b, c, scales };
-        operands.whole().validate(id)?;
-        Ok(operands)
+        Ok(Self { sizes, a, b, c, scales })
+    }
+
+    /// What comes of them as one dot: a row of A, a column of B and one element of C.
+    pub(crate) fn as_dot<T>(&self, make: impl FnOnce(Dot<'_>) -> T) -> T {
+        let bits = |elements: &Elements| elements.iter().collect::<Vec<u64>>();
+        let (a, b) = (bits(&self.a), bits(&self.b));
+        let scales = self.scales.as_ref().map(|(a, b)| (bits(a), bits(b)));
+        let scales = scales.as_ref().map(|(a, b)| (&a[..], &b[..]));
+        make(Dot { a: &a, b: &b, c: self.c.get(0), scales })
     }
 
     /// All of them.

@@ -1,23 +1,23 @@
 //! Recipes: products as a library makes them of a unit, and how it comes to an element.
 
-use std::{
-    collections::BTreeMap,
-    sync::atomic::{AtomicBool, Ordering},
-};
+use std::collections::BTreeMap;
 
 use pyo3::{
     prelude::*,
     types::{PyByteArray, PyDict},
 };
 
-use mxprobe_api::{Elements, Error, GemmOperands, OperationId};
+use mxprobe_api::{Elements, Error, OperationId};
 use mxprobe_models::{
-    Dot,
     recipe::{Case, InputShape, Program, load},
     threads,
 };
 
-use crate::{error::raise, model::described, wait::interruptibly};
+use crate::{
+    error::raise,
+    model::{Operands, described},
+    wait::interruptibly,
+};
 
 /// A recipe, with the case and the numbers that were chosen.
 #[pyclass(frozen, module = "mxprobe._mxprobe")]
@@ -169,13 +169,10 @@ impl Recipe {
     ) -> PyResult<Bound<'py, PyByteArray>> {
         let (m, n, k) = sizes;
         let program = self.program(id, Some((m, n)), k).map_err(|error| raise(py, error))?;
-        let operands = Operands::new(&program, sizes, [a, b], c, scale_a.zip(scale_b));
-        let operands = operands.map_err(|error| raise(py, error))?;
+        let operands = operands(&program, sizes, [a, b], c, scale_a.zip(scale_b)).map_err(|error| raise(py, error))?;
         let given = Self::inputs(&program, inputs).map_err(|error| raise(py, error))?;
-        let stopped = std::sync::Arc::new(AtomicBool::new(false));
-        let seen = stopped.clone();
-        let work = move || operands.multiply(&program, &given, &seen);
-        let found = interruptibly(py, work, || stopped.store(true, Ordering::Relaxed))?;
+        // A program that has begun is not stopped in the middle.
+        let found = interruptibly(py, move || program.multiply(&operands.whole(), &given, threads()), || ())?;
         Ok(PyByteArray::new(py, found.map_err(|error| raise(py, error))?.bytes()))
     }
 
@@ -194,14 +191,9 @@ impl Recipe {
         inputs: Given,
     ) -> PyResult<(Bound<'py, PyByteArray>, String)> {
         let traced = self.program(id, None, k).and_then(|program| {
-            let operands = Operands::new(&program, (1, 1, k), [a, b], c, scales)?;
+            let operands = operands(&program, (1, 1, k), [a, b], c, scales)?;
             let given = Self::inputs(&program, inputs)?;
-            let bits = |elements: &Elements| elements.iter().collect::<Vec<u64>>();
-            let (a, b) = (bits(&operands.a), bits(&operands.b));
-            let scales = operands.scales.as_ref().map(|(a, b)| (bits(a), bits(b)));
-            let scales = scales.as_ref().map(|(a, b)| (&a[..], &b[..]));
-            let dot = Dot { a: &a, b: &b, c: operands.c.get(0), scales };
-            program.trace(&self.recipe, &self.model, dot, &given)
+            operands.as_dot(|dot| program.trace(&self.recipe, &self.model, dot, &given))
         });
         let traced = traced.map_err(|error| raise(py, error))?;
         let found = Elements::from_bits(traced.format, [traced.bits]);
@@ -209,52 +201,16 @@ impl Recipe {
     }
 }
 
-/// The operands of a product.
-struct Operands {
+/// The operands of a product by a case, which may add no C.
+fn operands(
+    program: &Program,
     sizes: (usize, usize, usize),
-    a: Elements,
-    b: Elements,
-    c: Elements,
-    scales: Option<(Elements, Elements)>,
-}
-
-impl Operands {
-    fn new(
-        program: &Program,
-        sizes: (usize, usize, usize),
-        [a, b]: [&[u8]; 2],
-        c: Option<&[u8]>,
-        scales: Option<(&[u8], &[u8])>,
-    ) -> Result<Self, Error> {
-        let id = program.id();
-        let of = |format, bytes: &[u8]| Elements::from_bytes(format, bytes.to_vec());
-        let c = match c {
-            Some(_) if !program.reads_c() => {
-                return Err(Error::invalid(format!("case {} does not add C", program.case().name)));
-            }
-            Some(c) => of(program.c_format(), c)?,
-            None => Elements::zeros(program.c_format(), sizes.0 * sizes.1),
-        };
-        let scales = match (id.block_scale(), scales) {
-            (Some(scale), Some((a, b))) => Some((of(scale.format, a)?, of(scale.format, b)?)),
-            _ => None,
-        };
-        Ok(Self { sizes, a: of(id.a, a)?, b: of(id.b, b)?, c, scales })
+    factors: [&[u8]; 2],
+    c: Option<&[u8]>,
+    scales: Option<(&[u8], &[u8])>,
+) -> Result<Operands, Error> {
+    if c.is_some() && !program.reads_c() {
+        return Err(Error::invalid(format!("case {} does not add C", program.case().name)));
     }
-
-    /// D; the program is not interrupted in the middle, but nothing begins after `stopped`.
-    fn multiply(
-        &self,
-        program: &Program,
-        inputs: &BTreeMap<String, Elements>,
-        stopped: &AtomicBool,
-    ) -> Result<Elements, Error> {
-        if stopped.load(Ordering::Relaxed) {
-            return Err(Error::invalid("the product was interrupted".to_owned()));
-        }
-        let (m, n, k) = self.sizes;
-        let (scale_a, scale_b) = (self.scales.as_ref().map(|(a, _)| a), self.scales.as_ref().map(|(_, b)| b));
-        let operands = GemmOperands { m, n, k, a: &self.a, b: &self.b, c: &self.c, scale_a, scale_b };
-        program.multiply(&operands, inputs, threads())
-    }
+    Operands::read(program.id(), program.c_format(), sizes, factors, c, scales)
 }

@@ -98,15 +98,3 @@ pub(super) fn digest_of_operands(operands: &TileBatch) -> u64 {
     let words = parts.into_iter().flatten().map(|part| digest(part.bytes()));
     digest(&words.flat_map(u64::to_le_bytes).collect::<Vec<u8>>())
 }
-
-impl Golden {
-    /// Asks the model.
-    ///
-    /// # Errors
-    /// If the model has no such operation.
-    pub fn compute(model: &Model, operation: &Operation, seed: u64) -> Result<Self, Error> {
-        let operands = operands(operation, seed);
-        let digests = digests(&right(model, operation, &operands)?);
-        Ok(Self { key: key(&hash(model), &operation.id, seed), operands, digests })
-    }
-}

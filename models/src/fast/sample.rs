@@ -94,7 +94,7 @@ impl Sample {
             self.products.extend(pairs.map(|(a, b)| Unpacked {
                 significand: a.significand * b.significand,
                 exponent: a.exponent + b.exponent,
-                kind: kind_of_product(*a, *b),
+                kind: kind_of_product(a.kind, b.kind),
             }));
         }
         self.c.push(self.of_c.read(dot.c));

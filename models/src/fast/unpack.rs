@@ -32,10 +32,10 @@ impl Unpacked {
     }
 }
 
-/// What the product of two elements is: its sign, and zero, infinite and NaN as either of them is.
+/// The kind of a product of two kinds: its sign, and zero, infinite and NaN as either of them is.
 #[inline]
-pub(super) fn kind_of_product(a: Unpacked, b: Unpacked) -> u32 {
-    (a.kind | b.kind) & !NEGATIVE | (a.kind ^ b.kind) & NEGATIVE
+pub(super) fn kind_of_product(a: u32, b: u32) -> u32 {
+    (a | b) & !NEGATIVE | (a ^ b) & NEGATIVE
 }
 
 /// How elements of one operand are read: the format, and whether subnormals are zeros.

@@ -236,14 +236,14 @@ impl Compiled {
                             (product.kind, W::from_u64(product.significand), product.exponent);
                     } else {
                         let (a, b) = (dot.a[k], dot.b[k]);
-                        kind = kind_of_product(a, b);
+                        kind = kind_of_product(a.kind, b.kind);
                         magnitude = W::from_u64(a.significand).times(b.significand);
                         exponent = a.exponent + b.exponent;
                     }
                     let mut lsb = exponent - self.product_fraction_bits;
                     if scales_products {
                         let (a, b) = (dot.scale_a[k / self.scale_block], dot.scale_b[k / self.scale_block]);
-                        kind = (kind | a.kind | b.kind) & !NEGATIVE | (kind ^ a.kind ^ b.kind) & NEGATIVE;
+                        kind = kind_of_product(kind, kind_of_product(a.kind, b.kind));
                         magnitude = magnitude.times(a.significand).times(b.significand);
                         exponent += a.exponent + b.exponent;
                         lsb += a.exponent + b.exponent - self.scale_fraction_bits;

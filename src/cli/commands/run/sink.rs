@@ -133,11 +133,13 @@ impl Sink {
     }
 
     /// The first screen as far as it is known.
-    pub(crate) fn so_far(&self) -> String {
+    pub(crate) fn so_far(&mut self) -> String {
         // A report that is not over counts as interrupted, in case nothing more is written; who watches it grow sees that it does.
-        let mut report = self.reports[self.now.0].clone();
-        report.time.interrupted = false;
-        self.format.form(self.screen).text(&self.shown(std::slice::from_ref(&report)))
+        let at = self.now.0;
+        let interrupted = std::mem::replace(&mut self.reports[at].time.interrupted, false);
+        let text = self.format.form(self.screen).text(&self.shown(std::slice::from_ref(&self.reports[at])));
+        self.reports[at].time.interrupted = interrupted;
+        text
     }
 
     fn shown<'r>(&self, reports: &'r [Report]) -> Reports<'r> {
