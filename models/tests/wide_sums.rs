@@ -56,7 +56,7 @@ fn sums_of_terms_at_any_distance_fit_words_of_fixed_width() {
         let id: &OperationId = id;
         let exact = Evaluator::with_path(&model, id, Path::Exact).unwrap();
         let scalar = Evaluator::with_path(&model, id, Path::Scalar).unwrap();
-        let mut sample = Sample::new(id, Flush::default());
+        let mut sample = Sample::with_path(id, Flush::default(), Path::Scalar);
         let mut wanted = Vec::new();
         let exponents: Vec<i32> = (-7..=7).map(|step| step * 21).collect();
         for (turn, (one, other)) in

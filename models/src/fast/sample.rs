@@ -4,7 +4,8 @@ use mxprobe_api::{Error, OperationId};
 
 use super::{
     Evaluator, Kernels, Path,
-    scalar::{Compiled, UnpackedDot, significand_bits},
+    scalar::{Compiled, DOTS, Source, UnpackedDot, significand_bits},
+    simd,
     unpack::{Reader, Unpacked, kind_of_product},
 };
 use crate::{
@@ -23,6 +24,7 @@ pub struct Sample {
     k: usize,
     scale_blocks: usize,
     flush: Flush,
+    path: Path,
     of_a: Reader,
     of_b: Reader,
     of_c: Reader,
@@ -41,12 +43,20 @@ impl Sample {
     /// An empty sample for evaluators that flush so.
     #[must_use]
     pub fn new(id: &OperationId, flush: Flush) -> Self {
+        Self::with_path(id, flush, Path::Avx512)
+    }
+
+    /// The same, whose dots take `path`, or the fastest one below it that the processor has: eight side by side from
+    /// [`Path::Avx2`] on, one by one below it.
+    #[must_use]
+    pub fn with_path(id: &OperationId, flush: Flush, path: Path) -> Self {
         let k = id.shape.sizes().2;
         let scale_blocks = id.block_scale().map_or(0, |scale| k.div_ceil(scale.block));
         Self {
             k,
             scale_blocks,
             flush,
+            path: path.min(simd::fastest()),
             of_a: Reader::new(id.a, flush.a, flush.to_positive),
             of_b: Reader::new(id.b, flush.b, flush.to_positive),
             of_c: Reader::new(id.c, flush.c, flush.to_positive),
@@ -160,7 +170,7 @@ impl Evaluator {
             provenance: Provenance { origin, exceptions: std::collections::BTreeMap::new() },
         };
         let compiled = Compiled::new(adders, &unit, plan, id);
-        let path = path.min(super::simd::fastest());
+        let path = path.min(simd::fastest());
         let kernel = Kernels::of(adders, &unit, plan, id, path);
         let path = if matches!(kernel, Kernels::None) { path.min(Path::Scalar) } else { path };
         Ok(Self { id: id.clone(), adders: adders.to_vec(), unit, plan: plan.clone(), compiled, kernel, path })
@@ -180,17 +190,77 @@ impl Evaluator {
     ) -> usize {
         assert!(sample.flush == self.unit.flush, "a sample read as {:?}", sample.flush);
         let mut scratch = self.compiled.scratch();
-        let mut exact = 0;
-        for at in which {
-            let d = self.compiled.evaluate(sample.unpacked(at), &mut scratch);
-            let d = d.unwrap_or_else(|| {
-                exact += 1;
-                sample.exact(at, self)
+        let abreast = sample.has_products && sample.path >= Path::Avx2;
+        let from = Source { k: sample.k, products: &sample.products, c: &sample.c };
+        let mut room = if abreast { self.compiled.room_abreast(sample.k) } else { None };
+        let mut which = which.into_iter();
+        let (mut places, mut exact) = ([0; DOTS], 0);
+        loop {
+            let mut count = 0;
+            places.iter_mut().zip(which.by_ref()).for_each(|(place, at)| {
+                *place = at;
+                count += 1;
             });
-            if !visit(at, d) {
-                break;
+            if count == 0 {
+                return exact;
+            }
+            let found = match &mut room {
+                Some(room) => {
+                    // What is missing of the last eight is another dot again.
+                    let first = places[0];
+                    places[count..].fill(first);
+                    self.compiled.evaluate_abreast(sample.path, from, &places, room)
+                }
+                None => [None; DOTS],
+            };
+            for (at, d) in places.into_iter().zip(found).take(count) {
+                let d = d.or_else(|| self.compiled.evaluate(sample.unpacked(at), &mut scratch)).unwrap_or_else(|| {
+                    exact += 1;
+                    sample.exact(at, self)
+                });
+                if !visit(at, d) {
+                    return exact;
+                }
             }
         }
-        exact
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mxprobe_api::{Format, Random};
+
+    use super::*;
+    use crate::shipped;
+
+    #[test]
+    fn ordinary_dots_are_known_side_by_side() {
+        let paths: Vec<Path> = Path::available().into_iter().filter(|path| *path >= Path::Avx2).collect();
+        let (mut random, mut operations) = (Random(1), 0);
+        for model in shipped() {
+            for id in model.operations.keys().filter(|id| !id.is_integer() && id.block_scale().is_none()) {
+                let evaluator = Evaluator::with_path(model, id, Path::Scalar).unwrap();
+                let compiled = &evaluator.compiled;
+                let k = id.shape.sizes().2;
+                let mut sample = Sample::new(id, evaluator.flush());
+                let Some(mut room) = compiled.room_abreast(k).filter(|_| sample.has_products) else { continue };
+                for _ in 0..DOTS {
+                    let mut one = |format: Format| {
+                        let sign = format.negative_zero().unwrap_or(0);
+                        [format.one(), format.one() | sign, 0][random.below(3)]
+                    };
+                    let a: Vec<u64> = (0..k).map(|_| one(id.a)).collect();
+                    let b: Vec<u64> = (0..k).map(|_| one(id.b)).collect();
+                    sample.push(Dot { a: &a, b: &b, c: one(id.c), scales: None });
+                }
+                let from = Source { k, products: &sample.products, c: &sample.c };
+                for path in &paths {
+                    let found = compiled.evaluate_abreast(*path, from, &std::array::from_fn(|lane| lane), &mut room);
+                    assert!(found.iter().all(Option::is_some), "{}:{id} {path:?}: {found:?}", model.name);
+                }
+                operations += 1;
+            }
+        }
+        assert!(operations > 100, "{operations}");
     }
 }

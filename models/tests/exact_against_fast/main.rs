@@ -3,6 +3,7 @@
 //! `cargo test -p mxprobe-models` runs some thousand dots an operation. The long runs are
 //! `cargo test --release -p mxprobe-models --test exact_against_fast -- --ignored --nocapture`.
 
+mod abreast;
 mod families;
 mod inputs;
 

@@ -175,7 +175,10 @@ impl Compiled {
     }
 
     /// d of one dot, or `None` where no word is wide enough.
-    #[inline]
+    ///
+    /// Generic functions that call it are compiled where they are used, which may be a crate that is optimised for size. What is
+    /// not inlined into them is compiled here.
+    #[inline(never)]
     pub(in crate::fast) fn evaluate(&self, dot: UnpackedDot<'_>, scratch: &mut Scratch) -> Option<u64> {
         if self.fits[0]
             && let Some(bits) = self.run(dot, &mut scratch.narrow)

@@ -4,6 +4,7 @@
 //! again with a wider word: first `i64`, then `i128`, 320 and 640 bits, at last the exact evaluator. Every step that could lose a bit
 //! checks, so that a result is either the exact evaluator's or none.
 
+mod abreast;
 mod align;
 mod compiled;
 mod output;
@@ -11,4 +12,5 @@ mod special;
 mod wide;
 mod word;
 
+pub(super) use abreast::{DOTS, Source};
 pub(super) use compiled::{Compiled, Scratch, UnpackedDot, significand_bits};

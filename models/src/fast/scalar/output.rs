@@ -29,7 +29,9 @@ pub(super) struct Adding {
     /// The format its result is read back in.
     pub(super) format: Format,
     reader: Reader,
-    fraction_bits: i32,
+    pub(super) fraction_bits: i32,
+    /// The bits of a sum without magnitude, +0 and −0, and what is read of them.
+    pub(super) zeros: [(u64, Unpacked); 2],
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -75,7 +77,22 @@ impl Adding {
         let format = rules.output_format().unwrap_or(format);
         let fraction_bits = format.as_float().map_or(0, |encoding| encoding.fraction_bits).cast_signed();
         let reader = Reader::new(format, false, false);
-        Self { plain, one_grid, float, format, reader, fraction_bits, rules: rules.clone() }
+        let zeros = [(0, Unpacked::default()); 2];
+        let mut adding = Self { plain, one_grid, float, format, reader, fraction_bits, zeros, rules: rules.clone() };
+        adding.zeros = [false, true].map(|negative| adding.round_one(negative, 0, 0));
+        adding
+    }
+
+    /// The bits of one sum in the adder's format, and what is read of them; nothing where it does not round to a format.
+    #[inline(never)]
+    pub(super) fn round_one(&self, negative: bool, magnitude: i64, lsb: i64) -> (u64, Unpacked) {
+        let Some(rounder) = &self.float else { return (0, Unpacked::default()) };
+        let lsb = i32::try_from(lsb).unwrap_or(if lsb < 0 { i32::MIN / 2 } else { i32::MAX / 2 });
+        let mut bits = rounder.encode(negative, magnitude, lsb);
+        if self.rules.zero == ZeroSign::Positive && bits & rounder.magnitude_mask == 0 {
+            bits = 0;
+        }
+        (bits, self.reader.read(bits))
     }
 
     /// Writes a sum in the adder's format; if it is the last one, its bits alone.

@@ -114,6 +114,28 @@ fn operands<T>(
     (a.values[row * a.k + from..].as_ptr(), b.values[from * b.panel..].as_ptr())
 }
 
+/// Something computed in arrays, of which the compiler makes vectors.
+pub(super) trait InLanes {
+    /// To be inlined, with all that it calls.
+    fn run(&mut self);
+}
+
+/// Runs a task in the widest vectors of a path that the processor has.
+pub(super) fn in_lanes(path: Path, task: &mut impl InLanes) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        if path >= Path::Avx512 && is_x86_feature_detected!("avx512cd") {
+            // SAFETY: the path is one of this processor's, and the fifth part was looked for.
+            return unsafe { avx512::in_lanes(task) };
+        }
+        if path >= Path::Avx2 {
+            // SAFETY: the path is one of this processor's.
+            return unsafe { avx2::in_lanes(task) };
+        }
+    }
+    task.run();
+}
+
 /// A task that a kernel does in lanes of any kind.
 trait Job {
     /// # Safety

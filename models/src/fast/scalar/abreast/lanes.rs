@@ -1,0 +1,174 @@
+//! Eight numbers beside each other, which the compiler keeps in vectors.
+
+use std::ops::{Add, BitAnd, BitOr, BitXor, Neg, Not, Shl, Shr, Sub};
+
+/// Dots that are computed at once.
+pub(in crate::fast) const DOTS: usize = 8;
+
+/// A number for each dot. A mask is −1 where something holds and 0 elsewhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(align(64))]
+pub(super) struct Lanes(pub(super) [i64; DOTS]);
+
+impl Lanes {
+    pub(super) const ZERO: Self = Self([0; DOTS]);
+
+    #[inline(always)]
+    pub(super) fn all(value: i64) -> Self {
+        Self([value; DOTS])
+    }
+
+    #[inline(always)]
+    fn map(self, one: impl Fn(i64) -> i64) -> Self {
+        let mut found = [0; DOTS];
+        for (lane, slot) in found.iter_mut().enumerate() {
+            *slot = one(self.0[lane]);
+        }
+        Self(found)
+    }
+
+    #[inline(always)]
+    fn zip(self, other: Self, two: impl Fn(i64, i64) -> i64) -> Self {
+        let mut found = [0; DOTS];
+        for (lane, slot) in found.iter_mut().enumerate() {
+            *slot = two(self.0[lane], other.0[lane]);
+        }
+        Self(found)
+    }
+
+    #[inline(always)]
+    pub(super) fn max(self, other: Self) -> Self {
+        self.zip(other, |x, y| if x > y { x } else { y })
+    }
+
+    #[inline(always)]
+    pub(super) fn min(self, other: Self) -> Self {
+        self.zip(other, |x, y| if x < y { x } else { y })
+    }
+
+    #[inline(always)]
+    pub(super) fn is_above(self, other: Self) -> Self {
+        self.zip(other, |x, y| -i64::from(x > y))
+    }
+
+    #[inline(always)]
+    pub(super) fn is(self, other: Self) -> Self {
+        self.zip(other, |x, y| -i64::from(x == y))
+    }
+
+    #[inline(always)]
+    pub(super) fn is_zero(self) -> Self {
+        self.is(Self::ZERO)
+    }
+
+    #[inline(always)]
+    pub(super) fn is_negative(self) -> Self {
+        Self::ZERO.is_above(self)
+    }
+
+    /// This where the mask holds, and the other elsewhere.
+    #[inline(always)]
+    pub(super) fn select(self, mask: Self, other: Self) -> Self {
+        self & mask | other & !mask
+    }
+
+    /// This where the mask holds, with the other sign.
+    #[inline(always)]
+    pub(super) fn negated(self, mask: Self) -> Self {
+        (self ^ mask) - mask
+    }
+
+    /// How many bits a magnitude has.
+    #[inline(always)]
+    pub(super) fn length(self) -> Self {
+        self.map(|x| 64 - i64::from(x.leading_zeros()))
+    }
+
+    #[inline(always)]
+    pub(super) fn any(self) -> bool {
+        self.0.iter().fold(0, |any, lane| any | lane) != 0
+    }
+}
+
+impl Add for Lanes {
+    type Output = Self;
+
+    #[inline(always)]
+    fn add(self, other: Self) -> Self {
+        self.zip(other, i64::wrapping_add)
+    }
+}
+
+impl Sub for Lanes {
+    type Output = Self;
+
+    #[inline(always)]
+    fn sub(self, other: Self) -> Self {
+        self.zip(other, i64::wrapping_sub)
+    }
+}
+
+impl Neg for Lanes {
+    type Output = Self;
+
+    #[inline(always)]
+    fn neg(self) -> Self {
+        self.map(i64::wrapping_neg)
+    }
+}
+
+impl Not for Lanes {
+    type Output = Self;
+
+    #[inline(always)]
+    fn not(self) -> Self {
+        self.map(|x| !x)
+    }
+}
+
+impl BitAnd for Lanes {
+    type Output = Self;
+
+    #[inline(always)]
+    fn bitand(self, other: Self) -> Self {
+        self.zip(other, |x, y| x & y)
+    }
+}
+
+impl BitOr for Lanes {
+    type Output = Self;
+
+    #[inline(always)]
+    fn bitor(self, other: Self) -> Self {
+        self.zip(other, |x, y| x | y)
+    }
+}
+
+impl BitXor for Lanes {
+    type Output = Self;
+
+    #[inline(always)]
+    fn bitxor(self, other: Self) -> Self {
+        self.zip(other, |x, y| x ^ y)
+    }
+}
+
+/// By 0 to 63 bits.
+impl Shl for Lanes {
+    type Output = Self;
+
+    #[inline(always)]
+    fn shl(self, by: Self) -> Self {
+        self.zip(by, |x, by| x << (by & 63))
+    }
+}
+
+/// By 0 to 63 bits; the sign is kept.
+impl Shr for Lanes {
+    type Output = Self;
+
+    #[inline(always)]
+    fn shr(self, by: Self) -> Self {
+        self.zip(by, |x, by| x >> (by & 63))
+    }
+}

@@ -1,0 +1,165 @@
+//! Dots side by side: nodes of floating-point sums for eight dots at once, in words of 64 bits.
+//!
+//! It follows the evaluator of one dot step by step. A dot that holds a NaN or an infinity, whose sum may not fit the word, or
+//! that is infinite on the way is given up in its lane, and taken alone.
+
+mod lanes;
+mod output;
+mod sum;
+
+pub(in crate::fast) use lanes::DOTS;
+
+use lanes::Lanes;
+use output::rounded;
+use sum::{Highest, NO_EXPONENT, Terms, sum};
+
+use super::compiled::Compiled;
+use crate::{
+    adder::{Class, Output},
+    fast::{
+        path::Path,
+        simd::{InLanes, in_lanes},
+        unpack::{NEGATIVE, SPECIAL, Unpacked, ZERO},
+    },
+    tree::Term,
+};
+
+/// What eight dots are taken from: the products of all dots, `k` each, and c of each.
+#[derive(Clone, Copy)]
+pub(in crate::fast) struct Source<'a> {
+    pub(in crate::fast) k: usize,
+    pub(in crate::fast) products: &'a [Unpacked],
+    pub(in crate::fast) c: &'a [Unpacked],
+}
+
+/// An element of each dot: significands; exponents, and kinds in the upper half.
+#[derive(Clone, Copy)]
+struct Elements {
+    significands: Lanes,
+    rest: Lanes,
+}
+
+/// Room for the products, the terms and the results of eight dots.
+pub(in crate::fast) struct Room {
+    products: Vec<Elements>,
+    c: Elements,
+    terms: Vec<Terms>,
+    results: Vec<Terms>,
+}
+
+impl Room {
+    /// Writes elements of these dots beside each other. One pass for all of them: a vector that is read right after its lanes
+    /// were written waits for each of them.
+    #[inline(never)]
+    fn load(&mut self, from: Source<'_>, places: &[usize; DOTS]) {
+        let put = |into: &mut Elements, lane: usize, element: &Unpacked| {
+            into.significands.0[lane] = element.significand.cast_signed();
+            into.rest.0[lane] = i64::from(element.kind) << 32 | i64::from(element.exponent.cast_unsigned());
+        };
+        for (lane, place) in places.iter().enumerate() {
+            let products = &from.products[place * from.k..][..from.k];
+            for (into, element) in self.products.iter_mut().zip(products) {
+                put(into, lane, element);
+            }
+            put(&mut self.c, lane, &from.c[*place]);
+        }
+    }
+}
+
+impl Elements {
+    const ZERO: Self = Self { significands: Lanes::ZERO, rest: Lanes::ZERO };
+
+    /// As terms, and where they are NaN or infinite.
+    #[inline(always)]
+    fn terms(&self, class: Class, fraction_bits: i32) -> (Terms, Lanes) {
+        let half = Lanes::all(32);
+        let exponent = self.rest << half >> half;
+        let holds = |bit: u32| !(self.rest & Lanes::all(i64::from(bit) << 32)).is_zero();
+        let lsb = exponent - Lanes::all(i64::from(fraction_bits));
+        let exponent = Lanes::all(NO_EXPONENT).select(holds(ZERO), exponent);
+        let magnitude = self.significands;
+        (Terms { class, negative: holds(NEGATIVE), magnitude, lsb, exponent }, holds(SPECIAL))
+    }
+}
+
+/// Eight dots of one evaluator, and what it makes of them.
+struct Task<'a> {
+    compiled: &'a Compiled,
+    room: &'a mut Room,
+    bits: Lanes,
+    /// Where nothing can be said.
+    bad: Lanes,
+}
+
+impl Compiled {
+    /// Room for eight dots of `k` products, where the plan is one that can be computed so.
+    pub(in crate::fast) fn room_abreast(&self, k: usize) -> Option<Room> {
+        let floats =
+            self.nodes.iter().all(|node| !matches!(self.adders[node.adder].rules.output, Output::Integer { .. }));
+        let fits = self.fits[0] && self.scale.is_none() && floats;
+        let room = |count: usize| vec![Terms::ZERO; count];
+        fits.then(|| Room {
+            products: vec![Elements::ZERO; k],
+            c: Elements::ZERO,
+            terms: room(self.widest),
+            results: room(self.nodes.len()),
+        })
+    }
+
+    /// d of the dots at these places, each `None` where it is not known.
+    #[inline(never)]
+    pub(in crate::fast) fn evaluate_abreast(
+        &self,
+        path: Path,
+        from: Source<'_>,
+        places: &[usize; DOTS],
+        room: &mut Room,
+    ) -> [Option<u64>; DOTS] {
+        room.load(from, places);
+        let mut task = Task { compiled: self, room, bits: Lanes::ZERO, bad: Lanes::ZERO };
+        in_lanes(path, &mut task);
+        std::array::from_fn(|lane| (task.bad.0[lane] == 0).then(|| task.bits.0[lane].cast_unsigned()))
+    }
+}
+
+impl InLanes for Task<'_> {
+    #[inline(always)]
+    fn run(&mut self) {
+        let compiled = self.compiled;
+        let (c, special) = self.room.c.terms(Class::Values, compiled.c_fraction_bits);
+        self.bad = special;
+        for (index, node) in compiled.nodes.iter().enumerate() {
+            let adder = &compiled.adders[node.adder];
+            let count = node.to - node.from;
+            let mut highest = Highest::NONE;
+            for (slot, term) in self.room.terms.iter_mut().zip(&compiled.terms[node.from..node.to]) {
+                *slot = match *term {
+                    Term::Product(k) => {
+                        let bits = compiled.product_fraction_bits;
+                        let (product, special) = self.room.products[k].terms(Class::Products, bits);
+                        self.bad = self.bad | special;
+                        if adder.rules.product_overflow {
+                            let leading = product.lsb + product.magnitude.length();
+                            self.bad = self.bad | leading.is_above(Lanes::all(128)) & !product.magnitude.is_zero();
+                        }
+                        product
+                    }
+                    Term::Node(index) => self.room.results[index],
+                    Term::C => c,
+                    Term::PositiveZero => Terms::ZERO,
+                };
+                highest.join(slot);
+            }
+            let terms = &self.room.terms[..count];
+            let sum = sum(adder, terms, &highest, node.reserve, &mut self.bad);
+            let mut special = Lanes::ZERO;
+            let rounded = rounded(adder, terms, sum, &mut special);
+            if index + 1 == compiled.nodes.len() {
+                self.bits = rounded.bits;
+            } else {
+                self.bad = self.bad | special;
+                self.room.results[index] = rounded.read;
+            }
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Sums in the format of their adder, read back for the next.
+
+use mxprobe_api::Rounding;
+
+use super::{
+    super::output::{Adding, Rounder},
+    lanes::{DOTS, Lanes},
+    sum::{NO_EXPONENT, Sum, Terms},
+};
+use crate::{
+    adder::{Class, Output, ZeroSign},
+    fast::unpack::{NEGATIVE, SPECIAL, Unpacked, ZERO},
+};
+
+/// The bits of a sum, and the sum as the next node adds it.
+pub(super) struct Rounded {
+    pub(super) bits: Lanes,
+    pub(super) read: Terms,
+}
+
+/// Whether a sum without magnitude is −0.
+#[inline(always)]
+fn zero_is_negative(adder: &Adding, terms: &[Terms]) -> Lanes {
+    if adder.rules.zero == ZeroSign::Positive {
+        return Lanes::ZERO;
+    }
+    let every = |negative: bool| {
+        terms.iter().fold(Lanes::all(-1), |every, term| {
+            let sign = if negative { term.negative } else { !term.negative };
+            every & term.magnitude.is_zero() & sign
+        })
+    };
+    let down = adder.float.is_some_and(|rounder| rounder.rounding == Rounding::Down);
+    every(true) | Lanes::all(if down { -1 } else { 0 }) & !every(false)
+}
+
+/// Codes of results that are normal numbers, and where they are.
+#[inline(always)]
+fn normal(rounder: &Rounder, sum: &Sum) -> (Lanes, Lanes) {
+    let encoding = &rounder.encoding;
+    let (one, most) = (Lanes::all(1), Lanes::all(63));
+    let fraction_bits = Lanes::all(i64::from(encoding.fraction_bits));
+    let length = sum.magnitude.length();
+    let biased = sum.lsb + length - one + Lanes::all(i64::from(encoding.bias));
+    let over = length - one - fraction_bits;
+    let drop = over.max(Lanes::ZERO);
+    let kept = sum.magnitude >> drop.min(most);
+    let lost = sum.magnitude - (kept << drop.min(most));
+    let half = one << (drop - one).max(Lanes::ZERO).min(most);
+    let up = match rounder.rounding {
+        Rounding::TowardZero => Lanes::ZERO,
+        Rounding::NearestEven => {
+            (lost.is_above(half) | lost.is(half) & !(kept & one).is_zero()) & drop.is_above(Lanes::ZERO)
+        }
+        Rounding::Down => sum.negative & !lost.is_zero(),
+        Rounding::Up => !sum.negative & !lost.is_zero(),
+        Rounding::ToOdd => !lost.is_zero() & (kept & one).is_zero(),
+    };
+    let significand = (kept << (-over).max(Lanes::ZERO).min(most)) - up;
+    // A carry out of the significand raises the exponent by one.
+    let least = i64::from(rounder.min_exponent + encoding.bias).max(1);
+    let field = ((biased - one).max(Lanes::ZERO) << fraction_bits) + significand;
+    let largest = Lanes::all(rounder.largest.cast_signed());
+    let is = !sum.magnitude.is_zero()
+        & biased.is_above(Lanes::all(least - 1))
+        & Lanes::all(1 << encoding.exponent_bits).is_above(biased)
+        & !field.is_above(largest);
+    (field, is)
+}
+
+/// Rounds sums. What is special afterwards is told in `special`, whose lanes no other node takes.
+#[inline(always)]
+pub(super) fn rounded(adder: &Adding, terms: &[Terms], sum: Sum, special: &mut Lanes) -> Rounded {
+    let (Output::Float { .. }, Some(rounder)) = (adder.rules.output, &adder.float) else {
+        let Sum { negative, magnitude, lsb, exponent } = sum;
+        return Rounded { bits: Lanes::ZERO, read: Terms { class: Class::Sums, negative, magnitude, lsb, exponent } };
+    };
+    let encoding = &rounder.encoding;
+    let is_zero = sum.magnitude.is_zero();
+    let negative = zero_is_negative(adder, terms).select(is_zero, sum.negative);
+    let (field, normal) = normal(rounder, &sum);
+    let shown = if encoding.is_signed() { negative } else { Lanes::ZERO };
+    let sign = (shown & Lanes::all(1)) << Lanes::all(i64::from(rounder.sign_at));
+    let mut bits = field << Lanes::all(i64::from(encoding.unread_bits)) | sign;
+    let fraction_bits = Lanes::all(i64::from(encoding.fraction_bits));
+    let read_bits = i64::from(adder.fraction_bits);
+    let fraction = field & Lanes::all((1 << encoding.fraction_bits) - 1);
+    let finer = Lanes::all(read_bits - i64::from(encoding.fraction_bits));
+    let exponent = (field >> fraction_bits) - Lanes::all(i64::from(encoding.bias));
+    let mut read = Terms {
+        class: Class::Values,
+        negative: shown,
+        magnitude: fraction << finer | Lanes::all(1 << read_bits),
+        lsb: exponent - Lanes::all(read_bits),
+        exponent,
+    };
+    let other = !normal;
+    if other.any() {
+        for lane in (0..DOTS).filter(|lane| other.0[*lane] != 0) {
+            let negative = negative.0[lane] != 0;
+            let (code, number) = if sum.magnitude.0[lane] == 0 {
+                adder.zeros[usize::from(negative)]
+            } else {
+                adder.round_one(negative, sum.magnitude.0[lane], sum.lsb.0[lane])
+            };
+            bits.0[lane] = code.cast_signed();
+            let Unpacked { significand, exponent, kind } = number;
+            read.negative.0[lane] = if kind & NEGATIVE != 0 { -1 } else { 0 };
+            read.magnitude.0[lane] = significand.cast_signed();
+            read.lsb.0[lane] = i64::from(exponent) - read_bits;
+            read.exponent.0[lane] = if kind & ZERO != 0 { NO_EXPONENT } else { i64::from(exponent) };
+            if kind & SPECIAL != 0 {
+                special.0[lane] = -1;
+            }
+        }
+    }
+    Rounded { bits, read }
+}

@@ -1,0 +1,174 @@
+//! Dots of a sample side by side, against the same dots one by one: every shipped operation, and every value near those of its
+//! adders.
+
+use mxprobe_api::{OperationId, Random};
+use mxprobe_models::{Adder, Dot, Evaluator, Flush, Model, PARAMETERS, Path, Plan, RULE, Sample};
+
+use super::{
+    distinct_operations,
+    inputs::{Case, INPUTS},
+};
+
+/// Sums of three levels with an adder for each, in formats and unrounded.
+const FILE: &str = r#"
+schema = "mxprobe-model/1"
+name = "levels"
+title = "a unit of three levels"
+vendor = "nobody"
+fingerprint = "levels"
+
+[sources]
+here = "made up"
+
+[adder.pair]
+grid = [{ terms = "products", exponent = "leading", fraction_bits = 12 }]
+below = "truncate"
+output = "wide"
+basis = "specified"
+source = "here"
+
+[adder.half]
+output = "f16"
+rounding = "nearest-even"
+nan = "0x7e00"
+basis = "specified"
+source = "here"
+
+[adder.last]
+output = "f32"
+rounding = "nearest-even"
+nan = "0x7fc00000"
+basis = "specified"
+source = "here"
+
+[[unit]]
+tree = "last(half(pair(0..2), pair(2..4)), half(pair(4..6), pair(6..8)), c)"
+operations = ["dot.m1n1k8.f32.{f16.f16,e5m2.e5m2}.f32"]
+basis = "specified"
+source = "here"
+"#;
+
+/// Dots of every class of inputs.
+fn sample(id: &OperationId, flush: Flush, path: Path, mut random: Random) -> Sample {
+    let mut sample = Sample::with_path(id, flush, path);
+    let k = id.shape.sizes().2;
+    let (m, n) = (4, 4);
+    for inputs in INPUTS {
+        let case = Case::draw(id, (m, n, k), inputs, &mut random);
+        for (row, column) in (0..m).flat_map(|row| (0..n).map(move |column| (row, column))) {
+            let a: Vec<u64> = (0..k).map(|at| case.a.get(row * k + at)).collect();
+            let b: Vec<u64> = (0..k).map(|at| case.b.get(at * n + column)).collect();
+            let scales = case.scales.as_ref().map(|(of_a, of_b)| {
+                let blocks = of_b.len() / n;
+                let of_a: Vec<u64> = (0..blocks).map(|at| of_a.get(row * blocks + at)).collect();
+                let of_b: Vec<u64> = (0..blocks).map(|at| of_b.get(at * n + column)).collect();
+                (of_a, of_b)
+            });
+            let scales = scales.as_ref().map(|(a, b)| (&a[..], &b[..]));
+            sample.push(Dot { a: &a, b: &b, c: case.c.get(row * n + column), scales });
+        }
+    }
+    sample
+}
+
+/// The same adders with another value near each that one of them has.
+fn changed(adders: &[Adder], at: usize) -> Vec<Vec<Adder>> {
+    let mut found = Vec::new();
+    for parameter in PARAMETERS.iter().filter(|parameter| parameter.applies(&adders[at])) {
+        for to in (parameter.near)(&adders[at]) {
+            let mut adders = adders.to_vec();
+            (parameter.set)(&mut adders[at], to);
+            found.push(adders);
+        }
+    }
+    found
+}
+
+/// The adders after some steps of that kind, and of the rules of their grids.
+fn strayed(adders: &[Adder], random: &mut Random) -> Vec<Adder> {
+    let mut adders = adders.to_vec();
+    for _ in 0..12 {
+        let at = random.below(adders.len());
+        let adder = &mut adders[at];
+        let rule = random.below(adder.grid.len() + 2);
+        if let Some(rule) = adder.grid.get_mut(rule) {
+            let parameter = &RULE[random.below(RULE.len())];
+            let near = (parameter.near)(rule);
+            if !near.is_empty() {
+                (parameter.set)(rule, near[random.below(near.len())]);
+            }
+            continue;
+        }
+        let parameter = &PARAMETERS[random.below(PARAMETERS.len())];
+        let near = (parameter.near)(adder);
+        if parameter.applies(adder) && !near.is_empty() {
+            (parameter.set)(adder, near[random.below(near.len())]);
+        }
+    }
+    adders
+}
+
+/// Steps away from a shipped unit, each of many changes.
+const STRAYED: usize = 12;
+
+/// Every evaluator of one changed adder, and the unchanged one, on every path that dots take; how many dots there were.
+fn compare(adders: &[Adder], flush: Flush, plan: &Plan, id: &OperationId, random: &mut Random) -> usize {
+    let seed = random.bits();
+    let alone = sample(id, flush, Path::Scalar, Random(seed));
+    let abreast: Vec<(Path, Sample)> = Path::available()
+        .into_iter()
+        .filter(|path| *path >= Path::Avx2)
+        .map(|path| (path, sample(id, flush, path, Random(seed))))
+        .collect();
+    let mut count = 0;
+    let all = (0..adders.len()).flat_map(|at| changed(adders, at)).chain([adders.to_vec()]);
+    let strayed: Vec<Vec<Adder>> = (0..STRAYED).map(|_| strayed(adders, random)).collect();
+    let all = all.chain(strayed);
+    for (turn, adders) in all.enumerate() {
+        let Ok(evaluator) = Evaluator::of_plan(&adders, flush, plan, id, Path::Scalar) else { continue };
+        let mut wanted = Vec::new();
+        // A number of dots that eights do not divide, from another one each time.
+        let which = |sample: &Sample| (turn % 11..sample.len()).collect::<Vec<_>>();
+        let exact = evaluator.visit(&alone, which(&alone), |_, d| {
+            wanted.push(d);
+            true
+        });
+        for (path, sample) in &abreast {
+            let mut at = 0;
+            let of_path = evaluator.visit(sample, which(sample), |dot, d| {
+                let hex = |bits| id.d.hex(bits);
+                assert!(d == wanted[at], "{id} {path:?} dot {dot}: {}, alone {}: {adders:?}", hex(d), hex(wanted[at]));
+                at += 1;
+                true
+            });
+            assert_eq!((at, of_path), (wanted.len(), exact), "{id} {path:?}");
+        }
+        count += wanted.len();
+    }
+    count
+}
+
+#[test]
+#[allow(clippy::print_stdout)]
+fn dots_side_by_side_have_the_bits_that_they_have_alone() {
+    let mut random = Random(9);
+    let made = Model::parse("levels.toml", FILE, None).unwrap_or_else(|error| panic!("{error}"));
+    let own = made.units.iter().flat_map(|unit| &unit.operations).map(|id| (&made, id.clone()));
+    let mut compared = 0;
+    for (model, id) in own.chain(distinct_operations()) {
+        let (unit, plan) = model.plan(&id).unwrap();
+        if id.shape.sizes().2 > 64 {
+            continue;
+        }
+        let mut used: Vec<usize> = plan.nodes.iter().map(|node| node.adder).collect();
+        used.sort_unstable();
+        used.dedup();
+        let mut plan = plan.clone();
+        let own = |adder: usize| used.iter().position(|used| *used == adder).unwrap();
+        plan.nodes.iter_mut().for_each(|node| node.adder = own(node.adder));
+        let adders: Vec<Adder> = used.iter().map(|adder| model.adders[*adder].clone()).collect();
+        compared += compare(&adders, unit.flush, &plan, &id, &mut random);
+    }
+    println!("{compared} dots");
+    assert!(compared > 200_000, "{compared}");
+}
