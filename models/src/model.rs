@@ -165,20 +165,20 @@ pub(crate) fn check_plan(id: &OperationId, plan: &Plan, adders: &[Adder]) -> Res
     }
     for node in &plan.nodes {
         let adder = &adders[node.adder];
-        let Some(products) = node.terms.iter().map(as_product).collect::<Option<Vec<_>>>() else {
-            if adder.scale == Scale::Sum {
-                return Err(format!("adder {} scales its sum and has terms other than products", adder.name));
-            }
+        if adder.scale != Scale::Sum {
             continue;
-        };
-        if adder.scale == Scale::Sum {
-            let block = id
-                .block_scale()
-                .ok_or_else(|| format!("adder {} scales its sum; the operation has no block scale", adder.name))?
-                .block;
-            if products.iter().any(|k| k / block != products[0] / block) {
-                return Err(format!("adder {} sums products of several scale blocks", adder.name));
-            }
+        }
+        let products = || node.terms.iter().filter_map(as_product);
+        if products().count() < node.terms.len() {
+            return Err(format!("adder {} scales its sum and has terms other than products", adder.name));
+        }
+        let block = id
+            .block_scale()
+            .ok_or_else(|| format!("adder {} scales its sum; the operation has no block scale", adder.name))?
+            .block;
+        let first = products().next().unwrap_or(0) / block;
+        if products().any(|k| k / block != first) {
+            return Err(format!("adder {} sums products of several scale blocks", adder.name));
         }
     }
     Ok(())

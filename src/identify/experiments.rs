@@ -343,7 +343,7 @@ mod tests {
         let id = OperationId::new("dot", (4, 4, 4), Format::F32, Format::F16, Format::BF16, Format::F32);
         let output = super::super::hypothesis::float(Format::F32, 23, Rounding::NearestEven);
         let adders = [Adder::exact("sum", output, NanRules { invalid: 0x7fc0_0000, ..NanRules::default() })];
-        let plan = mxprobe_models::plan_of("sum(all, c)", &["sum"], 4).unwrap();
+        let plan = std::sync::Arc::new(mxprobe_models::plan_of("sum(all, c)", &["sum"], 4).unwrap());
         let rules = |bits: u8| Flush { a: bits & 1 > 0, b: bits & 2 > 0, c: bits & 4 > 0, to_positive: bits & 8 > 0 };
         let dots = draw(&id, 1, 2_000);
         let answers: Vec<Vec<u64>> = (0..16)

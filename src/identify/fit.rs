@@ -1,6 +1,6 @@
 //! What one addition after the other of a tree is told to be: the adders so far, and what explains the dots about the next.
 
-use std::rc::Rc;
+use std::{rc::Rc, sync::Arc};
 
 use mxprobe_api::Rounding;
 use mxprobe_models::{Adder, Choices, Flush, Output};
@@ -66,7 +66,7 @@ impl Fit<'_, '_, '_> {
             roles.push(Role::Inner);
         }
         let names = (0..adders.len()).map(|at| if at == 0 { "sum".to_owned() } else { format!("sum-{at}") }).collect();
-        let plan = expression.plan();
+        let plan = Arc::new(expression.plan());
         Hypothesis { skeleton: Rc::new(Skeleton { expression, plan, names, roles }), adders, flush: self.flush }
     }
 

@@ -1,6 +1,6 @@
 //! A skeleton with parameters: an executable model of one operation.
 
-use std::rc::Rc;
+use std::{rc::Rc, sync::Arc};
 
 use mxprobe_api::{Error, Format, OperationId, Overflow, Rounding, Subnormals};
 use mxprobe_models::{
@@ -51,7 +51,7 @@ impl Hypothesis {
             .collect();
         let expression = self.skeleton.expression.recoloured(&of);
         let skeleton = Skeleton {
-            plan: expression.plan(),
+            plan: Arc::new(expression.plan()),
             expression,
             names: kept.iter().map(|at| self.skeleton.names[*at].clone()).collect(),
             roles: kept.iter().map(|at| self.skeleton.roles[*at]).collect(),
@@ -82,7 +82,7 @@ impl Hypothesis {
             (_, Role::Root) => Role::Inner,
             (_, role) => role,
         });
-        let plan = expression.plan();
+        let plan = Arc::new(expression.plan());
         Self { skeleton: Rc::new(Skeleton { expression, plan, names, roles }), adders, flush: self.flush }
     }
 

@@ -1,5 +1,7 @@
 //! What is already known beside what was identified: shipped models that compute the same, probes that say otherwise.
 
+use std::sync::Arc;
+
 use mxprobe_api::{Device, Error, Operation, OperationId};
 use mxprobe_models::{Evaluator, Model, Path, shipped};
 use mxprobe_sim::ModelDevice;
@@ -26,7 +28,7 @@ const COMPARED: usize = 20_000;
 pub fn equals(arithmetic: &Arithmetic, seed: u64, nan: NanBits) -> Result<Vec<String>, Error> {
     let id = &arithmetic.operation;
     let names: Vec<&str> = arithmetic.adders.iter().map(|adder| adder.name.as_str()).collect();
-    let plan = mxprobe_models::plan_of(&arithmetic.tree, &names, id.shape.sizes().2)?;
+    let plan = Arc::new(mxprobe_models::plan_of(&arithmetic.tree, &names, id.shape.sizes().2)?);
     let own = Evaluator::of_plan(&arithmetic.adders, arithmetic.flush, &plan, id, Path::Scalar)?;
     let mut rivals: Vec<(String, Evaluator)> = Vec::new();
     for model in shipped() {

@@ -4,7 +4,7 @@
 //! is added, whether the products of a block are summed on a grid of their own before c joins them, or whether a result
 //! is cut in a second step. Each such reading is a skeleton: a tree over adders whose parameters are to be found.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, sync::Arc};
 
 use mxprobe_api::OperationId;
 use mxprobe_models::Plan;
@@ -34,7 +34,7 @@ pub(super) struct Skeleton {
     /// The tree.
     pub(super) expression: Expression,
     /// The same for the evaluator.
-    pub(super) plan: Plan,
+    pub(super) plan: Arc<Plan>,
     /// The adders' names.
     pub(super) names: Vec<String>,
     /// What each adder may do.
@@ -56,7 +56,7 @@ impl Skeleton {
     /// The same tree with these products rounded alone before they meet anything.
     pub(super) fn alone(&self, products: &[usize]) -> Self {
         let expression = products.iter().fold(self.expression.clone(), |tree, product| tree.alone(*product));
-        Self { plan: expression.plan(), expression, ..self.clone() }
+        Self { plan: Arc::new(expression.plan()), expression, ..self.clone() }
     }
 
     /// How many products the first of its groups has, where it has any.
@@ -80,7 +80,7 @@ impl Skeleton {
     /// The same tree with this product no longer rounded alone.
     pub(super) fn together(&self, product: usize) -> Self {
         let expression = self.expression.together(product);
-        Self { plan: expression.plan(), expression, ..self.clone() }
+        Self { plan: Arc::new(expression.plan()), expression, ..self.clone() }
     }
 
     /// The most terms that c, or what holds it, meets in an addition by this adder.
@@ -96,13 +96,13 @@ impl Skeleton {
     /// The same tree with two products in each other's place, which decides what NaN comes first.
     pub(super) fn exchanged(&self, one: usize, other: usize) -> Self {
         let expression = self.expression.exchanged(one, other);
-        Self { plan: expression.plan(), expression, ..self.clone() }
+        Self { plan: Arc::new(expression.plan()), expression, ..self.clone() }
     }
 
     /// The same sums with the arguments of one adder in another order, which decides what NaN comes first.
     pub(super) fn turned(&self, adder: usize, order: Order) -> Option<Self> {
         let expression = self.expression.turned(adder, order);
-        (expression != self.expression).then(|| Self { plan: expression.plan(), expression, ..self.clone() })
+        (expression != self.expression).then(|| Self { plan: Arc::new(expression.plan()), expression, ..self.clone() })
     }
 }
 
@@ -252,7 +252,7 @@ impl Builder {
         }
         let Expression::Add(root, _) = &expression else { return None };
         self.roles[*root] = Role::Root;
-        let plan = expression.plan();
+        let plan = Arc::new(expression.plan());
         Some(Skeleton { expression, plan, names: self.names, roles: self.roles })
     }
 

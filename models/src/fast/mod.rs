@@ -23,6 +23,8 @@ mod sums;
 mod tree;
 mod unpack;
 
+use std::sync::Arc;
+
 use mxprobe_api::{Elements, Error, GemmOperands, OperationId, TileBatch};
 
 use crate::{
@@ -57,7 +59,7 @@ pub struct Evaluator {
     id: OperationId,
     adders: Vec<Adder>,
     unit: Unit,
-    plan: Plan,
+    plan: Arc<Plan>,
     compiled: Compiled,
     kernel: Kernels,
     path: Path,
@@ -83,7 +85,8 @@ impl Evaluator {
         let path = path.min(simd::fastest());
         let kernel = Kernels::of(&model.adders, unit, &plan, id, path);
         let path = if matches!(kernel, Kernels::None) { path.min(Path::Scalar) } else { path };
-        Ok(Self { id: id.clone(), adders: model.adders.clone(), unit: unit.clone(), plan, compiled, kernel, path })
+        let (id, adders, plan) = (id.clone(), model.adders.clone(), Arc::new(plan));
+        Ok(Self { id, adders, unit: unit.clone(), plan, compiled, kernel, path })
     }
 
     /// The operation.

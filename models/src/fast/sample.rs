@@ -1,10 +1,12 @@
 //! Dots taken apart once, for many evaluators of one operation.
 
+use std::sync::Arc;
+
 use mxprobe_api::{Error, OperationId};
 
 use super::{
     Evaluator, Kernels, Path,
-    scalar::{Compiled, DOTS, Source, UnpackedDot, significand_bits},
+    scalar::{Compiled, DOTS, Known, Source, UnpackedDot, significand_bits},
     simd,
     unpack::{Reader, Unpacked, kind_of_product},
 };
@@ -154,7 +156,13 @@ impl Evaluator {
     ///
     /// # Errors
     /// If the plan does not fit the operation: it gives another format than D, or names an adder that is not there.
-    pub fn of_plan(adders: &[Adder], flush: Flush, plan: &Plan, id: &OperationId, path: Path) -> Result<Self, Error> {
+    pub fn of_plan(
+        adders: &[Adder],
+        flush: Flush,
+        plan: &Arc<Plan>,
+        id: &OperationId,
+        path: Path,
+    ) -> Result<Self, Error> {
         if plan.nodes.is_empty() || plan.nodes.iter().any(|node| node.adder >= adders.len()) {
             return Err(Error::invalid(format!("a plan of {} adders names another, or none", adders.len())));
         }
@@ -173,7 +181,7 @@ impl Evaluator {
         let path = path.min(simd::fastest());
         let kernel = Kernels::of(adders, &unit, plan, id, path);
         let path = if matches!(kernel, Kernels::None) { path.min(Path::Scalar) } else { path };
-        Ok(Self { id: id.clone(), adders: adders.to_vec(), unit, plan: plan.clone(), compiled, kernel, path })
+        Ok(Self { id: id.clone(), adders: adders.to_vec(), unit, plan: Arc::clone(plan), compiled, kernel, path })
     }
 
     /// d of the dots of a sample that `which` numbers, in that order, until `visit` returns false. Returns how many of them took
@@ -211,10 +219,15 @@ impl Evaluator {
                     places[count..].fill(first);
                     self.compiled.evaluate_abreast(sample.path, from, &places, room)
                 }
-                None => [None; DOTS],
+                None => [Known::Special; DOTS],
             };
             for (at, d) in places.into_iter().zip(found).take(count) {
-                let d = d.or_else(|| self.compiled.evaluate(sample.unpacked(at), &mut scratch)).unwrap_or_else(|| {
+                let d = match d {
+                    Known::Bits(d) => Some(d),
+                    Known::Special => self.compiled.evaluate(sample.unpacked(at), &mut scratch),
+                    Known::Wide => self.compiled.evaluate_wide(sample.unpacked(at), &mut scratch),
+                };
+                let d = d.unwrap_or_else(|| {
                     exact += 1;
                     sample.exact(at, self)
                 });
@@ -256,7 +269,11 @@ mod tests {
                 let from = Source { k, products: &sample.products, c: &sample.c };
                 for path in &paths {
                     let found = compiled.evaluate_abreast(*path, from, &std::array::from_fn(|lane| lane), &mut room);
-                    assert!(found.iter().all(Option::is_some), "{}:{id} {path:?}: {found:?}", model.name);
+                    assert!(
+                        found.iter().all(|known| matches!(known, Known::Bits(_))),
+                        "{}:{id} {path:?}: {found:?}",
+                        model.name
+                    );
                 }
                 operations += 1;
             }

@@ -1,6 +1,8 @@
 //! Dots of a sample side by side, against the same dots one by one: every shipped operation, and every value near those of its
 //! adders.
 
+use std::sync::Arc;
+
 use mxprobe_api::{OperationId, Random};
 use mxprobe_models::{Adder, Dot, Evaluator, Flush, Model, PARAMETERS, Path, Plan, RULE, Sample};
 
@@ -112,7 +114,7 @@ fn strayed(adders: &[Adder], random: &mut Random) -> Vec<Adder> {
 const STRAYED: usize = 12;
 
 /// Every evaluator of one changed adder, and the unchanged one, on every path that dots take; how many dots there were.
-fn compare(adders: &[Adder], flush: Flush, plan: &Plan, id: &OperationId, random: &mut Random) -> usize {
+fn compare(adders: &[Adder], flush: Flush, plan: &Arc<Plan>, id: &OperationId, random: &mut Random) -> usize {
     let seed = random.bits();
     let alone = sample(id, flush, Path::Scalar, Random(seed));
     let abreast: Vec<(Path, Sample)> = Path::available()
@@ -156,18 +158,17 @@ fn dots_side_by_side_have_the_bits_that_they_have_alone() {
     let own = made.units.iter().flat_map(|unit| &unit.operations).map(|id| (&made, id.clone()));
     let mut compared = 0;
     for (model, id) in own.chain(distinct_operations()) {
-        let (unit, plan) = model.plan(&id).unwrap();
+        let (unit, mut plan) = model.plan(&id).unwrap();
         if id.shape.sizes().2 > 64 {
             continue;
         }
         let mut used: Vec<usize> = plan.nodes.iter().map(|node| node.adder).collect();
         used.sort_unstable();
         used.dedup();
-        let mut plan = plan.clone();
         let own = |adder: usize| used.iter().position(|used| *used == adder).unwrap();
         plan.nodes.iter_mut().for_each(|node| node.adder = own(node.adder));
         let adders: Vec<Adder> = used.iter().map(|adder| model.adders[*adder].clone()).collect();
-        compared += compare(&adders, unit.flush, &plan, &id, &mut random);
+        compared += compare(&adders, unit.flush, &Arc::new(plan), &id, &mut random);
     }
     println!("{compared} dots");
     assert!(compared > 200_000, "{compared}");

@@ -185,6 +185,12 @@ impl Compiled {
         {
             return Some(bits);
         }
+        self.evaluate_wide(dot, scratch)
+    }
+
+    /// The same for a dot that may not fit the narrowest word.
+    #[inline(never)]
+    pub(in crate::fast) fn evaluate_wide(&self, dot: UnpackedDot<'_>, scratch: &mut Scratch) -> Option<u64> {
         if !self.fits[1] {
             return None;
         }

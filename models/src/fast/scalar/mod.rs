@@ -12,5 +12,5 @@ mod special;
 mod wide;
 mod word;
 
-pub(super) use abreast::{DOTS, Source};
+pub(super) use abreast::{DOTS, Known, Source};
 pub(super) use compiled::{Compiled, Scratch, UnpackedDot, significand_bits};

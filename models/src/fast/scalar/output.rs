@@ -1,5 +1,7 @@
 //! A sum in the format of its adder, read back for the next.
 
+use std::collections::BTreeMap;
+
 use mxprobe_api::{FloatEncoding, Format, Overflow, Rounding, Subnormals};
 
 use super::word::{Aligned, NONE, Number, Word};
@@ -7,6 +9,7 @@ use crate::{
     adder::{Adder, Below, Class, Exponent, NanCause, Output, ZeroSign},
     exact::cut_encoding,
     fast::unpack::{NEGATIVE, Reader, Unpacked, ZERO},
+    provenance::{Basis, Origin, Provenance},
 };
 
 /// Why a result is NaN: the first number of each cause, in its format.
@@ -78,7 +81,8 @@ impl Adding {
         let fraction_bits = format.as_float().map_or(0, |encoding| encoding.fraction_bits).cast_signed();
         let reader = Reader::new(format, false, false);
         let zeros = [(0, Unpacked::default()); 2];
-        let mut adding = Self { plain, one_grid, float, format, reader, fraction_bits, zeros, rules: rules.clone() };
+        let rules = without_sources(rules);
+        let mut adding = Self { plain, one_grid, float, format, reader, fraction_bits, zeros, rules };
         adding.zeros = [false, true].map(|negative| adding.round_one(negative, 0, 0));
         adding
     }
@@ -230,6 +234,46 @@ impl Rounder {
     #[inline(never)]
     fn encode_any(&self, negative: bool, magnitude: u128, lsb: i32) -> u64 {
         self.encoding.encode(negative, magnitude, lsb, self.rounding, self.overflow, self.subnormals).bits
+    }
+}
+
+/// What computes takes no name and no source with it: an adder is made for every candidate of a search.
+fn without_sources(rules: &Adder) -> Adder {
+    let origin = Origin { basis: Basis::Assumed, source: String::new() };
+    let provenance = Provenance { origin, exceptions: BTreeMap::new() };
+    let Adder {
+        name: _,
+        ref grid,
+        below,
+        value_cut_bits,
+        ignored_values,
+        carry_bits,
+        normalised_fraction_bits,
+        normalised_exponent_floor,
+        normalised_below,
+        scale,
+        product_overflow,
+        output,
+        zero,
+        ref nan,
+        provenance: _,
+    } = *rules;
+    Adder {
+        name: String::new(),
+        grid: grid.clone(),
+        below,
+        value_cut_bits,
+        ignored_values,
+        carry_bits,
+        normalised_fraction_bits,
+        normalised_exponent_floor,
+        normalised_below,
+        scale,
+        product_overflow,
+        output,
+        zero,
+        nan: nan.clone(),
+        provenance,
     }
 }
 

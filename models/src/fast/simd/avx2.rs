@@ -155,9 +155,3 @@ impl Lanes for Avx2 {
         }
     }
 }
-
-/// A task of arrays with these instructions.
-#[target_feature(enable = "avx2,fma")]
-pub(super) fn in_lanes(task: &mut impl super::InLanes) {
-    task.run();
-}

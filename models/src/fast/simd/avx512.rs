@@ -125,9 +125,3 @@ impl Lanes for Avx512 {
         }
     }
 }
-
-/// A task of arrays with these instructions.
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx2,fma")]
-pub(super) fn in_lanes(task: &mut impl super::InLanes) {
-    task.run();
-}

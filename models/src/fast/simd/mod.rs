@@ -11,6 +11,7 @@ mod chain;
 mod double;
 mod grids;
 mod halves;
+mod in_lanes;
 mod integer;
 mod lanes;
 mod sums;
@@ -19,6 +20,7 @@ mod widest;
 
 pub(crate) use chain::{Chain, Join};
 pub(super) use grids::{Factors, LEAST_UNIT_OF_VALUES, run_grids};
+pub(super) use in_lanes::{InLanes, in_lanes};
 pub use widest::{Vectorised, vectorised};
 
 use mxprobe_api::Rounding;
@@ -112,28 +114,6 @@ fn operands<T>(
     assert!(a.values.len() >= (row + rows) * a.k && b.values.len() >= b.k * b.panel);
     assert!(b.panel == WIDE_PANEL || b.panel == NARROW_PANEL);
     (a.values[row * a.k + from..].as_ptr(), b.values[from * b.panel..].as_ptr())
-}
-
-/// Something computed in arrays, of which the compiler makes vectors.
-pub(super) trait InLanes {
-    /// To be inlined, with all that it calls.
-    fn run(&mut self);
-}
-
-/// Runs a task in the widest vectors of a path that the processor has.
-pub(super) fn in_lanes(path: Path, task: &mut impl InLanes) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        if path >= Path::Avx512 && is_x86_feature_detected!("avx512cd") {
-            // SAFETY: the path is one of this processor's, and the fifth part was looked for.
-            return unsafe { avx512::in_lanes(task) };
-        }
-        if path >= Path::Avx2 {
-            // SAFETY: the path is one of this processor's.
-            return unsafe { avx2::in_lanes(task) };
-        }
-    }
-    task.run();
 }
 
 /// A task that a kernel does in lanes of any kind.

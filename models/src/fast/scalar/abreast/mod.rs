@@ -87,8 +87,20 @@ struct Task<'a> {
     compiled: &'a Compiled,
     room: &'a mut Room,
     bits: Lanes,
-    /// Where nothing can be said.
-    bad: Lanes,
+    /// Where something is NaN or infinite.
+    special: Lanes,
+    /// Where a word may not hold a sum.
+    wide: Lanes,
+}
+
+/// What is known of a dot that was computed beside others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::fast) enum Known {
+    Bits(u64),
+    /// Nothing: it holds a NaN or an infinity.
+    Special,
+    /// Nothing: words of 64 bits may not hold its sums.
+    Wide,
 }
 
 impl Compiled {
@@ -106,7 +118,7 @@ impl Compiled {
         })
     }
 
-    /// d of the dots at these places, each `None` where it is not known.
+    /// d of the dots at these places.
     #[inline(never)]
     pub(in crate::fast) fn evaluate_abreast(
         &self,
@@ -114,11 +126,16 @@ impl Compiled {
         from: Source<'_>,
         places: &[usize; DOTS],
         room: &mut Room,
-    ) -> [Option<u64>; DOTS] {
+    ) -> [Known; DOTS] {
         room.load(from, places);
-        let mut task = Task { compiled: self, room, bits: Lanes::ZERO, bad: Lanes::ZERO };
+        let zero = Lanes::ZERO;
+        let mut task = Task { compiled: self, room, bits: zero, special: zero, wide: zero };
         in_lanes(path, &mut task);
-        std::array::from_fn(|lane| (task.bad.0[lane] == 0).then(|| task.bits.0[lane].cast_unsigned()))
+        std::array::from_fn(|lane| match (task.special.0[lane], task.wide.0[lane]) {
+            (0, 0) => Known::Bits(task.bits.0[lane].cast_unsigned()),
+            (0, _) => Known::Wide,
+            _ => Known::Special,
+        })
     }
 }
 
@@ -127,7 +144,7 @@ impl InLanes for Task<'_> {
     fn run(&mut self) {
         let compiled = self.compiled;
         let (c, special) = self.room.c.terms(Class::Values, compiled.c_fraction_bits);
-        self.bad = special;
+        self.special = special;
         for (index, node) in compiled.nodes.iter().enumerate() {
             let adder = &compiled.adders[node.adder];
             let count = node.to - node.from;
@@ -137,10 +154,11 @@ impl InLanes for Task<'_> {
                     Term::Product(k) => {
                         let bits = compiled.product_fraction_bits;
                         let (product, special) = self.room.products[k].terms(Class::Products, bits);
-                        self.bad = self.bad | special;
+                        self.special = self.special | special;
                         if adder.rules.product_overflow {
                             let leading = product.lsb + product.magnitude.length();
-                            self.bad = self.bad | leading.is_above(Lanes::all(128)) & !product.magnitude.is_zero();
+                            self.special =
+                                self.special | leading.is_above(Lanes::all(128)) & !product.magnitude.is_zero();
                         }
                         product
                     }
@@ -151,13 +169,16 @@ impl InLanes for Task<'_> {
                 highest.join(slot);
             }
             let terms = &self.room.terms[..count];
-            let sum = sum(adder, terms, &highest, node.reserve, &mut self.bad);
+            let sum = sum(adder, terms, &highest, node.reserve, &mut self.wide);
             let mut special = Lanes::ZERO;
-            let rounded = rounded(adder, terms, sum, &mut special);
+            let rounded = rounded(adder, terms, sum, self.special | self.wide, &mut special);
             if index + 1 == compiled.nodes.len() {
                 self.bits = rounded.bits;
             } else {
-                self.bad = self.bad | special;
+                self.special = self.special | special;
+                if !(!self.special & !self.wide).any() {
+                    return;
+                }
                 self.room.results[index] = rounded.read;
             }
         }

@@ -68,9 +68,9 @@ fn normal(rounder: &Rounder, sum: &Sum) -> (Lanes, Lanes) {
     (field, is)
 }
 
-/// Rounds sums. What is special afterwards is told in `special`, whose lanes no other node takes.
+/// Rounds sums, but for those that were given up. What is special afterwards is told in `special`.
 #[inline(always)]
-pub(super) fn rounded(adder: &Adding, terms: &[Terms], sum: Sum, special: &mut Lanes) -> Rounded {
+pub(super) fn rounded(adder: &Adding, terms: &[Terms], sum: Sum, given_up: Lanes, special: &mut Lanes) -> Rounded {
     let (Output::Float { .. }, Some(rounder)) = (adder.rules.output, &adder.float) else {
         let Sum { negative, magnitude, lsb, exponent } = sum;
         return Rounded { bits: Lanes::ZERO, read: Terms { class: Class::Sums, negative, magnitude, lsb, exponent } };
@@ -94,7 +94,7 @@ pub(super) fn rounded(adder: &Adding, terms: &[Terms], sum: Sum, special: &mut L
         lsb: exponent - Lanes::all(read_bits),
         exponent,
     };
-    let other = !normal;
+    let other = !normal & !given_up;
     if other.any() {
         for lane in (0..DOTS).filter(|lane| other.0[*lane] != 0) {
             let negative = negative.0[lane] != 0;

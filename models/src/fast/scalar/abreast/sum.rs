@@ -2,7 +2,7 @@
 
 use super::{
     super::{output::Adding, word::NONE},
-    lanes::Lanes,
+    lanes::{DOTS, Lanes},
 };
 use crate::adder::{Below, Class, Exponent};
 
@@ -25,7 +25,7 @@ impl Terms {
         negative: Lanes::ZERO,
         magnitude: Lanes::ZERO,
         lsb: Lanes::ZERO,
-        exponent: Lanes([NO_EXPONENT; super::DOTS]),
+        exponent: Lanes([NO_EXPONENT; DOTS]),
     };
 
     /// The exponent of the highest bit; of a zero none.
@@ -54,7 +54,7 @@ pub(super) struct Highest {
 
 impl Highest {
     pub(super) const NONE: Self = {
-        let none = Lanes([NO_EXPONENT; super::DOTS]);
+        let none = Lanes([NO_EXPONENT; DOTS]);
         Self { products: none, sums: none, values: none }
     };
 

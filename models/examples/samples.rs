@@ -1,0 +1,54 @@
+//! What a dot of a sample costs, one by one and eight side by side: `cargo run --release -p mxprobe-models --example samples`.
+#![allow(clippy::print_stdout)]
+
+use std::{hint::black_box, time::Instant};
+
+use mxprobe_api::{Decoded, Format, OperationId, Random};
+use mxprobe_models::{Dot, Evaluator, Path, Sample, shipped};
+
+const DOTS: usize = 4_000;
+const RUNS: usize = 25;
+
+/// Any finite value; zero in the place of others.
+fn finite(format: Format, random: &mut Random) -> u64 {
+    let bits = random.bits() & format.mask();
+    if matches!(format.decode(bits), Decoded::Finite { .. }) { bits } else { 0 }
+}
+
+fn main() {
+    for (name, operation) in [
+        ("a100", "mma.m16n8k16.f32.f16.f16.f32"),
+        ("h100", "mma.m16n8k16.f32.f16.f16.f32"),
+        ("mi300x", "mfma.m32n32k8.f32.f16.f16.f32"),
+        ("rdna3", "wmma.m16n16k16.f32.f16.f16.f32"),
+        ("amx", "amx.m16n16k32.f32.bf16.bf16.f32"),
+    ] {
+        let id: OperationId = operation.parse().expect("an operation");
+        let model = shipped().iter().find(|model| model.name == name).expect("a shipped model");
+        let evaluator = Evaluator::with_path(model, &id, Path::Scalar).expect("an operation of the model");
+        let k = id.shape.sizes().2;
+        print!("{name}:{id}");
+        for path in [Path::Scalar, Path::Avx2, Path::Avx512] {
+            let mut random = Random(1);
+            let mut sample = Sample::with_path(&id, evaluator.flush(), path);
+            for _ in 0..DOTS {
+                let mut row = |format: Format| -> Vec<u64> { (0..k).map(|_| finite(format, &mut random)).collect() };
+                let (a, b) = (row(id.a), row(id.b));
+                sample.push(Dot { a: &a, b: &b, c: finite(id.c, &mut random), scales: None });
+            }
+            let mut times: Vec<f64> = (0..RUNS)
+                .map(|_| {
+                    let start = Instant::now();
+                    evaluator.visit(&sample, 0..DOTS, |_, d| {
+                        black_box(d);
+                        true
+                    });
+                    start.elapsed().as_secs_f64() * 1e9 / DOTS as f64
+                })
+                .collect();
+            times.sort_by(f64::total_cmp);
+            print!(" | {path:?} {:.1} / {:.1} ns", times[0], times[RUNS / 2]);
+        }
+        println!();
+    }
+}
