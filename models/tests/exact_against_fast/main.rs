@@ -6,6 +6,7 @@
 mod abreast;
 mod families;
 mod inputs;
+mod zero_signs;
 
 use std::{collections::BTreeSet, sync::OnceLock};
 

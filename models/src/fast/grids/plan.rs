@@ -197,7 +197,8 @@ impl GridsPlan {
         if width == GridWidth::Cascade && output != (GridOutput::F32 { toward_zero: false }) {
             return None;
         }
-        // No sum of words knows that all its terms were −0; sums of f64 do, unless they cut a negative one to it.
+        // No sum of words knows that all its terms were −0; sums of f64 do, unless they cut a negative value to it. An unrounded sum
+        // among the terms is +0 where it is cut to nothing, and then the total is.
         if width == GridWidth::Words && output != GridOutput::Wide && !positive_zero {
             return None;
         }

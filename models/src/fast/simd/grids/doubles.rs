@@ -55,8 +55,13 @@ pub(super) unsafe fn in_doubles<V: Halves, const NG: usize>(
                         (V::widen(value), V::wide_power(up))
                     }
                 };
+                let is_sum = matches!(term, GridTerm::Sum(_) | GridTerm::Group(_));
                 for half in 0..2 {
                     let mut part = cut_to(V::mul_d(of[half], power[half]));
+                    if is_sum {
+                        // An unrounded sum that is cut to nothing is +0, whatever its sign.
+                        part = V::add_d(part, V::splat_d(0.0));
+                    }
                     if node.value_cut_bits != 0 && matches!(term, GridTerm::C | GridTerm::Value(_)) {
                         part = V::mul_d(part, V::splat_d(node.value_cut_unit));
                     }
