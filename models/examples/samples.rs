@@ -28,6 +28,7 @@ fn main() {
         let evaluator = Evaluator::with_path(model, &id, Path::Scalar).expect("an operation of the model");
         let k = id.shape.sizes().2;
         print!("{name}:{id}");
+        let mut infinite = 0;
         for path in [Path::Scalar, Path::Avx2, Path::Avx512] {
             let mut random = Random(1);
             let mut sample = Sample::with_path(&id, evaluator.flush(), path);
@@ -36,6 +37,11 @@ fn main() {
                 let (a, b) = (row(id.a), row(id.b));
                 sample.push(Dot { a: &a, b: &b, c: finite(id.c, &mut random), scales: None });
             }
+            infinite = 0;
+            evaluator.visit(&sample, 0..DOTS, |_, d| {
+                infinite += usize::from(!matches!(id.d.decode(d), Decoded::Finite { .. }));
+                true
+            });
             let mut times: Vec<f64> = (0..RUNS)
                 .map(|_| {
                     let start = Instant::now();
@@ -49,6 +55,6 @@ fn main() {
             times.sort_by(f64::total_cmp);
             print!(" | {path:?} {:.1} / {:.1} ns", times[0], times[RUNS / 2]);
         }
-        println!();
+        println!(" | {} % infinite", infinite * 100 / DOTS);
     }
 }

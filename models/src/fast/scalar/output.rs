@@ -1,7 +1,5 @@
 //! A sum in the format of its adder, read back for the next.
 
-use std::collections::BTreeMap;
-
 use mxprobe_api::{FloatEncoding, Format, Overflow, Rounding, Subnormals};
 
 use super::word::{Aligned, NONE, Number, Word};
@@ -9,7 +7,6 @@ use crate::{
     adder::{Adder, Below, Class, Exponent, NanCause, Output, ZeroSign},
     exact::cut_encoding,
     fast::unpack::{NEGATIVE, Reader, Unpacked, ZERO},
-    provenance::{Basis, Origin, Provenance},
 };
 
 /// Why a result is NaN: the first number of each cause, in its format.
@@ -81,7 +78,7 @@ impl Adding {
         let fraction_bits = format.as_float().map_or(0, |encoding| encoding.fraction_bits).cast_signed();
         let reader = Reader::new(format, false, false);
         let zeros = [(0, Unpacked::default()); 2];
-        let rules = without_sources(rules);
+        let rules = rules.clone();
         let mut adding = Self { plain, one_grid, float, format, reader, fraction_bits, zeros, rules };
         adding.zeros = [false, true].map(|negative| adding.round_one(negative, 0, 0));
         adding
@@ -92,11 +89,16 @@ impl Adding {
     pub(super) fn round_one(&self, negative: bool, magnitude: i64, lsb: i64) -> (u64, Unpacked) {
         let Some(rounder) = &self.float else { return (0, Unpacked::default()) };
         let lsb = i32::try_from(lsb).unwrap_or(if lsb < 0 { i32::MIN / 2 } else { i32::MAX / 2 });
-        let mut bits = rounder.encode(negative, magnitude, lsb);
-        if self.rules.zero == ZeroSign::Positive && bits & rounder.magnitude_mask == 0 {
-            bits = 0;
-        }
+        let bits = self.encode(rounder, negative, magnitude, lsb);
         (bits, self.reader.read(bits))
+    }
+
+    /// The bits of a sum in the adder's format, a zero with the sign that the adder gives one.
+    #[inline]
+    fn encode<W: Word>(&self, rounder: &Rounder, negative: bool, magnitude: W, lsb: i32) -> u64 {
+        let bits = rounder.encode(negative, magnitude, lsb);
+        let positive = self.rules.zero == ZeroSign::Positive && bits & rounder.magnitude_mask == 0;
+        if positive { 0 } else { bits }
     }
 
     /// Writes a sum in the adder's format; if it is the last one, its bits alone.
@@ -113,11 +115,7 @@ impl Adding {
         let bits = match (self.rules.output, &self.float) {
             (Output::Float { .. }, Some(rounder)) => {
                 let negative = if magnitude == W::ZERO { self.zero_is_negative(terms) } else { negative };
-                let mut bits = rounder.encode(negative, magnitude, lsb);
-                if self.rules.zero == ZeroSign::Positive && bits & rounder.magnitude_mask == 0 {
-                    bits = 0;
-                }
-                bits
+                self.encode(rounder, negative, magnitude, lsb)
             }
             (Output::Integer { format, saturates }, _) => {
                 // Integers have no bits below 1, unless a grid made some.
@@ -234,46 +232,6 @@ impl Rounder {
     #[inline(never)]
     fn encode_any(&self, negative: bool, magnitude: u128, lsb: i32) -> u64 {
         self.encoding.encode(negative, magnitude, lsb, self.rounding, self.overflow, self.subnormals).bits
-    }
-}
-
-/// What computes takes no name and no source with it: an adder is made for every candidate of a search.
-fn without_sources(rules: &Adder) -> Adder {
-    let origin = Origin { basis: Basis::Assumed, source: String::new() };
-    let provenance = Provenance { origin, exceptions: BTreeMap::new() };
-    let Adder {
-        name: _,
-        ref grid,
-        below,
-        value_cut_bits,
-        ignored_values,
-        carry_bits,
-        normalised_fraction_bits,
-        normalised_exponent_floor,
-        normalised_below,
-        scale,
-        product_overflow,
-        output,
-        zero,
-        ref nan,
-        provenance: _,
-    } = *rules;
-    Adder {
-        name: String::new(),
-        grid: grid.clone(),
-        below,
-        value_cut_bits,
-        ignored_values,
-        carry_bits,
-        normalised_fraction_bits,
-        normalised_exponent_floor,
-        normalised_below,
-        scale,
-        product_overflow,
-        output,
-        zero,
-        nan: nan.clone(),
-        provenance,
     }
 }
 

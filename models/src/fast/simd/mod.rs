@@ -11,7 +11,6 @@ mod chain;
 mod double;
 mod grids;
 mod halves;
-mod in_lanes;
 mod integer;
 mod lanes;
 mod sums;
@@ -20,7 +19,7 @@ mod widest;
 
 pub(crate) use chain::{Chain, Join};
 pub(super) use grids::{Factors, LEAST_UNIT_OF_VALUES, run_grids};
-pub(super) use in_lanes::{InLanes, in_lanes};
+pub(super) use widest::vectorised_on;
 pub use widest::{Vectorised, vectorised};
 
 use mxprobe_api::Rounding;
@@ -45,6 +44,7 @@ pub(super) fn fastest() -> Path {
             && is_x86_feature_detected!("avx512bw")
             && is_x86_feature_detected!("avx512dq")
             && is_x86_feature_detected!("avx512vl")
+            && is_x86_feature_detected!("avx512cd")
             && is_x86_feature_detected!("avx2")
             && is_x86_feature_detected!("fma")
         {

@@ -12,10 +12,15 @@ pub trait Vectorised {
     fn run(self) -> Self::Output;
 }
 
-/// Does work with the widest vectors that this processor has. Operations are never fused or reordered: the results do not
-/// depend on the width.
+/// Does work with the widest vectors of this processor. Operations are never fused or reordered: the results do not depend on
+/// the width.
 pub fn vectorised<W: Vectorised>(work: W) -> W::Output {
-    match fastest() {
+    vectorised_on(fastest(), work)
+}
+
+/// Does work with the widest vectors that both this processor and `path` have.
+pub(in crate::fast) fn vectorised_on<W: Vectorised>(path: Path, work: W) -> W::Output {
+    match path.min(fastest()) {
         // SAFETY: the processor has the instructions, as `fastest` found.
         #[cfg(target_arch = "x86_64")]
         Path::Avx512 => unsafe { with_avx512(work) },
@@ -27,7 +32,7 @@ pub fn vectorised<W: Vectorised>(work: W) -> W::Output {
 }
 
 #[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx2,fma")]
 fn with_avx512<W: Vectorised>(work: W) -> W::Output {
     work.run()
 }

@@ -18,7 +18,7 @@ use crate::{
     adder::{Class, Output},
     fast::{
         path::Path,
-        simd::{InLanes, in_lanes},
+        simd::{Vectorised, vectorised_on},
         unpack::{NEGATIVE, SPECIAL, Unpacked, ZERO},
     },
     tree::Term,
@@ -129,8 +129,7 @@ impl Compiled {
     ) -> [Known; DOTS] {
         room.load(from, places);
         let zero = Lanes::ZERO;
-        let mut task = Task { compiled: self, room, bits: zero, special: zero, wide: zero };
-        in_lanes(path, &mut task);
+        let task = vectorised_on(path, Task { compiled: self, room, bits: zero, special: zero, wide: zero });
         std::array::from_fn(|lane| match (task.special.0[lane], task.wide.0[lane]) {
             (0, 0) => Known::Bits(task.bits.0[lane].cast_unsigned()),
             (0, _) => Known::Wide,
@@ -139,9 +138,11 @@ impl Compiled {
     }
 }
 
-impl InLanes for Task<'_> {
+impl Vectorised for Task<'_> {
+    type Output = Self;
+
     #[inline(always)]
-    fn run(&mut self) {
+    fn run(mut self) -> Self {
         let compiled = self.compiled;
         let (c, special) = self.room.c.terms(Class::Values, compiled.c_fraction_bits);
         self.special = special;
@@ -177,10 +178,11 @@ impl InLanes for Task<'_> {
             } else {
                 self.special = self.special | special;
                 if !(!self.special & !self.wide).any() {
-                    return;
+                    return self;
                 }
                 self.room.results[index] = rounded.read;
             }
         }
+        self
     }
 }
