@@ -29,12 +29,12 @@ impl Elements {
     /// Elements from their storage bytes.
     ///
     /// # Errors
-    /// If the length is no multiple of the format's storage size, or a narrow element has bits set above its width.
+    /// If the length is not a multiple of the format's storage size, or a narrow element has bits set above its width.
     pub fn from_bytes(format: Format, bytes: Vec<u8>) -> Result<Self, Error> {
         let size = format.storage_bytes();
         if !bytes.len().is_multiple_of(size) {
             return Err(Error::invalid(format!(
-                "{} bytes are no whole number of {format} elements of {size} bytes",
+                "{} bytes are not a whole number of {format} elements of {size} bytes",
                 bytes.len()
             )));
         }
@@ -61,7 +61,7 @@ impl Elements {
         self.bytes.len() / self.format.storage_bytes()
     }
 
-    /// Whether there is no element.
+    /// Whether there are no elements.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
@@ -73,7 +73,7 @@ impl Elements {
         &self.bytes
     }
 
-    /// The storage bytes, to be written in place.
+    /// The storage bytes, writable in place.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         &mut self.bytes
     }
@@ -165,18 +165,18 @@ impl TileBatch {
     /// Checks formats and lengths against the operation.
     ///
     /// # Errors
-    /// The first operand that does not fit, with what was found and what was wanted.
+    /// The first operand that does not fit, with what was found and what was expected.
     pub fn validate(&self, operation: &Operation) -> Result<(), Error> {
         let id = &operation.id;
         let (m, n, k) = id.shape.sizes();
         let check = |name: &str, elements: &Elements, format: Format, per_tile: usize| {
             if elements.format() != format {
-                return Err(Error::invalid(format!("{name} holds {} where {id} takes {format}", elements.format())));
+                return Err(Error::invalid(format!("{name} holds {}, but {id} takes {format}", elements.format())));
             }
             let wanted = self.tiles * per_tile;
             if elements.len() != wanted {
                 return Err(Error::invalid(format!(
-                    "{name} holds {} elements where {} tiles of {id} take {wanted}",
+                    "{name} holds {} elements, but {} tiles of {id} take {wanted}",
                     elements.len(),
                     self.tiles
                 )));

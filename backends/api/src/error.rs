@@ -2,7 +2,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// What went wrong, in one line with the value in it, and predicates to tell the cases apart.
+/// An error: one line of text that contains the offending value, and predicates to tell the cases apart.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Error {
     #[serde(default)]
@@ -10,7 +10,7 @@ pub struct Error {
     message: String,
 }
 
-/// The kind of an [`Error`], as it crosses the border of a process.
+/// The kind of an [`Error`], as sent between processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -31,7 +31,7 @@ pub enum ErrorKind {
     NothingWritten,
     /// See [`Error::self_test`].
     SelfTest,
-    /// See [`Error::driver`]; also every kind that a reader does not know.
+    /// See [`Error::driver`]; also any kind that the reader does not know.
     #[default]
     #[serde(other)]
     Driver,
@@ -43,17 +43,17 @@ impl Error {
         Self::new(ErrorKind::Invalid, message)
     }
 
-    /// The driver or the library that reaches the devices is not on this machine.
+    /// The driver or library needed to reach the devices is missing from this machine.
     pub fn missing_driver(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::MissingDriver, message)
     }
 
-    /// The device is there and says that it cannot do this.
+    /// The device is present but reports that it cannot do this.
     pub fn unsupported(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Unsupported, message)
     }
 
-    /// The device stopped working; nothing more can be asked of it.
+    /// The device stopped working and cannot be used any more.
     pub fn device_lost(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::DeviceLost, message)
     }
@@ -68,7 +68,7 @@ impl Error {
         Self::new(ErrorKind::TimedOut, message)
     }
 
-    /// The device said it had finished and its output memory still holds what was there before.
+    /// The device reported completion, but its output memory still holds its previous content.
     pub fn nothing_written(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::NothingWritten, message)
     }
@@ -83,7 +83,7 @@ impl Error {
         Self::new(ErrorKind::Driver, message)
     }
 
-    /// An error of a kind.
+    /// An error of the given kind.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into() }
     }
@@ -100,7 +100,7 @@ impl Error {
         self.kind == ErrorKind::Invalid
     }
 
-    /// The driver or library is not there.
+    /// The driver or library is missing.
     #[must_use]
     pub fn is_missing_driver(&self) -> bool {
         self.kind == ErrorKind::MissingDriver
@@ -142,14 +142,14 @@ impl Error {
         self.kind == ErrorKind::SelfTest
     }
 
-    /// The same error with `: detail` after its text.
+    /// Appends `: detail` to the text.
     #[must_use]
     pub fn detail(mut self, detail: impl fmt::Display) -> Self {
         self.message = format!("{}: {detail}", self.message);
         self
     }
 
-    /// The same error with `context: ` in front of its text.
+    /// Prepends `context: ` to the text.
     #[must_use]
     pub fn context(mut self, context: impl fmt::Display) -> Self {
         self.message = format!("{context}: {}", self.message);

@@ -80,6 +80,6 @@ fn a_product_that_does_not_fit_is_refused() {
         let right = GemmOperands { m: 2, n: 2, k: 3, a: &a, b: &b, c: &c, scale_a: None, scale_b: None };
         assert!(multiply(device.as_ref(), operation, &right).is_ok());
         let wrong = multiply(device.as_ref(), operation, &GemmOperands { n: 3, ..right });
-        assert!(wrong.is_err_and(|error| error.is_invalid() && error.to_string().contains("6 elements where 3×3")));
+        assert!(wrong.is_err_and(|error| error.is_invalid() && error.to_string().contains("6 elements, not 3×3")));
     }
 }

@@ -90,7 +90,7 @@ fn what_is_not_claimed_is_refused_with_its_name() {
     let error = mxprobe_api::call(device.as_ref(), scalar, to, &one).unwrap_err();
     assert!(error.is_invalid() && error.to_string().contains("convert.bf16 of scalar.f32"), "{error}");
     let error = mxprobe_api::call(device.as_ref(), scalar, ScalarFunction::Add, &one).unwrap_err();
-    assert!(error.is_invalid() && error.to_string().contains("no whole number of calls of add"), "{error}");
+    assert!(error.is_invalid() && error.to_string().contains("not a whole number of calls of add"), "{error}");
 }
 
 fn flags(device: &dyn Device, id: &str, function: ScalarFunction, operands: &[u64]) -> Flags {

@@ -8,7 +8,7 @@ fn codes(format: Format) -> impl Iterator<Item = u64> {
     0..1 << format.bits()
 }
 
-/// Codes that no bit that is not read tells apart.
+/// All codes of a format, without those that differ only in an unread bit.
 fn distinct_codes(spec: Spec) -> impl Iterator<Item = u64> {
     codes(spec.format).filter(move |code| spec.format != Format::UE4M3 || *code < 0x80)
 }
@@ -188,7 +188,7 @@ fn interesting(spec: Spec) -> Vec<f64> {
         .filter(|value| *value > 0.0)
         .collect();
     values.sort_by(f64::total_cmp);
-    // What would follow the largest, and what lies below the smallest.
+    // The value that would follow the largest, and those below the smallest.
     let last_step = spec.largest - values[values.len() - 2];
     if spec.fraction_bits > 0 {
         values.extend([1.0, 2.0, 3.0].map(|steps| spec.largest + steps * last_step));
