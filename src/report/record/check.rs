@@ -1,4 +1,4 @@
-//! Reads saved reports and says what is wrong with them, and where.
+//! Reads saved reports, and finds and locates their problems.
 
 use std::{collections::BTreeSet, fmt};
 
@@ -14,12 +14,12 @@ use super::{
 };
 use crate::{findings::Outcome, plain::counted};
 
-/// What is wrong, and where.
+/// A problem and its location.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// The path in the JSON, as in `operations[0].findings[2].value`; empty for the whole.
+    /// The path in the JSON, such as `operations[0].findings[2].value`; empty for the whole document.
     pub path: String,
-    /// What is wrong with it.
+    /// The problem.
     pub reason: String,
 }
 
@@ -36,29 +36,29 @@ fn problem(path: impl Into<String>, reason: impl Into<String>) -> Problem {
     Problem { path: path.into(), reason: reason.into() }
 }
 
-/// Reads one report, or an array of them. Keys that are not known are ignored.
+/// Reads one report, or an array of them. Unknown keys are ignored.
 ///
 /// # Errors
-/// The first thing that makes it no report of this major version.
+/// The first problem, if this is not a report of this major version.
 pub fn read_reports(text: &str) -> Result<Vec<Report>, Problem> {
     read_all(text, SCHEMA)
 }
 
-/// Reads a document whose schema is `wanted`, such as [`IDENTIFICATION_SCHEMA`](super::IDENTIFICATION_SCHEMA). Unknown keys are
-/// ignored.
+/// Reads a document with the schema `wanted`, such as [`IDENTIFICATION_SCHEMA`](super::IDENTIFICATION_SCHEMA). Unknown
+/// keys are ignored.
 ///
 /// # Errors
-/// The first thing that makes it no document of this schema and major version.
+/// The first problem, if this is not a document of this schema and major version.
 pub fn read_as<T: DeserializeOwned>(text: &str, wanted: &str) -> Result<T, Problem> {
     read(parse(text)?, wanted)
 }
 
-/// Checks a report, an array of reports or a listing beyond what its schema can say: that every number has the width
-/// of its format, that a finding has a value exactly where it was measured, and a reason where it was not, and that
-/// no operation and no probe stands twice. Says what it is, in a few words.
+/// Checks what the schema cannot express in a report, an array of reports or a listing: that every number has the width
+/// of its format, that a finding has a value if and only if it was measured, and a reason if it was not, and that no
+/// operation or probe appears twice. Returns a short description of the document.
 ///
 /// # Errors
-/// Everything that is wrong, in the order of the text.
+/// All problems, in the order of the text.
 pub fn check(text: &str) -> Result<String, Vec<Problem>> {
     let value = parse(text).map_err(|found| vec![found])?;
     if first_schema(&value).is_some_and(|schema| schema.split('/').next() == BENCH_SCHEMA.split('/').next()) {
@@ -91,7 +91,7 @@ pub fn check(text: &str) -> Result<String, Vec<Problem>> {
 
 const LIST: &str = "mxprobe-list";
 
-/// Checks measurements of throughput, one or an array.
+/// Checks throughput measurements, one or an array.
 fn check_throughput(value: Value) -> Result<String, Vec<Problem>> {
     let values = match value {
         Value::Array(values) => values,
@@ -114,7 +114,7 @@ fn check_throughput(value: Value) -> Result<String, Vec<Problem>> {
     if problems.is_empty() { Ok(said.join(", and ")) } else { Err(problems) }
 }
 
-/// What a document of a schema is called, such as `mxprobe-bench/1.0`.
+/// Names the kind of document that a schema such as `mxprobe-bench/1.0` describes.
 #[must_use]
 pub fn kind_of_schema(schema: &str) -> Option<&'static str> {
     Some(match schema.split('/').next()? {
@@ -134,16 +134,16 @@ pub fn kind_of_schema(schema: &str) -> Option<&'static str> {
     })
 }
 
-/// What a saved file is, as it says itself, or its first element; `None` if it does not.
+/// Names the kind of a saved file from its own schema, or that of its first element; `None` if there is none.
 #[must_use]
 pub fn kind(text: &str) -> Option<&'static str> {
     kind_of_schema(first_schema(&parse(text).ok()?)?)
 }
 
-/// Reads one document whose schema is `wanted`, or an array of them.
+/// Reads one document with the schema `wanted`, or an array of them.
 ///
 /// # Errors
-/// The first thing that makes it none of this schema and major version.
+/// The first problem, if a document is not of this schema and major version.
 pub fn read_all<T: DeserializeOwned>(text: &str, wanted: &str) -> Result<Vec<T>, Problem> {
     match parse(text)? {
         Value::Array(values) => values
@@ -155,7 +155,7 @@ pub fn read_all<T: DeserializeOwned>(text: &str, wanted: &str) -> Result<Vec<T>,
     }
 }
 
-/// What a text says that it is: itself, or its first element.
+/// Returns the schema that a document names, itself or in its first element.
 fn first_schema(value: &Value) -> Option<&str> {
     value.get(0).unwrap_or(value).get("schema").and_then(Value::as_str)
 }
@@ -166,7 +166,7 @@ fn within(prefix: &str, mut found: Problem) -> Problem {
     found
 }
 
-/// The tree of a long chain of additions is as deep as its k is long; deeper than this is no report.
+/// The nesting limit. The tree of a long chain of additions is as deep as its k; nothing deeper is a report.
 const DEEPEST: usize = 1000;
 
 fn parse(text: &str) -> Result<Value, Problem> {
@@ -179,7 +179,7 @@ fn parse(text: &str) -> Result<Value, Problem> {
 /// Reads JSON whose lists and objects are nested up to 1000 deep.
 ///
 /// # Errors
-/// If it is not the JSON of such a value, or nested deeper: the stack would not hold it.
+/// If the text is not the JSON of such a value, or is nested more deeply, which would overflow the stack.
 pub fn from_json<T: DeserializeOwned>(text: &str) -> Result<T, serde_json::Error> {
     if depth(text) > DEEPEST {
         return Err(serde::de::Error::custom(format!("lists and objects are nested deeper than {DEEPEST}")));
@@ -191,7 +191,7 @@ pub fn from_json<T: DeserializeOwned>(text: &str) -> Result<T, serde_json::Error
     Ok(value)
 }
 
-/// How deep lists and objects are nested.
+/// Returns the nesting depth of lists and objects.
 fn depth(text: &str) -> usize {
     let (mut now, mut most, mut in_text, mut escaped) = (0_usize, 0, false, false);
     for byte in text.bytes() {
@@ -210,7 +210,7 @@ fn depth(text: &str) -> usize {
     most
 }
 
-/// Reads a document after its version: another major version is not looked at any further.
+/// Reads a document after checking its version: a document of another major version is not parsed further.
 fn read<T: DeserializeOwned>(value: Value, wanted: &str) -> Result<T, Problem> {
     let Some(found) = value.get("schema").and_then(Value::as_str) else {
         return Err(problem("schema", format!("it is missing; this program writes and reads `{wanted}`")));
@@ -315,7 +315,7 @@ fn check_finding(finding: &FindingRecord, path: &str, problems: &mut Vec<Problem
     }
 }
 
-/// A call of a scalar function: its operands stand in `a`.
+/// Checks a call of a scalar function, whose operands are in `a`.
 fn check_call(evidence: &EvidenceRecord, name: &str, id: &OperationId, path: &str, problems: &mut Vec<Problem>) {
     let function: ScalarFunction = match name.parse() {
         Ok(function) => function,
