@@ -69,9 +69,9 @@ fn any_program_that_speaks_the_protocol_is_a_device() {
 #[test]
 fn a_program_that_lies_about_sizes_is_caught() {
     for (answer, words) in [
-        (r#"{"answer":"done","bytes":[5]}\n12345"#, "announced 5 bytes where at most 4 can follow"),
+        (r#"{"answer":"done","bytes":[5]}\n12345"#, "announced 5 bytes, at most 4 can follow"),
         (r#"{"answer":"done","bytes":[9999999999]}\n"#, "announced 9999999999 bytes"),
-        (r#"{"answer":"done","bytes":[3]}\n123"#, "3 bytes are no whole number of f32 elements"),
+        (r#"{"answer":"done","bytes":[3]}\n123"#, "3 bytes are not a whole number of f32 elements"),
         (r#"{"answer":"done","bytes":[2,2]}\n1234"#, "returned 2 parts instead of one"),
         (r#"{"answer":"done"}\n"#, "returned 0 parts instead of one"),
         (r#"{"answer":"done","bytes":[0]}\n"#, "returned 0 elements of f32 for 1 tiles"),

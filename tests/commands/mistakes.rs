@@ -1,10 +1,10 @@
-//! Mistakes that a newcomer makes: each is answered by one sentence that names the right thing.
+//! A newcomer's mistakes: each is answered by one sentence that names the right thing.
 
 use std::{fs, path::Path};
 
 use super::{model_file, say, say_to};
 
-/// A command line, its standard input, its exit code, and what its first line says. `{}` is a folder of files.
+/// A command line, its standard input, its exit code, and text that its first line contains. `{}` is a folder of files.
 struct Mistake {
     line: &'static str,
     input: &'static str,
@@ -23,7 +23,7 @@ const fn with_input(line: &'static str, input: &'static str, says: &'static str)
 const F16: &str = "mma.m16n8k16.f32.f16.f16.f32";
 
 const MISTAKES: [Mistake; 58] = [
-    // A device, or something else, where a command is wanted.
+    // A device, or something else, in place of a command.
     mistake("h100", "no command `h100`; did you mean `mxprobe run --device h100`?"),
     mistake("'RTX 4090'", "no command `RTX 4090`; did you mean `mxprobe run --device 'RTX 4090'`?"),
     mistake("{}/report.json", "did you mean `mxprobe report {}/report.json`?"),
@@ -56,7 +56,7 @@ const MISTAKES: [Mistake; 58] = [
     mistake("run --device exec:no-such-program", "the program `no-such-program` cannot be started"),
     mistake("verify --device h100 --model h10", "no model `h10`; did you mean `h100`?"),
     mistake("distinguish h100 h10 --op fp16", "no model `h10`; did you mean `sim:h100`?"),
-    // What is missing.
+    // Missing arguments.
     mistake("verify --device h100", "`--model MODEL` is missing (the model)"),
     mistake("identify", "`--device SELECTOR` and `--out MODEL.toml` are missing"),
     mistake("identify --device h100", "`--out MODEL.toml` is missing (the model file to write)"),
@@ -82,7 +82,7 @@ const MISTAKES: [Mistake; 58] = [
     mistake("gemm --device a100 --op fp16 --random 4,4", "`--random`: `4,4` is not 3 numbers with commas between them"),
     // Dots.
     with_input("eval --device h100 --op F16", r#"{"a":[1,2],"b":[1],"c":0}"#, "line 1: a has 2 elements and b has 1"),
-    with_input("eval --device h100 --op F16", r#"{"a":["0x03c00"],"b":[1],"c":0}"#, "a[0]: `0x03c00` is no f16"),
+    with_input("eval --device h100 --op F16", r#"{"a":["0x03c00"],"b":[1],"c":0}"#, "a[0]: `0x03c00` is not valid f16"),
     with_input("eval --device amx --op TDPBSSD", r#"{"a":[1.5],"b":[1],"c":0}"#, "a[0]: `1.5` is not an integer"),
     with_input(
         "eval --device h100 --op F16",
@@ -117,7 +117,7 @@ fn each_mistake_of_a_newcomer_is_answered_by_one_sentence_that_names_the_right_t
         let first = said.err.lines().next().unwrap_or_default();
         let says = says.replace("{}", place);
         let is_sentence = first.strip_prefix("error: ").is_some_and(|sentence| sentence.contains(&says));
-        // The list of all commands is the longest.
+        // The longest one lists all commands.
         let short = first.replace(place, "").len() <= 240;
         if !is_sentence || !short || said.code != Some(code) || !said.out.is_empty() {
             wrong.push(format!(

@@ -129,7 +129,7 @@ const FAULTS: &[(&str, &str, &str)] = &[
     (
         "\"mma.m16n8k32.f32.e4m3.e4m3.f32\",",
         "\"mma.m16n8k32\",",
-        "27: case[0].operations: `mma.m16n8k32` is no operation id: fewer than four formats; the form is FAMILY.mMnNkK.D.A.B.C",
+        "27: case[0].operations: `mma.m16n8k32` is not an operation id: fewer than four formats; the form is FAMILY.mMnNkK.D.A.B.C",
     ),
     (
         "\"mma.m16n8k32.f32.e4m3.e4m3.f32\",",
@@ -237,7 +237,7 @@ const FAULTS: &[(&str, &str, &str)] = &[
     (
         "c_format = \"bf16\"",
         "c_format = \"b16\"",
-        "33: case[0].c_format: `b16` is no format; the formats are f64 f32 tf32 xf32 bf16 f16 e4m3 e5m2 e4m3fnuz e5m2fnuz e3m2 e2m3 e2m1 ue8m0 ue4m3 s8 u8 s4 u4 s16 s32 u32",
+        "33: case[0].c_format: `b16` is not a format; the formats are f64 f32 tf32 xf32 bf16 f16 e4m3 e5m2 e4m3fnuz e5m2fnuz e3m2 e2m3 e2m1 ue8m0 ue4m3 s8 u8 s4 u4 s16 s32 u32",
     ),
     (
         "[case.input.\"scale_a\"]",
@@ -252,7 +252,7 @@ const FAULTS: &[(&str, &str, &str)] = &[
     (
         "default = \"0x3f800000\"",
         "default = \"0x3f80000000\"",
-        "45: case[0].input.scale_b.default: `0x3f80000000` is no f32: it has 10 digits; f32 is written as 0x and 8 hex digits",
+        "45: case[0].input.scale_b.default: `0x3f80000000` is not valid f32: it has 10 digits; f32 is written as 0x and 8 hex digits",
     ),
     (
         "[adder.to-bf16]\noutput = \"bf16\"\nrounding = \"nearest-even\"\nnan = \"0x7fff\"",

@@ -200,7 +200,7 @@ fn what_does_not_fit_is_refused_with_both_numbers() {
     let matrices = GemmOperands { m: 2, n: 4, k: 3, a: &a, b: &b, c: &c, scale_a: None, scale_b: None };
     assert!(multiply(model, &id, &matrices, 1).is_ok());
     for (matrices, part) in [
-        (GemmOperands { m: 3, ..matrices }, "6 elements where 3×3"),
+        (GemmOperands { m: 3, ..matrices }, "6 elements, not 3×3"),
         (GemmOperands { c: &a, ..matrices }, "c holds f16"),
         (GemmOperands { scale_a: Some(&a), ..matrices }, "takes no block scales"),
     ] {
