@@ -13,7 +13,7 @@ pub struct Split {
     pub rounding: Rounding,
     /// The powers of two that are divided out first.
     pub scaling: Scaling,
-    /// Word i is stored 2^(i·bits) times as large as the value it stands for, so that small words do not underflow. 0
+    /// Word i is stored 2^(i·bits) times as large as the value it represents, so that small words do not underflow. 0
     /// stores the value itself.
     pub lift_bits: i32,
 }
