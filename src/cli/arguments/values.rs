@@ -1,4 +1,4 @@
-//! What stands in one argument: durations, sizes, ranges.
+//! Parsers of argument values: durations, sizes, ranges.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use mxprobe_api::{Format, Injection, Shape};
 
 use crate::proof::conditions::Exponents;
 
-/// Numbers with a comma between them.
+/// Parses numbers separated by commas.
 pub(super) fn numbers<T: std::str::FromStr, const N: usize>(text: &str) -> Result<[T; N], String> {
     let wrong = || format!("`{text}` is not {N} numbers with commas between them");
     let found: Vec<T> =
@@ -50,7 +50,7 @@ pub(super) fn exponents(text: &str) -> Result<(u32, u32), String> {
     }
 }
 
-/// `NAME=VALUE`.
+/// Parses `NAME=VALUE`.
 pub(super) fn named(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() && !value.is_empty() => Ok((name.to_owned(), value.to_owned())),
@@ -58,12 +58,12 @@ pub(super) fn named(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// A format of numbers by its name.
+/// Parses the name of a number format.
 pub(super) fn number_format(text: &str) -> Result<Format, String> {
     Format::named(text).map_err(|error| error.to_string())
 }
 
-/// `a=-14..15`: an input and the exponents that its values may have.
+/// Parses `a=-14..15`: an input, and the exponents that its values may have.
 pub(super) fn exponent_range(text: &str) -> Result<(char, Exponents), String> {
     let wrong = || format!("`{text}` is not an input and a range of exponents such as a=-14..15");
     let (input, range) = text.split_once('=').ok_or_else(wrong)?;
@@ -100,7 +100,7 @@ pub(super) fn milliseconds(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// A number with `ms`, `s`, `m` or `h` behind it; without, of seconds.
+/// Parses a number with the suffix `ms`, `s`, `m` or `h`; seconds without a suffix.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
     let units = [("ms", 1e-3), ("s", 1.0), ("m", 60.0), ("h", 3600.0)];
     let unit = units.iter().find_map(|(name, seconds)| Some((text.strip_suffix(name)?, *seconds)));
@@ -114,7 +114,7 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// `bit=3,lane=5`: what is made wrong.
+/// Parses an injected fault: `bit=3,lane=5`.
 pub(super) fn injection(text: &str) -> Result<Injection, String> {
     let wrong = || format!("`{text}` is not a fault such as bit=3,lane=5,core=1,exponent=130,every=1000000");
     let mut injection = Injection::default();

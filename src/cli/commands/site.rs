@@ -1,4 +1,4 @@
-//! `site`: pages of all units, made of models and saved reports.
+//! `site`: web pages about all units, from models and saved reports.
 
 use std::{
     fs,
@@ -15,7 +15,7 @@ use crate::cli::{
     io::{input, interrupt::Interrupt, output, progress::Progress},
 };
 
-/// What the proofs' search for a difference draws from.
+/// The seed of the proofs' search for a difference.
 const SEED: u64 = 1;
 
 /// Writes the pages.

@@ -1,4 +1,4 @@
-//! Files that are read.
+//! Reading of input files.
 
 use std::{
     fs,
@@ -10,7 +10,7 @@ use crate::report::{Report, check};
 
 use crate::cli::{failure::Failure, io::journal};
 
-/// The text of a file, or of standard input for `-`. The mark that some editors put before UTF-8 is left out.
+/// Reads the text of a file, or of standard input for `-`. A UTF-8 byte order mark is removed.
 pub(crate) fn read(path: &Path) -> Result<String, Failure> {
     let bytes = if path == Path::new("-") {
         let mut bytes = Vec::new();
@@ -28,9 +28,9 @@ pub(crate) fn read(path: &Path) -> Result<String, Failure> {
 
 /// The reports of one file.
 pub(crate) struct Saved {
-    /// Where they were read.
+    /// The file.
     pub(crate) path: PathBuf,
-    /// One, or the elements of an array.
+    /// One report, or the elements of an array.
     pub(crate) reports: Vec<Report>,
 }
 
@@ -43,7 +43,8 @@ pub(crate) fn reads_once(paths: &[PathBuf]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Reads reports: of files, of the `.json` files of directories in the order of their names, of standard input for `-`.
+/// Reads reports: from files, from the `.json` files of directories in the order of their names, or from standard input
+/// for `-`.
 pub(crate) fn reports(paths: &[PathBuf]) -> Result<Vec<Saved>, Failure> {
     reads_once(paths)?;
     let mut found = Vec::new();
@@ -65,7 +66,7 @@ pub(crate) fn reports(paths: &[PathBuf]) -> Result<Vec<Saved>, Failure> {
     Ok(found)
 }
 
-/// A file itself; of a directory, the files in it that may be reports.
+/// Returns the file itself or, for a directory, the files in it that may be reports.
 pub(crate) fn files(path: &Path) -> Result<Vec<PathBuf>, Failure> {
     if !path.is_dir() {
         return Ok(vec![path.to_owned()]);

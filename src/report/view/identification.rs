@@ -1,4 +1,4 @@
-//! What `identify` learnt, operation by operation.
+//! The output of `identify`, operation by operation.
 
 use super::{
     csv::Rows,
@@ -70,7 +70,7 @@ fn outcome(outcome: IdentificationOutcome) -> &'static str {
     }
 }
 
-/// How many operations were identified, and the file that has their model.
+/// Counts the identified operations, and names the file with their model.
 #[must_use]
 pub(super) fn identified_of(report: &IdentificationReport) -> String {
     let is_identified = |operation: &&IdentifiedOperation| operation.outcome == IdentificationOutcome::Identified;
@@ -79,7 +79,8 @@ pub(super) fn identified_of(report: &IdentificationReport) -> String {
     format!("{count} of {} operations identified{written}", report.operations.len())
 }
 
-/// What was learnt about one operation. The dots behind it are shown if `evidence`, and always if it was not identified.
+/// Renders the results for one operation. The dots behind them are shown if `evidence` is set, and always if the
+/// operation was not identified.
 #[must_use]
 pub fn identified(found: &IdentifiedOperation, evidence: bool) -> Vec<Block> {
     let is_identified = found.outcome == IdentificationOutcome::Identified;
@@ -119,7 +120,7 @@ pub fn identified(found: &IdentifiedOperation, evidence: bool) -> Vec<Block> {
     Block::titled(2, found.id.to_string()).into_iter().chain([Block::Inset(blocks)]).collect()
 }
 
-/// How it ended.
+/// The outcome, in words.
 fn ending(found: &IdentifiedOperation) -> String {
     let reason = found.reason.as_deref().unwrap_or_default();
     match found.outcome {

@@ -1,4 +1,4 @@
-//! What `verify` found, operation by operation.
+//! The output of `verify`, operation by operation.
 
 use super::{
     csv::Rows,
@@ -69,7 +69,7 @@ fn row(found: &VerifiedOperation) -> Row {
     Row { tone, ..Row::plain(std::iter::once(Cell::code(found.id.to_string())).chain(numbers).chain(ends).collect()) }
 }
 
-/// What was found about one operation, as lines.
+/// Renders the results for one operation.
 #[must_use]
 pub fn verified(found: &VerifiedOperation) -> Vec<Block> {
     let line = match (&found.failed, found.mismatches) {
