@@ -10,7 +10,7 @@ fn show(violations: &[Violation]) -> String {
     violations.iter().map(|violation| format!("\n{violation}")).collect()
 }
 
-/// Elements of D in a tile from which on one operation of a unit stands for the others of that shape.
+/// The number of elements of D in a tile from which only one operation of a unit and shape is tested.
 const LARGE_TILE: u32 = 8192;
 
 fn pass_the_suite(wanted: impl Fn(&Model, &OperationId) -> bool) -> usize {
