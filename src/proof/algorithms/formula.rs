@@ -275,7 +275,7 @@ impl<B: Copy + std::fmt::Debug> Question<'_, B> {
 /// The question about two programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asked {
-    /// Finite results of different bits.
+    /// Whether both results are finite and their bits differ.
     Different,
     /// Whether both results are finite and this one (0 or 1) has the larger error.
     Worse(usize),
