@@ -1,4 +1,4 @@
-//! Results that are NaN: bit for bit, or all alike.
+//! Comparison of NaN results: bit for bit, or all NaNs alike.
 
 use std::{fmt, str::FromStr};
 
@@ -22,7 +22,7 @@ pub enum NanBits {
 }
 
 impl NanBits {
-    /// What helps where nothing but NaN differ, to be put behind what is said.
+    /// A hint for when only NaNs differ, to be appended to a message.
     pub const HINT: &str = "; NaN alone differ, which `--nan any` counts as the same";
 
     /// Whether two results of this format count as the same.
@@ -57,7 +57,7 @@ fn is_nan(format: Format, bits: u64) -> bool {
     matches!(format.decode(bits), Decoded::Nan { .. })
 }
 
-/// A device every NaN of which has the same bits, those of its format's usual one.
+/// A device whose NaNs all have the same bits, those of their format's default NaN.
 pub(crate) struct OneNan<'a>(pub(super) &'a dyn Device);
 
 impl Device for OneNan<'_> {
@@ -89,7 +89,7 @@ impl Device for OneNan<'_> {
         self.0.timing()
     }
 
-    /// As it is: digests are made where results are, and NaN keep their bits there.
+    /// Forwarded unchanged: digests are computed on the device, where NaNs keep their bits.
     fn screening(&self) -> Option<&dyn Screening> {
         self.0.screening()
     }
@@ -147,7 +147,7 @@ impl StatusFlags for OneNan<'_> {
     }
 }
 
-/// Every NaN with the bits of the format's usual one.
+/// Replaces every NaN by the format's default NaN.
 fn with_one_nan(mut d: Elements) -> Elements {
     let format = d.format();
     if let Some(nan) = format.nan() {

@@ -61,7 +61,7 @@ int main(void) {
     CHECK(mxprobe_dot(h100, "f16->f32", a16, b16, &zero, NULL, NULL, &result) == 0 && result == ldexpf(1, 30));
 
     /* Errors: each names the value, and the next call that goes well clears it. */
-    CHECK(mxprobe_model_load("h1000") == NULL && says("there is no model `h1000`"));
+    CHECK(mxprobe_model_load("h1000") == NULL && says("unknown model `h1000`"));
     CHECK(mxprobe_model_load(NULL) == NULL && says("the name is NULL"));
     CHECK(mxprobe_model_load("\xff") == NULL && says("is not UTF-8"));
     CHECK(mxprobe_model_find(h100, "f99->f32", &of) == -1 && says("`f99`"));

@@ -189,7 +189,7 @@ def test_errors_are_one_sentence_with_the_value(h100):
         (lambda: h100.operation("e4m3->f32"), ValueError, "`e4m3->f32` means 4 operations of h100, which compute differently: "),
         (lambda: h100.matmul(a.astype(np.complex64), b), TypeError, "a is complex64, which is the type of no format"),
         (lambda: h100.dot(np.zeros(17, np.float16), np.zeros(17, np.float16)), ValueError, "a has 17 elements; mma.m16n8k16.f32.f16.f16.f32 takes 16"),
-        (lambda: mxprobe.model("h1000"), ValueError, "there is no model `h1000`"),
+        (lambda: mxprobe.model("h1000"), ValueError, "unknown model `h1000`"),
         (lambda: mxprobe.model("./no.toml"), ValueError, "`./no.toml`"),
         (lambda: mxprobe.decode("f8", 0), ValueError, "`f8`"),
         (lambda: mxprobe.decode("e4m3", 256), ValueError, "0x100 is wider than e4m3, which has 8 bits"),

@@ -73,7 +73,7 @@ def test_a_file_is_a_recipe(tmp_path, operands):
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda a, b: mxprobe.recipe("nope"), "there is no recipe `nope`; the recipes are cublaslt-"),
+        (lambda a, b: mxprobe.recipe("nope"), "unknown recipe `nope`; the recipes are cublaslt-"),
         (lambda a, b: mxprobe.recipe("cublaslt-sm89-fp8", case="nope"), "has no case `nope`; its cases are"),
         (lambda a, b: mxprobe.recipe("cublaslt-sm89-fp8", case="fast-f32", slices=4).matmul(a, b), "`slices`"),
         (lambda a, b: mxprobe.recipe("cublaslt-sm89-fp8").matmul(a, b, op="f16->f32"), "is for mma.m16n8k32"),
