@@ -1,11 +1,11 @@
-//! Examples of each command, which its help shows.
+//! Examples for the help of each command.
 
 use clap::Command;
 
-/// A command, and calls of it with what each is for.
+/// A command, with example calls and the purpose of each.
 type Examples = (&'static str, [(&'static str, &'static str); 2]);
 
-/// Two calls of each command, in the order of its help.
+/// Two example calls for each command, in the order of the help.
 const EXAMPLES: [Examples; 25] = [
     (
         "mxprobe",
@@ -229,13 +229,13 @@ const EXAMPLES: [Examples; 25] = [
     ),
 ];
 
-/// The calls of a command that its help shows.
+/// Returns the example calls of a command.
 pub(crate) fn examples(command: &str) -> impl Iterator<Item = &'static str> {
     let found = EXAMPLES.iter().find(|(name, _)| *name == command);
     found.into_iter().flat_map(|(_, calls)| calls.iter().map(|(call, _)| *call))
 }
 
-/// Puts the examples of each command below its help, before what stands there.
+/// Puts the examples of each command into its help, before the existing text after it.
 pub(super) fn shown(command: Command) -> Command {
     let mut command = below(command, "mxprobe");
     for (name, _) in EXAMPLES {
@@ -282,7 +282,7 @@ mod tests {
             for (call, _) in calls {
                 assert!(call.len() <= 96, "{name}: `{call}` would be wrapped");
                 let call = call.split(" > ").flat_map(|part| part.split(" < ")).next().unwrap_or(call);
-                // `man` itself is no call of this program.
+                // `man` itself is not a call of this program.
                 let parts = call.split(" | ").filter(|part| part.starts_with("mxprobe"));
                 let mut understood = 0;
                 for part in parts {

@@ -64,7 +64,7 @@ pub(super) fn distinguish(mut chosen: [Chosen; 2], arguments: &Distinguish, scre
     Ok(code)
 }
 
-/// Files that were asked for.
+/// The files to write.
 struct Files<'a> {
     names: [&'a str; 2],
     id: &'a OperationId,
@@ -113,7 +113,7 @@ impl Files<'_> {
         Ok(())
     }
 
-    /// Writes the proof and checks it against the formula; how many steps it has.
+    /// Writes the proof after checking it against the formula, and returns the number of its steps.
     fn write_proof(&self, comparison: &Comparison<'_>, certificate: &Certificate) -> Result<Option<usize>, Failure> {
         let Some(path) = &self.arguments.proof else { return Ok(None) };
         let mut proof = Proof::default();

@@ -1,4 +1,4 @@
-//! `run --resume`: goes on with a report that was left unfinished.
+//! `run --resume`: continues a report that was left unfinished.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ use crate::cli::{
     io::{input, journal, output},
 };
 
-/// What is left to ask, device by device, in the order of the file.
+/// Plans the operations that are left to ask, device by device, in the order of the file.
 pub(crate) fn jobs(file: &Path, devices: &Devices, screen: Screen) -> Result<Vec<Job>, Failure> {
     let reports = read(file)?;
     let mut left = Vec::new();
@@ -57,7 +57,7 @@ fn read(file: &Path) -> Result<Vec<Report>, Failure> {
     Ok(reports)
 }
 
-/// The devices that are there now: those that `--device` names, else those of the reports that are not finished.
+/// Returns the devices that are present now: those named by `--device`, or else those of the unfinished reports.
 fn targets(devices: &Devices, reports: &[Report], left: &[Vec<OperationId>]) -> Result<Vec<Target>, Failure> {
     let of_reports = || {
         let open = reports.iter().zip(left).filter(|(_, left)| !left.is_empty());

@@ -24,7 +24,7 @@ use crate::{
 use page::{Bounded, Place};
 pub(super) use page::{record, words};
 
-/// Bounds the error of dots of a length, and gives the interval of each element.
+/// Bounds the error of dots of a given length, and computes the interval of each element.
 pub(crate) fn tolerance(arguments: &Tolerance, screen: Screen) -> Outcome {
     let unit = Chosen::new(&arguments.unit)?;
     let id = &unit.operation.id;
