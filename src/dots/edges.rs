@@ -1,19 +1,19 @@
-//! Dots that mix the ends of formats: zeros of both signs, the smallest subnormals and the largest values, in every product,
-//! in c, and block by block.
+//! Dots that mix the extremes of formats: zeros of both signs, the smallest subnormals and the largest values, in every
+//! product, in c, and block by block.
 
 use mxprobe_api::{FloatEncoding, Format, OperationId, Overflow, Rounding, Subnormals};
 
 use super::{Dot, Random};
 
-/// Dots without end, the same from the same seed; none where a format holds integers.
+/// An endless sequence of dots, the same for the same seed; empty if a format holds integers.
 pub(crate) struct Edges<'a> {
     id: &'a OperationId,
     random: Random,
-    /// Products that a unit adds first: each group is filled alone in some dots.
+    /// The groups of products that a unit adds first: some dots fill only one group.
     groups: Vec<Vec<usize>>,
 }
 
-/// What one product of a dot is.
+/// The content of one product of a dot.
 #[derive(Clone, Copy)]
 enum Fill {
     Zero,
@@ -26,7 +26,7 @@ enum Fill {
     Largest,
     /// The longest significands of this exponent.
     Ones(i32),
-    /// Any significands of about this exponent.
+    /// Any significands near this exponent.
     About(i32),
 }
 
@@ -35,14 +35,14 @@ impl<'a> Edges<'a> {
         Self { id, random: Random(seed), groups: Vec::new() }
     }
 
-    /// The same, with these groups of products filled alone now and then.
+    /// Adds groups of products, one of which is sometimes filled alone.
     pub(crate) fn with_groups(mut self, groups: Vec<Vec<usize>>) -> Self {
         self.groups = groups;
         self.groups.retain(|group| !group.is_empty());
         self
     }
 
-    /// Some products: one group, a run of neighbours, equal remainders, all, or any.
+    /// Some products: one group, a run of neighbours, every n-th, all, or random ones.
     fn some(&mut self) -> Vec<usize> {
         let k = self.id.shape.sizes().2;
         let random = &mut self.random;
@@ -95,7 +95,7 @@ impl<'a> Edges<'a> {
         dot.b[at] = signed(random, b, of_b);
     }
 
-    /// What the products of one dot are, about an exponent of its own.
+    /// Picks the content of a dot's products, near the exponent `about`.
     fn pick(&mut self, about: i32, spread: i32) -> Fill {
         let near = about + self.random.between(-spread, spread);
         match self.random.below(9) {
@@ -113,7 +113,7 @@ impl<'a> Edges<'a> {
         let Some(float) = format.as_float() else { return 0 };
         let (low, high) = float.exponents();
         let random = &mut self.random;
-        // As large as what it is added to, and of all ones: what carries the farthest.
+        // As large as the sum it is added to, with all bits set: the longest carry.
         let (exponent, ones) = match random.below(12) {
             0 | 1 => return 0,
             2 => return signed(random, format, 1 << float.unread_bits),
@@ -193,7 +193,8 @@ fn with_sign(format: Format, bits: u64, negative: bool) -> u64 {
     if negative { bits | sign(format) } else { bits & !sign(format) }
 }
 
-/// A value of this exponent, as near as the format comes: all ones, or of few bits or any.
+/// A value of this exponent, or of the nearest that the format has: with all fraction bits set, or with none, all or
+/// random ones.
 fn value(random: &mut Random, format: Format, exponent: i32, ones: bool) -> u64 {
     let bits = format.fraction_bits();
     let all = (1u64 << bits) - 1;
