@@ -170,7 +170,7 @@ fn the_documented_example_loads() {
 #[test]
 fn a_malformed_variant_is_an_error_of_its_own_line() {
     let parse = |text: &str, variant: &str| Model::parse("bad.toml", text, Some(variant)).unwrap_err().to_string();
-    assert!(parse(GOOD, "absent").contains("there is no variant `absent`; it has other"));
+    assert!(parse(GOOD, "absent").contains("unknown variant `absent`; it has other"));
     for (set, line, what) in [
         ("[variant.other.set.adder.sum]\nfraction_bits = 999", 45, "adder.sum.fraction_bits: 999 is not between"),
         ("[variant.other.set.adder.sum]\nbits = 3", 45, "adder.sum.bits: unknown key"),
@@ -193,10 +193,10 @@ fn a_malformed_variant_is_an_error_of_its_own_line() {
 fn a_file_without_a_unit_and_a_name_without_a_model_are_errors() {
     let text = &GOOD[..GOOD.find("[[unit]]").unwrap()];
     let error = Model::parse("bad.toml", text, None).unwrap_err().to_string();
-    assert_eq!(error, "bad.toml:1: there is no [[unit]]");
-    assert!(load("z100").unwrap_err().to_string().contains("there is no model `z100`; the models are a100, "));
+    assert_eq!(error, "bad.toml:1: `[[unit]]` is missing");
+    assert!(load("z100").unwrap_err().to_string().contains("unknown model `z100`; the models are a100, "));
     assert!(load("./absent.toml").unwrap_err().to_string().contains("cannot read the model file `./absent.toml`"));
-    assert!(load("h100@absent").unwrap_err().to_string().contains("there is no variant `absent`"));
+    assert!(load("h100@absent").unwrap_err().to_string().contains("unknown variant `absent`"));
 }
 
 #[test]
