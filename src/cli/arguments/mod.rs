@@ -129,7 +129,7 @@ pub(crate) enum Command {
     Papers(Papers),
     /// Explain a probe, a model, a format, a family of operations or a field of the report
     Explain(Explain),
-    /// Print the JSON Schema of reports or listings
+    /// Print the JSON Schema of reports or other output
     Schema(Schema),
     /// Check a saved report
     Validate(Validate),

@@ -1,4 +1,4 @@
-//! Arguments of the commands about models: `identify`, `verify`, `eval`, `distinguish`.
+//! Arguments of the commands about models: `identify`, `invariance`, `verify`, `eval`, `conformance`, `distinguish`.
 
 use std::{path::PathBuf, time::Duration};
 

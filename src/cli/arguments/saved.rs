@@ -1,4 +1,5 @@
-//! Arguments of the commands that need no device: `report`, `compare`, `explain`, `schema`, `validate`.
+//! Arguments of the commands that need no device: `report`, `compare`, `fleet`, `site`, `papers`, `explain`, `schema`,
+//! `validate`.
 
 use std::{path::PathBuf, time::Duration};
 

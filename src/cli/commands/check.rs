@@ -1,4 +1,4 @@
-//! `check`: which elements of a product no admissible order gives.
+//! `check`: finds the elements of a product that no admissible order gives.
 
 use mxprobe_models::threads;
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ use crate::{
     tolerance::{Checked, Outside, Tolerance},
 };
 
-/// Holds D against what it may be; the exit code is 1 if an element lies outside.
+/// Checks D against the unit's tolerance; the exit code is 1 if an element lies outside.
 pub(crate) fn check(arguments: &Check, screen: Screen) -> Outcome {
     let unit = Chosen::new(&arguments.unit)?;
     let id = &unit.operation.id;
@@ -32,7 +32,7 @@ pub(crate) fn check(arguments: &Check, screen: Screen) -> Outcome {
     Ok(if checked.is_inside() { 0 } else { NO })
 }
 
-/// What was found of a product.
+/// The results for a product.
 struct Judged<'a> {
     model: &'a str,
     tolerance: &'a Tolerance,
@@ -40,7 +40,7 @@ struct Judged<'a> {
     checked: &'a Checked,
 }
 
-/// Elements that people see; JSON has all.
+/// The maximum number of elements shown to people; the JSON has all.
 const SHOWN: usize = 20;
 
 impl Show for Judged<'_> {

@@ -24,10 +24,10 @@ use crate::cli::{
     },
 };
 
-/// A line may not be longer than this.
+/// The maximum length of a line.
 const LONGEST_LINE_BYTES: usize = 16 << 20;
 
-/// How much is read at once where a file or a full pipe allows it.
+/// The size of the read buffer.
 const READ_BYTES: usize = 1 << 18;
 
 /// Answers every line of standard input.
@@ -103,9 +103,9 @@ pub(crate) fn eval(arguments: &Eval, screen: Screen) -> Outcome {
 
 /// How much of standard input was answered.
 struct Answered {
-    /// Absent if people watch the answers themselves, or type the lines.
+    /// Absent if the user watches the answers themselves, or types the lines.
     progress: Option<Progress>,
-    /// Bytes in all, of a file.
+    /// The size of standard input, if it is a file.
     length: Option<u64>,
     done: u64,
 }
@@ -126,7 +126,7 @@ impl Answered {
     }
 }
 
-/// The size of the file that standard input is.
+/// Returns the size of standard input, if it is a file.
 fn stdin_bytes() -> Option<u64> {
     #[cfg(unix)]
     {
@@ -154,7 +154,7 @@ impl Dots<'_> {
     }
 }
 
-/// What computes.
+/// The device and operation that compute.
 struct Unit {
     device: Arc<dyn Device>,
     operation: Operation,
@@ -172,7 +172,8 @@ impl Unit {
         Ok(Self { device, operation })
     }
 
-    /// d of every dot: each alone where the device can do so for less than a tile, else on the diagonals of tiles.
+    /// Computes d of every dot: one at a time if the device can do so for less than a tile, and otherwise on the
+    /// diagonals of tiles.
     fn compute(&self, dots: &Dots) -> Result<Vec<u64>, Failure> {
         let (device, operation) = (self.device.as_ref(), &self.operation);
         let of_device = |error| Failure::incomplete(error).help("answers to the lines before are written");
@@ -186,7 +187,7 @@ impl Unit {
     }
 }
 
-/// Computes one dot as a product of matrices of one element, if the device multiplies matrices in this operation.
+/// Computes one dot as a product of 1×k and k×1 matrices, if the device multiplies matrices in this operation.
 fn alone(device: &dyn Device, operation: &Operation, dots: &Dots, dot: usize) -> Result<Option<u64>, Error> {
     let id = &operation.id;
     let k = id.shape.sizes().2;
@@ -202,7 +203,7 @@ fn alone(device: &dyn Device, operation: &Operation, dots: &Dots, dot: usize) ->
     Ok(multiply(device, operation, &operands)?.map(|d| d.get(0)))
 }
 
-/// Computes dots that lie on the diagonals of tiles, so that each has a row of A and a column of B of its own.
+/// Computes dots on the diagonals of tiles, so that each has a row of A and a column of B of its own.
 fn on_diagonals(device: &dyn Device, operation: &Operation, dots: &Dots) -> Result<Vec<u64>, Error> {
     if dots.count == 0 {
         return Ok(Vec::new());

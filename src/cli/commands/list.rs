@@ -1,4 +1,4 @@
-//! `list`: devices, operations, and what cannot be used and why.
+//! `list`: devices and operations, and those that cannot be used, with the reasons.
 
 use crate::report::{LIST_SCHEMA, Listing, Listings, Tool};
 

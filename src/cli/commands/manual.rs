@@ -1,4 +1,4 @@
-//! `man`: manual pages, made from the arguments themselves.
+//! `man`: manual pages, generated from the arguments.
 
 use crate::cli::{
     arguments,
@@ -7,7 +7,7 @@ use crate::cli::{
     mistakes::the_commands,
 };
 
-/// Prints the page of a command, or of the whole.
+/// Prints the page of a command, or that of the whole program.
 pub(crate) fn print(command: Option<&str>) -> Outcome {
     let mut whole = arguments::command();
     whole.build();

@@ -206,7 +206,7 @@ fn compare_dots(found: &matching::Matched<'_>) -> (usize, Vec<DotCompared>) {
                     dots.push(DotCompared { operations: vec![None; sides], input, d: vec![None; sides] });
                     dots.len() - 1
                 });
-                // The first operation of a side represents it, unless a later one contradicts the other sides.
+                // The first operation of a side represents it, unless a later one has a result that no side has yet.
                 let dot = &mut dots[at];
                 if dot.d[side].is_none() || dot.d.iter().flatten().all(|d| *d != evidence.d) {
                     dot.d[side] = Some(evidence.d.clone());

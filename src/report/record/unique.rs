@@ -1,4 +1,4 @@
-//! JSON in which no key stands twice: a reader would take one of the values, and nobody knows which.
+//! JSON without duplicate keys: with duplicates, different readers would silently take different values.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use serde::{
 };
 use serde_json::{Map, Number, Value};
 
-/// A value of which every object has each key once.
+/// A value in which every object has each key only once.
 pub(super) struct Unique(pub(super) Value);
 
 impl<'de> Deserialize<'de> for Unique {
@@ -19,7 +19,7 @@ impl<'de> Deserialize<'de> for Unique {
 
 struct Whole;
 
-/// Values that are taken as they come.
+/// Scalars, converted without change.
 macro_rules! scalars {
     ($($name:ident: $type:ty),*) => {
         $(fn $name<E: Error>(self, value: $type) -> Result<Value, E> {

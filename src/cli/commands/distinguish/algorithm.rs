@@ -101,7 +101,7 @@ pub(super) fn distinguish(chosen: Vec<Chosen>, arguments: &Distinguish, screen: 
     Ok(code)
 }
 
-/// The dot of the command line.
+/// Parses the dot given on the command line.
 fn given_dot(text: &str, question: &Question<'_>) -> Result<Dot, Failure> {
     let operation = Operation::new(question.of_dots.clone(), "thread");
     let mut dots = Dots::new(&operation);

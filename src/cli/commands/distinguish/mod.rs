@@ -13,8 +13,7 @@ use crate::cli::{
     failure::{Failure, Outcome},
 };
 
-/// Compares two models on an operation, or more; asks for properties of one, or compares two
-/// algorithms over one.
+/// Compares two or more models on an operation, determines properties of one, or compares two algorithms over one.
 pub(crate) fn distinguish(arguments: &Distinguish, screen: Screen) -> Outcome {
     if arguments.models.iter().any(|name| recipes::is_recipe(name)) {
         let k = arguments.products.map_or(recipes::USUAL_K, |k| k as usize);

@@ -1,4 +1,4 @@
-//! `distinguish --property`: how one model computes, and what each other answer would give.
+//! `distinguish --property`: how one model computes, and the results of each other answer.
 
 use std::time::Instant;
 
@@ -17,7 +17,7 @@ use crate::{
     session::Properties,
 };
 
-/// Asks for properties of the arithmetic of one model's operation.
+/// Determines properties of the arithmetic of one model's operation.
 pub(super) fn distinguish(chosen: Vec<Chosen>, arguments: &Distinguish, screen: Screen) -> Outcome {
     let start = Instant::now();
     let [chosen] = <[Chosen; 1]>::try_from(chosen).map_err(|chosen| {

@@ -77,7 +77,7 @@ impl Chosen {
     }
 }
 
-/// A, B and C of a product, as files have them.
+/// A, B and C of a product, as read from files.
 pub(super) struct Operands {
     pub(super) m: usize,
     pub(super) n: usize,
@@ -88,7 +88,7 @@ pub(super) struct Operands {
 }
 
 impl Operands {
-    /// Reads values that the operation's formats hold exactly.
+    /// Reads values that are exact in the operation's formats.
     pub(super) fn read(id: &OperationId, a: &Path, b: &Path, c: Option<&Path>) -> Result<Self, Failure> {
         if id.block_scale().is_some() {
             return Err(Failure::usage(format!("{id} has block scales, for which there are no files here"))
@@ -124,7 +124,7 @@ impl Operands {
     }
 }
 
-/// One end of each interval as bits.
+/// Returns one end of each interval, as bits.
 fn ends(elements: &[Element], format: Format, is_high: bool) -> Elements {
     let nan = format.nan().unwrap_or(0);
     let infinity = |negative: bool| format.infinity(negative).unwrap_or_else(|| format.largest(negative));
@@ -142,7 +142,7 @@ fn ends(elements: &[Element], format: Format, is_high: bool) -> Elements {
     Elements::from_bits(format, elements.iter().map(end))
 }
 
-/// The interval of every dot of a file.
+/// Returns the interval of every dot of a file.
 fn dots(bounds: &Bounds, operation: &Operation, path: &Path) -> Result<Vec<(Place, Element)>, Failure> {
     let wrong = |error: std::io::Error| Failure::usage(format!("`{}`: {error}", path.display()));
     let input: Box<dyn Read> =
