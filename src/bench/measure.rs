@@ -80,7 +80,7 @@ pub fn measure(device: &dyn Device, operation: &Operation, settings: &Settings) 
     found
 }
 
-/// The reason why there is no throughput.
+/// The reason why no throughput was measured.
 struct Ended {
     outcome: Outcome,
     reason: String,

@@ -71,7 +71,7 @@ pub struct Yardstick {
     /// A description of what was timed: a unit, or the processor that runs a model of it.
     #[serde(default)]
     pub timed: String,
-    /// Why there is no library, if there is none.
+    /// The reason why the library is missing, if it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_library: Option<String>,
     /// The library first, then the words on the unit.

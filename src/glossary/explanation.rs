@@ -24,7 +24,7 @@ pub struct Explanation {
     /// Models and recipes with that name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub models: Vec<ModelInWords>,
-    /// Fields with that name in the types of reports and listings, if there is no entry.
+    /// Fields with that name in the types of reports and listings, if no entry has it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<FieldInWords>,
     /// How a model computes dots, in the order in which the dots were given.

@@ -49,7 +49,7 @@ pub(super) fn grid<L: Logic>(logic: &mut L, adder: &Adder, terms: &[Term<L::Bit>
         });
     }
     match found {
-        // If no term has an exponent, there is no grid, and nothing may be lost.
+        // Without an exponent in any term, no grid exists, and nothing may be lost.
         Some(grid) if logic.known(grid.has_exponent) == Some(true) => grid,
         Some(grid) if every_term_has_a_rule(adder, terms) => grid,
         Some(grid) => {

@@ -81,7 +81,7 @@ impl Encoded {
     }
 
     /// Encodes the assertion that a signal holds if products may have any value that satisfies the facts known of all
-    /// products; `None` if there is no product. If the formula is unsatisfiable, so is the signal.
+    /// products; `None` without products. If the formula is unsatisfiable, so is the signal.
     #[must_use]
     pub fn with_any_products(circuit: &Circuit, holds: Signal) -> Option<Self> {
         let mut is_cut = vec![false; circuit.gates().len()];

@@ -135,7 +135,7 @@ pub struct Refuted {
 pub struct Undecided {
     /// The number of dots on which the models agreed.
     pub tried: u64,
-    /// The reason why there is no proof.
+    /// The reason why neither was found.
     pub why: String,
 }
 

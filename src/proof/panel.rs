@@ -25,7 +25,7 @@ const KEPT: usize = 4;
 /// After this many dots of every class, dots of few terms are tried too.
 const FEW_FROM: u64 = 2_000;
 
-/// What a dot is meant to show about models.
+/// The purpose of a dot that is searched for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wanted {
     /// As many different results as possible.

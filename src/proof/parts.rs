@@ -24,7 +24,7 @@ use super::{
 pub struct Variable {
     /// The index of its part.
     pub part: usize,
-    /// What it represents in that part.
+    /// Its meaning in that part.
     pub place: Place,
     /// Its format.
     pub format: Format,
@@ -32,7 +32,7 @@ pub struct Variable {
     pub bits: Word<Signal>,
 }
 
-/// What an input represents.
+/// The meaning of an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Place {
     /// An element of A.

@@ -73,7 +73,7 @@ struct Known {
     aligned: Form,
     /// The losses so far.
     lost: Form,
-    /// Bits below its exponent; `None` if there is no limit.
+    /// Bits below its exponent; `None` if unlimited.
     fraction_bits: Option<i32>,
     /// The magnitude is less than this times 2^exponent.
     factor: f64,

@@ -65,13 +65,13 @@ pub struct Shown {
 pub enum Found {
     /// A dot that has the property.
     Dot(Shown, FoundBy),
-    /// A proof that there is no such dot, checked independently of the solver.
+    /// A proof that no such dot exists, checked independently of the solver.
     None(Refusal),
     /// Neither was found.
     Undecided(Undecided),
 }
 
-/// The size of the proof that there is no dot.
+/// The size of the proof that no such dot exists.
 #[derive(Clone, Debug)]
 pub struct Refusal {
     /// The number of gates of the circuit.

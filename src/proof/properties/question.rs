@@ -13,7 +13,7 @@ pub enum Property {
     Accumulation,
     /// How the final result is rounded.
     ResultRounding,
-    /// What happens to the bits that do not fit into the accumulator.
+    /// The treatment of the bits that do not fit into the accumulator.
     AccumulatorRounding,
     /// Whether the result depends on the order of the terms.
     Order,
