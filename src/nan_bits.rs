@@ -10,14 +10,15 @@ use mxprobe_api::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Which NaN in d count as the same.
+/// Which NaN results in d count as equal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum NanBits {
-    /// Those of the same bits.
+    /// NaNs with the same bits.
     #[default]
     Bits,
-    /// All: for units whose NaN depend on more than the dot, as on which of two operands a compiler put first.
+    /// All NaNs: for units whose NaNs depend on more than the dot, for instance on which of two operands a compiler put
+    /// first.
     Any,
 }
 

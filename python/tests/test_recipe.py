@@ -1,4 +1,4 @@
-"""Recipes: a library's products, bit for bit, and how it comes to an element."""
+"""Recipes: a library's products, bit for bit, and traces of their elements."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ def operands():
 
 
 def by_lanes(a, b):
-    """16 lanes, each a chain of fused multiply-adds, merged by pairs: said again in NumPy, in f64."""
+    """16 lanes, each a chain of fused multiply-adds, merged in pairs: reimplemented in NumPy."""
     fused = lambda x, y, z: np.float32(np.longdouble(x) * np.longdouble(y) + np.longdouble(z))
     lanes = [np.float32(0)] * 16
     for at, (x, y) in enumerate(zip(a, b)):

@@ -181,7 +181,7 @@ impl Tolerance {
         let (GemmOperands { m, n, .. }, id) = (*operands, self.id());
         if d.format() != id.d || d.len() != m * n {
             return Err(Error::invalid(format!(
-                "D holds {} elements of {} where {m}×{n} of {} are wanted",
+                "D holds {} elements of {}, {m}×{n} of {} are expected",
                 d.len(),
                 d.format(),
                 id.d
