@@ -359,7 +359,7 @@ fn add_scaled(total: &mut [f32], terms: &[f32], exponent: i32) {
     }
 }
 
-/// Multiplies lines by their powers of two again.
+/// Multiplies the lines' powers of two back into the result.
 fn unscale(d: Elements, lengths: Lengths, of_a: &Rounded, of_b: &Rounded) -> Elements {
     if of_a.line_exponents.iter().chain(&of_b.line_exponents).all(|exponent| *exponent == 0) {
         return d;

@@ -135,7 +135,7 @@ pub struct Refuted {
 pub struct Undecided {
     /// The number of dots on which the models agreed.
     pub tried: u64,
-    /// The reason why neither was found.
+    /// The reason why the question was not decided.
     pub why: String,
 }
 

@@ -203,7 +203,7 @@ fn flushed(format: Format, bits: u64, results: Subnormals) -> u64 {
     if results == Subnormals::FlushToPositiveZero { 0 } else { bits & sign_of(format) }
 }
 
-/// The root of a significand with an even exponent, to so many bits that of the remainder only its existence matters.
+/// The root of a significand with an even exponent, to enough bits that only the existence of a remainder matters.
 fn square_root(format: Format, x: u64, rounding: Rounding) -> Result<u64, Other> {
     match format.decode(x) {
         Decoded::Zero { .. } | Decoded::Infinity { negative: false } => Ok(x),

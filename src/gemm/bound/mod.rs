@@ -258,9 +258,9 @@ impl Bound {
     }
 }
 
-/// The multiple λ of [`Lost::probable`] that, with [`PROBABILITY`], none of the errors of so many dots exceeds: a sum
-/// of martingale differences that are at most εᵢ exceeds λ·√(Σ εᵢ²) with a probability of at most 2·exp(−λ²/2) (Azuma
-/// and Hoeffding).
+/// The multiple λ of [`Lost::probable`] that, with [`PROBABILITY`], no error of this many dots exceeds: a sum of
+/// martingale differences that are at most εᵢ exceeds λ·√(Σ εᵢ²) with a probability of at most 2·exp(−λ²/2) (Azuma and
+/// Hoeffding).
 fn deviations(dots: usize) -> f64 {
     (2.0 * (2.0 * dots.max(1) as f64 / (1.0 - PROBABILITY)).ln()).sqrt()
 }

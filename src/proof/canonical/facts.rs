@@ -167,7 +167,7 @@ impl Facts {
             top: 0,
             exponents: (0, 0),
             significand_bits: 0,
-            // The product of two significands in [1, 2) is below 4.
+            // The product of two significands in [1, 2) may be 2 or more.
             normalised: factors.iter().filter(|factor| factor.significand_bits > 0).count() <= 1
                 && factors.iter().all(|factor| factor.normalised),
             whole: Some((1, 1)),
