@@ -192,7 +192,8 @@ impl Checker {
         Ok(())
     }
 
-    /// Deletes one clause of these literals, if there is one. Literals that it has forced stay: they follow from the formula.
+    /// Deletes one clause of these literals, if there is one. Literals that it has forced stay: they follow from the
+    /// formula.
     fn delete(&mut self, clause: &[i32]) {
         let mut clause = clause.to_vec();
         clause.sort_unstable();

@@ -185,8 +185,8 @@ impl Number {
 pub struct Decimal {
     /// The digits of a significand.
     digits: u32,
-    /// The steps: a function (`multiply`, `add`, `fma`, `exact product` or `exact sum`) and its operands, each a number, or
-    /// `#0` for the result of the first step.
+    /// The steps: a function (`multiply`, `add`, `fma`, `exact product` or `exact sum`) and its operands, each a
+    /// number, or `#0` for the result of the first step.
     steps: Vec<Vec<String>>,
     /// The expected result of the last step.
     is: String,

@@ -156,7 +156,7 @@ fn values(adder: &mut Adder, terms: &[Facts]) {
         _ => false,
     };
     let cut = adder.value_cut_bits.cast_signed();
-    // Or no value is that low. The lowest kept bit is that of a rule; without a rule, it is at most as high as any term's.
+    // Or no value is that low. The lowest kept bit is that of a rule; without one, it is at most as high as any term's.
     let highest = units(adder, terms).map(|(_, highest)| highest);
     let never = (always(adder) || cut <= rule.below_bits)
         && highest.is_none_or(|unit| values.all(|term| term.low >= unit + cut - rule.below_bits));
