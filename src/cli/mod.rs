@@ -72,7 +72,7 @@ fn dispatch(line: CommandLine) -> Outcome {
     let screen = line.screen.screen();
     let Some(command) = line.command else { return run::run(&line.run, screen) };
     if line.run != arguments::Run::default() && !matches!(command, Command::Worker(_)) {
-        return Err(Failure::usage("options of `run` and of devices stand after the command, not before it")
+        return Err(Failure::usage("options of `run` and of devices go after the command, not before it")
             .help("for example `mxprobe list --backend sim`; `mxprobe help COMMAND` shows what a command takes"));
     }
     match command {

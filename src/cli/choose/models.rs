@@ -37,7 +37,7 @@ pub(crate) fn chosen(name: &str) -> Result<Chosen, Failure> {
     let selector = format!("{prefix}{bare}");
     let (targets, _) = select::named(&[selector], &[], &Search::new(false, None, &[]))?;
     let [target] = targets.as_slice() else {
-        return Err(Failure::usage(format!("`{name}` means {} models", targets.len())).help("name one of them"));
+        return Err(Failure::usage(format!("`{name}` matches {} models", targets.len())).help("name one of them"));
     };
     let name = target.selector.strip_prefix(&prefix).unwrap_or(&target.selector).to_owned();
     let model = mxprobe_models::load(&name).map_err(Failure::usage)?;

@@ -26,7 +26,7 @@ pub fn open(selector: &str, operations: &[String], limit: Duration) -> Result<As
     let search = Search::new(true, None, operations);
     let (targets, _) = select::named(&[selector.to_owned()], &[], &search).map_err(invalid)?;
     let [target] = targets.as_slice() else {
-        return Err(Error::invalid(format!("`{selector}` means {} devices: name one of them", targets.len())));
+        return Err(Error::invalid(format!("`{selector}` matches {} devices: name one of them", targets.len())));
     };
     let limits = Limits::new(limit, None, Interrupt::default());
     let isolation = Isolation { wanted: true, forward_stderr: false };

@@ -106,7 +106,7 @@ pub(crate) fn plan(devices: &Devices, operations: &[String]) -> Result<Plan, Fai
                 targets.push(Target::of_backend(entry, listed.clone()));
             } else {
                 notes.push(format!(
-                    "{} ({}) computes in software and is left out; `--device {}` probes it",
+                    "{} ({}) computes in software and is skipped; `--device {}` probes it",
                     device.selector, device.name, device.selector
                 ));
             }
@@ -131,7 +131,7 @@ pub(crate) fn plan(devices: &Devices, operations: &[String]) -> Result<Plan, Fai
     } else if entries.iter().any(|entry| entry.name == MODELS) {
         let plan = stand_in(&search)?;
         notes.push(format!(
-            "of the models, {} is probed; `--device sim:all` probes every one",
+            "only the model {} is probed; `--device sim:all` probes every one",
             plan.targets[0].selector
         ));
         targets.extend(plan.targets);

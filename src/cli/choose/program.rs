@@ -41,7 +41,7 @@ fn starts(words: Vec<String>) -> impl Fn() -> Command + Send + Sync {
 /// The error for a selector without a command.
 pub(crate) fn no_command(text: &str) -> Failure {
     Failure::usage(format!("`{text}` names no program: the form is {PROGRAMS}:COMMAND ARGUMENTS"))
-        .help("`--device 'exec:python3 worker.py'`; what the program has to answer is in docs/protocol.md")
+        .help("for example `--device 'exec:python3 worker.py'`; docs/protocol.md describes the protocol")
 }
 
 /// Returns a function that builds the command of a selector's program, if the selector names a program.
@@ -62,8 +62,9 @@ pub(crate) fn devices(command: &str, sizes: &Sizes) -> Result<(Vec<Target>, Vec<
     let (name, command) = chosen(command)?;
     let words = words(command)?;
     let of_program = |error: Error| {
-        Failure::no_device(format!("`{PROGRAMS}:{command}`: {error}"))
-            .help(format!("`mxprobe conformance --device '{PROGRAMS}:{command}'` says what a program has to answer"))
+        Failure::no_device(format!("`{PROGRAMS}:{command}`: {error}")).help(format!(
+            "`mxprobe conformance --device '{PROGRAMS}:{command}'` checks that a program follows the protocol"
+        ))
     };
     can_start(&words, command)?;
     let found = process::of(starts(words.clone()), DISCOVERY, false, || None).discover(None).map_err(of_program)?;
@@ -110,7 +111,7 @@ pub(crate) fn words(command: &str) -> Result<Vec<String>, Failure> {
     match shlex::split(command) {
         Some(words) if !words.is_empty() => Ok(words),
         Some(_) => Err(no_command(&format!("{PROGRAMS}:{command}"))),
-        None => Err(Failure::usage(format!("`{PROGRAMS}:{command}` has a quote that is not closed, or a lone `\\`"))),
+        None => Err(Failure::usage(format!("`{PROGRAMS}:{command}` has an unclosed quote, or a trailing `\\`"))),
     }
 }
 
@@ -128,7 +129,8 @@ fn can_start(words: &[String], command: &str) -> Result<(), Failure> {
     if is_there {
         return Ok(());
     }
-    let place = if program.components().count() > 1 { "there is no such file" } else { "it is in no folder of PATH" };
+    let place =
+        if program.components().count() > 1 { "there is no such file" } else { "it is not in any directory of PATH" };
     Err(Failure::usage(format!("`{PROGRAMS}:{command}`: the program `{}` cannot be started: {place}", words[0])))
 }
 

@@ -95,8 +95,8 @@ pub(crate) fn named(
             Selector::Name(_) => false,
         };
         if of_another && !backends.is_empty() {
-            return Err(Failure::usage(format!("`{text}` is no device of the backend that `--backend` asks for"))
-                .help("leave out `--backend`: a device already names its backend"));
+            return Err(Failure::usage(format!("`{text}` is not a device of the backend given with `--backend`"))
+                .help("omit `--backend`: a device already names its backend"));
         }
         parsed.push((text, selector));
     }
@@ -160,7 +160,7 @@ pub(crate) fn named(
     found.extend(of_programs);
     if search.sizes.shape.is_some() && !targets.iter().any(Target::has_free_sizes) {
         let names: Vec<&str> = targets.iter().map(|target| target.selector.as_str()).collect();
-        return Err(Failure::usage(format!("`--shape`: {} has no operation of free sizes", names.join(", ")))
+        return Err(Failure::usage(format!("`--shape`: {} has no operation with free sizes", names.join(", ")))
             .help("`--op` chooses among the operations of a device; `mxprobe list -v` shows them"));
     }
     Ok((targets, found))

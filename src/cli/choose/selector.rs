@@ -34,7 +34,7 @@ pub(super) fn is_path(name: &str) -> bool {
 
 /// The error for a name that matches several devices when one is needed.
 pub(super) fn one_of<'a>(text: &str, devices: impl ExactSizeIterator<Item = &'a DeviceRecord>) -> Failure {
-    let mut failure = Failure::usage(format!("`{text}` may mean {} devices", devices.len()));
+    let mut failure = Failure::usage(format!("`{text}` matches {} devices", devices.len()));
     for device in devices {
         failure = failure.cause(format!("{}  {}", device.selector, device.name));
     }

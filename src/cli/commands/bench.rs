@@ -92,11 +92,11 @@ fn places(arguments: &Bench, targets: &[Target]) -> Result<Vec<Option<PathBuf>>,
     output::is_for_json(out)?;
     if targets.len() > 1 {
         return Err(Failure::usage(format!(
-            "`{}` is one file, and there are {} devices",
+            "`{}` is one file, but there are {} devices",
             out.display(),
             targets.len()
         ))
-        .help("give a directory that exists, or one device"));
+        .help("give an existing directory, or one device"));
     }
     Ok(vec![Some(out.clone())])
 }

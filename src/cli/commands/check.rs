@@ -22,7 +22,7 @@ pub(crate) fn check(arguments: &Check, screen: Screen) -> Outcome {
     let d = npy::read(&arguments.d, id.d, false)?;
     let (m, n) = (operands.m, operands.n);
     if (d.rows, d.columns) != (m, n) {
-        return Err(Failure::usage(format!("D is {}×{}, and A·B is {m}×{n}", d.rows, d.columns)));
+        return Err(Failure::usage(format!("D is {}×{}, but A·B is {m}×{n}", d.rows, d.columns)));
     }
     let d = d.exactly(id.d, "D").map_err(Failure::usage)?;
     let tolerance = Tolerance::new(&unit.model, id, operands.k, arguments.unit.order.into()).map_err(Failure::usage)?;

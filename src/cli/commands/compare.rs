@@ -59,7 +59,7 @@ pub(crate) fn show(arguments: &Compare, screen: Screen) -> Outcome {
             Some(Given::Report(source, _)) => format!("only one report, `{source}`"),
             Some(Given::Device(name)) => format!("only one device, `{name}`"),
         };
-        return Err(Failure::usage(format!("there is {count}, and a comparison takes two or more"))
+        return Err(Failure::usage(format!("there is {count}, but a comparison takes two or more"))
             .help("name another one: `mxprobe compare a100 h100`, `mxprobe compare before.json after.json`"));
     }
     if let Some(out) = &arguments.out {

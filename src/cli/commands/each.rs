@@ -24,7 +24,7 @@ pub(crate) fn one_target(selector: &str, search: &Search) -> Result<Target, Fail
     match targets.as_slice() {
         [target] => Ok(target.clone()),
         targets => {
-            let mut failure = Failure::usage(format!("`{selector}` means {} devices", targets.len()));
+            let mut failure = Failure::usage(format!("`{selector}` matches {} devices", targets.len()));
             for target in targets {
                 failure = failure.cause(format!("{}  {}", target.selector, target.listed.device.name));
             }

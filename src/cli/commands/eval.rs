@@ -36,7 +36,7 @@ pub(crate) fn eval(arguments: &Eval, screen: Screen) -> Outcome {
     let search = Search::by(&arguments.reach, std::slice::from_ref(&arguments.op));
     let (targets, _) = select::named(std::slice::from_ref(&arguments.device), &[], &search)?;
     let [target] = targets.as_slice() else {
-        let mut failure = Failure::usage(format!("`{}` means {} devices", arguments.device, targets.len()));
+        let mut failure = Failure::usage(format!("`{}` matches {} devices", arguments.device, targets.len()));
         for target in &targets {
             failure = failure.cause(format!("{}  {}", target.selector, target.listed.device.name));
         }
@@ -85,7 +85,7 @@ pub(crate) fn eval(arguments: &Eval, screen: Screen) -> Outcome {
         stdin.consume(length);
         progress.read(length, line_number);
         if let Some(rounded) = dots.rounded.take().filter(|_| !told) {
-            output::note(format!("note: {rounded}; of other values this is not said"));
+            output::note(format!("note: {rounded}; further rounded values are not reported"));
             told = true;
         }
         dots.answer(&unit, &mut answers)?;
@@ -176,7 +176,7 @@ impl Unit {
     /// diagonals of tiles.
     fn compute(&self, dots: &Dots) -> Result<Vec<u64>, Failure> {
         let (device, operation) = (self.device.as_ref(), &self.operation);
-        let of_device = |error| Failure::incomplete(error).help("answers to the lines before are written");
+        let of_device = |error| Failure::incomplete(error).help("the lines before have been answered");
         if device.matrices().is_some_and(|matrices| !matrices.has_tiles()) {
             let all = (0..dots.count).map(|dot| alone(device, operation, dots, dot));
             if let Some(all) = all.collect::<Result<Option<_>, _>>().map_err(of_device)? {

@@ -23,12 +23,12 @@ pub(crate) fn invariance(arguments: &Invariance, screen: Screen) -> Outcome {
         return Err(Failure::usage("`--shapes` names no shape"));
     };
     if others.is_empty() {
-        return Err(Failure::usage("one shape has nothing to be compared with")
-            .help("name several, of the same k: `--shapes 1x64x256,16x64x256`"));
+        return Err(Failure::usage("only one shape: a comparison takes two or more")
+            .help("name several with the same k: `--shapes 1x64x256,16x64x256`"));
     }
     if let Some(other) = others.iter().find(|other| other.k != base.k) {
         return Err(Failure::usage(format!("k is {} in one shape and {} in another", base.k, other.k))
-            .help("elements of different k are different sums: name shapes of the same k"));
+            .help("elements of different k are different sums: name shapes with the same k"));
     }
     let limits = Limits::new(arguments.reach.timeout, None, Interrupt::listen());
     let open = Open { device: &arguments.device, reach: &arguments.reach, limits: &limits };

@@ -43,11 +43,11 @@ pub(super) fn read(paths: &[PathBuf]) -> Result<Option<Measured>, Failure> {
     if let Some((path, _, kind)) = texts.iter().find(|(_, _, kind)| *kind != Some(first)) {
         let is = kind.map_or_else(|| "not a file of mxprobe".to_owned(), |kind| format!("{kind}, not {first}"));
         return Err(Failure::usage(format!("`{}` is {is}", path.display()))
-            .help("files of one kind are shown or compared together"));
+            .help("only files of the same kind can be shown or compared together"));
     }
     if let Some(path) = paths.iter().find(|path| !is_file(path)) {
         return Err(Failure::usage(format!("`{}` is not {first}", path.display()))
-            .help("files of one kind are shown or compared together"));
+            .help("only files of the same kind can be shown or compared together"));
     }
     Ok(Some(if kinds[0] == Some(first) {
         Measured::Throughput(all(&texts, BENCH_SCHEMA)?)

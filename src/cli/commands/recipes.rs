@@ -37,11 +37,11 @@ pub(super) fn is_recipe(name: &str) -> bool {
 /// Compares two recipes: 0 if they are equal, 1 if they differ, 4 if undecided.
 pub(super) fn compare(names: &[String], question: &Question<'_>, format: Format, screen: Screen) -> Outcome {
     if let Some(other) = names.iter().find(|name| !is_recipe(name)) {
-        return Err(Failure::usage(format!("`{other}` is not a recipe, and recipes are compared with recipes"))
+        return Err(Failure::usage(format!("`{other}` is not a recipe, but recipes are only compared with recipes"))
             .help(format!("`{PREFIX}NAME[@CASE][,slices=4]` names one")));
     }
     let [one, other] = names else {
-        return Err(Failure::usage(format!("{} recipes, and two are compared", names.len())));
+        return Err(Failure::usage(format!("{} recipes are given: a comparison takes two", names.len())));
     };
     let (one, other) = (chosen(one)?, chosen(other)?);
     let (id, theirs) = operations(&one, &other, question.op)?;

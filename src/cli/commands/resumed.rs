@@ -95,7 +95,7 @@ pub(crate) fn same<'a>(file: &Path, of: &DeviceRecord, targets: &'a [Target]) ->
         of.driver.as_ref().map_or_else(String::new, |driver| format!(" with {} {}", driver.name, driver.version));
     let failure =
         Failure::usage(format!("`{}` is a report of {} ({}){driver}{there}", file.display(), of.name, of.fingerprint));
-    Err(failure.help("a report is of one device with one driver; `--device SELECTOR` says where that device is now"))
+    Err(failure.help("a report belongs to one device with one driver; `--device SELECTOR` selects that device"))
 }
 
 /// Describes the difference between a device and that of a record; `None` if they are the same.
@@ -106,7 +106,7 @@ fn difference(of: &DeviceRecord, now: &DeviceRecord) -> Option<String> {
         return Some(format!("{} ({})", now.name, now.fingerprint));
     }
     if of.emulated != now.emulated {
-        return Some(if now.emulated { "a double of it" } else { "no double" }.to_owned());
+        return Some(if now.emulated { "a double of it" } else { "not a double" }.to_owned());
     }
     let model = |device: &DeviceRecord| device.properties.get(DIGEST).cloned();
     if let (Some(was), Some(is)) = (model(of), model(now))

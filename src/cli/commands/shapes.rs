@@ -38,7 +38,7 @@ impl Open<'_> {
         match operations.as_slice() {
             [operation] => Ok((target.listed.device.name.clone(), operation.id.clone())),
             several => {
-                let mut failure = Failure::usage(format!("{} operations could be meant", several.len()));
+                let mut failure = Failure::usage(format!("{} operations match", several.len()));
                 for operation in several {
                     failure = failure.cause(operation.id.to_string());
                 }

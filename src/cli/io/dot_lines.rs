@@ -93,7 +93,7 @@ impl Wrong {
         }
         Failure::usage(format!("line {number}: {}", self.0))
             .cause(format!("{shown}{more}"))
-            .help(format!("a line of {} is such as {example}}}", operation.id))
+            .help(format!("a line for {} looks like {example}}}", operation.id))
     }
 }
 
@@ -129,7 +129,7 @@ impl<'a> Dots<'a> {
             return Err(Wrong(format!("a has {} elements and b has {}", line.a.len(), line.b.len())));
         }
         if line.a.len() > k {
-            return Err(Wrong(format!("a and b have {} elements, and k of {id} is {k}", line.a.len())));
+            return Err(Wrong(format!("a and b have {} elements, but k of {id} is {k}", line.a.len())));
         }
         let kept = self.marks();
         let result = self.append(&line, k);
@@ -148,12 +148,12 @@ impl<'a> Dots<'a> {
         let Some(scale) = id.block_scale() else {
             return match (&line.scale_a, &line.scale_b) {
                 (None, None) => Ok(()),
-                _ => Err(Wrong(format!("{id} takes no scale_a and no scale_b"))),
+                _ => Err(Wrong(format!("{id} takes neither scale_a nor scale_b"))),
             };
         };
         let (Some(scale_a), Some(scale_b)) = (&line.scale_a, &line.scale_b) else {
             return Err(Wrong(format!(
-                "scale_a and scale_b are wanted: one {} for each {} elements",
+                "scale_a and scale_b are missing: one {} for each {} elements",
                 scale.format, scale.block
             )));
         };
@@ -161,7 +161,7 @@ impl<'a> Dots<'a> {
         for (name, scales) in [("scale_a", scale_a), ("scale_b", scale_b)] {
             if !(least..=most).contains(&scales.len()) {
                 return Err(Wrong(format!(
-                    "{name} has {} elements, and {} elements of a in blocks of {} take from {least} to {most}",
+                    "{name} has {} elements, but {} elements of a in blocks of {} take from {least} to {most}",
                     scales.len(),
                     line.a.len(),
                     scale.block

@@ -22,8 +22,7 @@ pub(crate) fn read(path: &Path) -> Result<String, Failure> {
     if bytes.starts_with("\u{feff}".as_bytes()) {
         bytes.drain(..3);
     }
-    String::from_utf8(bytes)
-        .map_err(|error| Failure::usage(format!("`{}` is no text in UTF-8: {error}", path.display())))
+    String::from_utf8(bytes).map_err(|error| Failure::usage(format!("`{}` is not UTF-8 text: {error}", path.display())))
 }
 
 /// The reports of one file.
@@ -37,7 +36,7 @@ pub(crate) struct Saved {
 /// Refuses to read standard input twice.
 pub(crate) fn reads_once(paths: &[PathBuf]) -> Result<(), Failure> {
     if paths.iter().filter(|path| *path == Path::new("-")).count() > 1 {
-        return Err(Failure::usage("`-` stands here twice, and standard input can be read once")
+        return Err(Failure::usage("`-` is given twice, but standard input can only be read once")
             .help("save one of the reports, and name its file"));
     }
     Ok(())
@@ -57,7 +56,7 @@ pub(crate) fn reports(paths: &[PathBuf]) -> Result<Vec<Saved>, Failure> {
                     None => format!("is not a report: {problem}"),
                 };
                 Failure::usage(format!("`{}` {is}", path.display()))
-                    .help("`mxprobe validate FILE` says the same; `mxprobe schema` prints what a report looks like")
+                    .help("`mxprobe validate FILE` checks a report; `mxprobe schema` prints its schema")
             })?;
             journal::replay(&path, &mut reports);
             found.push(Saved { path, reports });

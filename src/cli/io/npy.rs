@@ -18,23 +18,23 @@ use crate::cli::failure::Failure;
 pub(crate) fn read(path: &Path, format: Format, is_column: bool) -> Result<Matrix, Failure> {
     let refuse = |what: &dyn std::fmt::Display| Failure::usage(format!("`{}`: {what}", path.display()));
     let mut file = BufReader::new(File::open(path).map_err(|error| refuse(&error))?);
-    let npy = NpyHeader::from_reader(&mut file).map_err(|error| refuse(&format!("no NumPy file: {error}")))?;
+    let npy = NpyHeader::from_reader(&mut file).map_err(|error| refuse(&format!("not a NumPy file: {error}")))?;
     let shape: Vec<usize> = npy.shape().iter().map(|size| usize::try_from(*size).unwrap_or(usize::MAX)).collect();
     let (rows, columns) = match *shape {
         [] => (1, 1),
         [length] if is_column => (length, 1),
         [length] => (1, length),
         [rows, columns] => (rows, columns),
-        _ => return Err(refuse(&format!("{} dimensions, where a matrix has 2", shape.len()))),
+        _ => return Err(refuse(&format!("{} dimensions, but a matrix has 2", shape.len()))),
     };
     let is_fortran = npy.order() == Order::Fortran && shape.len() == 2;
     let dtype = npy.dtype();
-    let DType::Plain(kind) = &dtype else { return Err(refuse(&format!("elements of {}", dtype.descr()))) };
+    let DType::Plain(kind) = &dtype else { return Err(refuse(&format!("unsupported element type {}", dtype.descr()))) };
     let size = usize::try_from(kind.size_field()).unwrap_or(0);
     let is_bits = kind.type_char() == TypeChar::Uint && !format.is_integer();
     if is_bits && size != format.storage_bytes() {
         return Err(refuse(&format!(
-            "unsigned integers of {size} bytes, where the bits of {format} take {}",
+            "unsigned integers of {size} bytes, but the bits of {format} take {}",
             format.storage_bytes()
         )));
     }
@@ -52,7 +52,7 @@ pub(crate) fn read(path: &Path, format: Format, is_column: bool) -> Result<Matri
         (TypeChar::Uint, 4) => Kind::Bits(Format::U32),
         (TypeChar::Int, 8) => Kind::Long { is_signed: true },
         (TypeChar::Uint, 8) => Kind::Long { is_signed: false },
-        _ => return Err(refuse(&format!("elements of {}", dtype.descr()))),
+        _ => return Err(refuse(&format!("unsupported element type {}", dtype.descr()))),
     };
     let Some(count) = rows.checked_mul(columns).filter(|count| count.checked_mul(8).is_some()) else {
         return Err(refuse(&format!("{rows}×{columns} elements are too many")));

@@ -69,7 +69,7 @@ pub(crate) fn can_write(path: &Path) -> Result<(), Failure> {
 pub(crate) fn is_none_of(out: &Path, read: &[PathBuf]) -> Result<(), Failure> {
     let Ok(out_now) = fs::canonicalize(out) else { return Ok(()) };
     match read.iter().find(|path| out_now.is_file() && fs::canonicalize(path).is_ok_and(|path| path == out_now)) {
-        Some(_) => Err(Failure::usage(format!("`{}` is a report that is read, and would be lost", out.display()))
+        Some(_) => Err(Failure::usage(format!("`{}` is an input file, and would be overwritten", out.display()))
             .help("give `--out` another name")),
         None => Ok(()),
     }
@@ -81,9 +81,8 @@ pub(crate) fn is_for_json(path: &Path) -> Result<(), Failure> {
     let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
     match views.into_iter().find(|(name, _)| extension.eq_ignore_ascii_case(name)) {
         Some((_, format)) => {
-            Err(Failure::usage(format!("`{}` is no name for a report: --out writes JSON", path.display())).help(
-                format!("`--format {format}` prints that view, and `mxprobe report` shows a saved report as one"),
-            ))
+            Err(Failure::usage(format!("`{}` is not a file name for a report: --out writes JSON", path.display()))
+                .help(format!("`--format {format}` prints that view, and `mxprobe report` converts a saved report")))
         }
         None => Ok(()),
     }
@@ -95,7 +94,7 @@ fn folder(path: &Path) -> &Path {
 
 fn unwritable(path: &Path, why: &dyn Display) -> Failure {
     Failure::usage(format!("`{}` cannot be written: {why}", path.display()))
-        .help("give a file where this user may write; `--out` also takes a directory that exists")
+        .help("choose a file that you may write; `--out` also takes an existing directory")
 }
 
 /// Like [`replace`], with bytes. If the path is a link, its target is replaced; an existing file keeps its permissions.

@@ -227,16 +227,16 @@ fn read<T: DeserializeOwned>(value: Value, wanted: &str) -> Result<T, Problem> {
             let is = kind_of_schema(&found).zip(kind_of_schema(wanted));
             return Err(match is {
                 Some((is, wanted)) => problem("", format!("it is {is}, not {wanted}")),
-                None => problem("schema", format!("`{found}` where `{wanted}` is wanted")),
+                None => problem("schema", format!("expected `{wanted}`, found `{found}`")),
             });
         }
-        None => return Err(problem("schema", format!("`{found}` is no schema version such as `{wanted}`"))),
+        None => return Err(problem("schema", format!("`{found}` is not a schema version such as `{wanted}`"))),
         Some((_, found)) if found != major => {
             return Err(problem(
                 "schema",
                 format!(
                     "this is version {found} of {name}, and this mxprobe ({}) reads version {major} only: use the \
-                     mxprobe that wrote it, or make the report again",
+                     mxprobe that wrote it, or regenerate the report",
                     env!("CARGO_PKG_VERSION")
                 ),
             ));
@@ -253,26 +253,26 @@ fn check_report(report: &Report) -> Vec<Problem> {
     let mut problems = Vec::new();
     let device = &report.device;
     if device.selector.split(':').next() != Some(device.backend.as_str()) {
-        let reason = format!("`{}` is no selector of the backend `{}`", device.selector, device.backend);
+        let reason = format!("`{}` is not a selector of the backend `{}`", device.selector, device.backend);
         problems.push(problem("device.selector", reason));
     }
     let resumed = report.resumed.iter().enumerate().map(|(at, part)| (format!("resumed[{at}].time"), &part.time));
     for (path, time) in [("time.start".to_owned(), &report.time.start)].into_iter().chain(resumed) {
         if time.parse::<jiff::Timestamp>().is_err() {
-            problems.push(problem(path, format!("`{time}` is no time as in RFC 3339")));
+            problems.push(problem(path, format!("`{time}` is not an RFC 3339 time")));
         }
     }
     let mut planned = BTreeSet::new();
     for (at, id) in report.plan.iter().flat_map(|plan| &plan.operations).enumerate() {
         if !planned.insert(id) {
-            problems.push(problem(format!("plan.operations[{at}]"), format!("`{id}` stands here twice")));
+            problems.push(problem(format!("plan.operations[{at}]"), format!("`{id}` appears twice")));
         }
     }
     let mut ids = BTreeSet::new();
     for (at, operation) in report.operations.iter().enumerate() {
         let path = format!("operations[{at}]");
         if !ids.insert(&operation.operation.id) {
-            problems.push(problem(format!("{path}.id"), format!("`{}` stands here twice", operation.operation.id)));
+            problems.push(problem(format!("{path}.id"), format!("`{}` appears twice", operation.operation.id)));
         }
         if report.plan.is_some() && !planned.contains(&operation.operation.id) {
             let reason = format!("`{}` is not among the operations of `plan`", operation.operation.id);
@@ -288,7 +288,7 @@ fn check_operation(operation: &OperationReport, path: &str, problems: &mut Vec<P
     for (at, finding) in operation.findings.iter().enumerate() {
         let path = format!("{path}.findings[{at}]");
         if !probes.insert(&finding.probe) {
-            problems.push(problem(format!("{path}.probe"), format!("`{}` stands here twice", finding.probe)));
+            problems.push(problem(format!("{path}.probe"), format!("`{}` appears twice", finding.probe)));
         }
         check_finding(finding, &path, problems);
         for (at, evidence) in finding.evidence.iter().enumerate() {
@@ -301,17 +301,17 @@ fn check_finding(finding: &FindingRecord, path: &str, problems: &mut Vec<Problem
     let measured = finding.outcome == Outcome::Measured;
     let mut wrong = |field: &str, reason: &str| problems.push(problem(format!("{path}.{field}"), reason));
     match (measured, &finding.value) {
-        (true, None) => wrong("value", "it is missing, and the outcome is `measured`"),
-        (false, Some(_)) => wrong("value", "it is here, and the outcome is not `measured`"),
+        (true, None) => wrong("value", "it is missing, but the outcome is `measured`"),
+        (false, Some(_)) => wrong("value", "it is present, but the outcome is not `measured`"),
         _ => {}
     }
     match (measured, &finding.reason) {
-        (false, None) => wrong("reason", "it is missing, and the outcome is not `measured`"),
+        (false, None) => wrong("reason", "it is missing, but the outcome is not `measured`"),
         (false, Some(reason)) if reason.is_empty() => wrong("reason", "it is empty"),
         _ => {}
     }
     if measured && finding.statement.is_empty() {
-        wrong("statement", "it is empty, and the outcome is `measured`");
+        wrong("statement", "it is empty, but the outcome is `measured`");
     }
 }
 
@@ -365,7 +365,7 @@ fn check_evidence(evidence: &EvidenceRecord, id: &OperationId, path: &str, probl
     let k = id.shape.sizes().2;
     for (field, numbers) in [("a", &evidence.a), ("b", &evidence.b)] {
         if numbers.len() != k {
-            let reason = format!("it has {} elements, and k of {id} is {k}", numbers.len());
+            let reason = format!("it has {} elements, but k of {id} is {k}", numbers.len());
             problems.push(problem(format!("{path}.{field}"), reason));
         }
     }

@@ -231,16 +231,19 @@ impl BenchReport {
         for (at, found) in self.operations.iter().enumerate() {
             let path = format!("operations[{at}]");
             if self.operations[..at].iter().any(|before| before.id == found.id) {
-                problems.push((format!("{path}.id"), format!("`{}` stands there twice", found.id)));
+                problems.push((format!("{path}.id"), format!("`{}` appears twice", found.id)));
             }
             let is_measured = found.outcome == Outcome::Measured;
             if is_measured == found.runs.is_empty() {
-                let words =
-                    if is_measured { "it is empty, and the outcome is measured" } else { "there is nothing measured" };
+                let words = if is_measured {
+                    "it is empty, but the outcome is measured"
+                } else {
+                    "it is not empty, but nothing was measured"
+                };
                 problems.push((format!("{path}.runs"), words.to_owned()));
             }
             if is_measured == found.reason.is_some() {
-                let words = if is_measured { "what was measured needs none" } else { "it is missing" };
+                let words = if is_measured { "it is present, but the outcome is measured" } else { "it is missing" };
                 problems.push((format!("{path}.reason"), words.to_owned()));
             }
             for (run_at, run) in found.runs.iter().enumerate() {

@@ -57,7 +57,7 @@ impl<'de> Visitor<'de> for Whole {
         let mut object = Map::new();
         while let Some(key) = entries.next_key::<String>()? {
             if object.contains_key(&key) {
-                return Err(Error::custom(format!("the key `{key}` stands twice in one object")));
+                return Err(Error::custom(format!("the key `{key}` appears twice in one object")));
             }
             let Unique(value) = entries.next_value()?;
             object.insert(key, value);
@@ -77,6 +77,6 @@ mod tests {
             assert_eq!(serde_json::from_str::<Unique>(text).unwrap().0, plain, "{text}");
         }
         let error = serde_json::from_str::<Unique>("[{\"a\":{\"k\":1,\n\"\\u006b\":1}}]").err().unwrap().to_string();
-        assert_eq!(error, "the key `k` stands twice in one object at line 2 column 8");
+        assert_eq!(error, "the key `k` appears twice in one object at line 2 column 8");
     }
 }

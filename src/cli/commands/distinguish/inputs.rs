@@ -14,8 +14,8 @@ pub(super) const TRIES: u64 = 1_000_000;
 pub(super) fn without_files(arguments: &Distinguish, there_are: &str) -> Result<(), Failure> {
     let files = [("--smt2", &arguments.smt2), ("--dimacs", &arguments.dimacs), ("--proof", &arguments.proof)];
     match files.into_iter().find(|(_, path)| path.is_some()) {
-        Some((option, _)) => Err(Failure::usage(format!("{option} takes two models, and there {there_are}"))
-            .help("ask about two models by themselves")),
+        Some((option, _)) => Err(Failure::usage(format!("{option} takes two models, but there {there_are}"))
+            .help("name exactly two models to compare")),
         None => Ok(()),
     }
 }
@@ -31,7 +31,7 @@ pub(super) fn conditions(arguments: &Distinguish, id: &OperationId) -> Result<Co
         };
         if let Some(before) = place.replace(*range) {
             return Err(Failure::usage(format!("two ranges of exponents of {input}: {before} and {range}"))
-                .help("give each of a, b and c one range at the most"));
+                .help("give each of a, b and c at most one range"));
         }
     }
     conditions.check(id).map_err(Failure::usage)?;

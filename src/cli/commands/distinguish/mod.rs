@@ -30,7 +30,7 @@ pub(crate) fn distinguish(arguments: &Distinguish, screen: Screen) -> Outcome {
     match <[_; 2]>::try_from(chosen) {
         Ok(two) => pair::distinguish(two, arguments, screen),
         Err(chosen) if chosen.len() == 1 => Err(Failure::usage(format!(
-            "`{}` alone: there is no model to compare it with",
+            "only one model, `{}`: a comparison takes two or more",
             arguments.models[0]
         ))
         .help(

@@ -127,7 +127,7 @@ impl Files<'_> {
                 .cause("the models are equal; the proof is not written"));
         }
         rup::check(&Encoded::of(&query.circuit, query.differs).cnf, &proof)
-            .map_err(|error| Failure::incomplete(format!("the solver's proof is refused: {error}")))?;
+            .map_err(|error| Failure::incomplete(format!("the solver's proof fails its check: {error}")))?;
         output::replace(path, &proof.drat())?;
         Ok(Some(proof.len()))
     }

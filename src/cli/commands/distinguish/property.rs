@@ -21,8 +21,8 @@ use crate::{
 pub(super) fn distinguish(chosen: Vec<Chosen>, arguments: &Distinguish, screen: Screen) -> Outcome {
     let start = Instant::now();
     let [chosen] = <[Chosen; 1]>::try_from(chosen).map_err(|chosen| {
-        Failure::usage(format!("`--property` takes one model, and there are {}", chosen.len()))
-            .help("ask about each model by itself, or leave `--property` out to compare them")
+        Failure::usage(format!("`--property` takes one model, but there are {}", chosen.len()))
+            .help("ask about each model separately, or omit `--property` to compare them")
     })?;
     without_files(arguments, "is one")?;
     let id = select::one_operation(&arguments.op, &chosen.listed)?.id.clone();

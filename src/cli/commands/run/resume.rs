@@ -24,7 +24,7 @@ pub(crate) fn jobs(file: &Path, devices: &Devices, screen: Screen) -> Result<Vec
     for report in &reports {
         let ids = report.unfinished().ok_or_else(|| {
             Failure::usage(format!(
-                "`{}` does not say what was to be asked of {}",
+                "`{}` does not contain the plan of the run on {}",
                 file.display(),
                 report.device.selector
             ))
@@ -45,13 +45,12 @@ pub(crate) fn jobs(file: &Path, devices: &Devices, screen: Screen) -> Result<Vec
 
 fn read(file: &Path) -> Result<Vec<Report>, Failure> {
     if file == Path::new("-") || file.is_dir() {
-        return Err(Failure::usage(format!("`{}` is no file that a run can go on with", file.display()))
-            .help("name the file that `--out` wrote; of a directory, one of its files"));
+        return Err(Failure::usage(format!("`{}` is not a file that a run can resume", file.display()))
+            .help("name the file that `--out` wrote; for a directory, one of its files"));
     }
     let text = input::read(file)?;
     let wrong = |problem: &check::Problem| Failure::usage(format!("`{}` cannot be resumed: {problem}", file.display()));
-    check::check(&text)
-        .map_err(|problems| wrong(&problems[0]).help("`mxprobe validate FILE` says all that is wrong"))?;
+    check::check(&text).map_err(|problems| wrong(&problems[0]).help("`mxprobe validate FILE` lists every problem"))?;
     let mut reports = check::read_reports(&text).map_err(|problem| wrong(&problem))?;
     journal::replay(file, &mut reports);
     Ok(reports)

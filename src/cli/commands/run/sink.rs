@@ -58,7 +58,7 @@ impl Sink {
                 let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
                 if !parent.is_dir() || path.as_os_str().to_string_lossy().ends_with('/') {
                     return Err(Failure::usage(format!("`{}` cannot be written: no such directory", path.display()))
-                        .help("make the directory first"));
+                        .help("create the directory first"));
                 }
                 Some(Out::File(path.clone()))
             }
@@ -180,9 +180,9 @@ impl Sink {
             format => self.print(&format.form(self.screen).text(&self.shown(&self.reports)))?,
         }
         match (self.unsaved.take(), self.unheard.take()) {
-            (Some(failure), _) => Err(failure.help("`mxprobe run --resume` with that file goes on from what it holds")),
+            (Some(failure), _) => Err(failure.help("`mxprobe run --resume` with that file continues from there")),
             (None, Some(failure)) if !failure.is_silent() => {
-                Err(failure.help("the file that `--out` names has it all"))
+                Err(failure.help("the file given with `--out` is complete"))
             }
             _ => Ok(()),
         }
@@ -220,7 +220,7 @@ impl Sink {
         let before = self.unsaved.take();
         self.unsaved = self.write().err();
         if let (None, Some(failure)) = (before, &self.unsaved) {
-            output::note(format!("note: {failure}; the run goes on, and tries again after each operation"));
+            output::note(format!("note: {failure}; the run continues, and tries again after each operation"));
         }
     }
 
