@@ -1,4 +1,4 @@
-//! Whole kernels through the driver: known answers of each instruction, and matrix products against naive sums.
+//! Whole kernels through the driver: known answers for each instruction, and matrix products against naive sums.
 
 mod copy;
 mod mma;
@@ -182,7 +182,7 @@ pub(crate) fn random(state: &mut u64) -> i64 {
     i64::try_from(*state >> 40).unwrap()
 }
 
-/// A small integer that every format holds.
+/// A random small integer that every format can represent.
 pub(crate) fn small(state: &mut u64, format: Format) -> u64 {
     let signed = Format::named(format.name()).is_ok() && !["u8", "u4"].contains(&format.name());
     let value = random(state) % if signed { 7 } else { 4 } - if signed { 3 } else { 0 };
