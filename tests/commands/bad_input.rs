@@ -148,6 +148,6 @@ fn vectors_of_the_wrong_length_are_refused() {
     refused_line(&line(2, 3), &["a has 2 elements and b has 3"]);
     refused_line(
         r#"{"a":["0x3f80"],"b":["0x3f80"],"c":"0x00000000","scale_a":["0x7f"],"scale_b":["0x7f"]}"#,
-        &["takes no scale_a"],
+        &["takes neither scale_a"],
     );
 }

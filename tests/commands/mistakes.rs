@@ -39,7 +39,7 @@ const MISTAKES: [Mistake; 58] = [
     mistake("run h100", "`run` takes a device as an option: `--device h100`"),
     mistake("run --device h100 fp8", "`run` takes an operation as an option: `--op fp8`"),
     mistake("list now", "`list` takes no argument `now`"),
-    mistake("--device h100 list", "options of `run` and of devices stand after the command"),
+    mistake("--device h100 list", "options of `run` and of devices go after the command"),
     mistake("run --device", "`--device SELECTOR` has no value"),
     // Devices and models.
     mistake("run --device h10", "no device `h10`; did you mean `sim:h100`?"),
@@ -60,10 +60,10 @@ const MISTAKES: [Mistake; 58] = [
     mistake("verify --device h100", "`--model MODEL` is missing (the model)"),
     mistake("identify", "`--device SELECTOR` and `--out MODEL.toml` are missing"),
     mistake("identify --device h100", "`--out MODEL.toml` is missing (the model file to write)"),
-    mistake("distinguish h100 --op fp16", "`h100` alone: there is no model to compare it with"),
+    mistake("distinguish h100 --op fp16", "only one model, `h100`: a comparison takes two or more"),
     mistake("gemm --device a100 --op fp16*fp16 --random 4,4,4", "a100 has no operation `fp16*fp16`"),
     mistake("gemm --device a100 --op m16n8k16.f32.f16.f16.f32 --random 4,4,4", "`--out FILE.npy` is missing"),
-    mistake("compare {}/report.json", "and a comparison takes two or more"),
+    mistake("compare {}/report.json", "but a comparison takes two or more"),
     // Operations, formats and probes.
     mistake("run --device v100 --op fp8", "sim:v100 has no operation of `fp8` (e4m3, e5m2, e4m3fnuz, e5m2fnuz)"),
     mistake("eval --device h100 --op mma*", "`mma*` matches 91 operations; name one"),
@@ -72,14 +72,14 @@ const MISTAKES: [Mistake; 58] = [
     mistake("run --device amx --probe order.tre", "no probe `order.tre`; did you mean `order.tree`?"),
     mistake("explain RMZ", "no entry for `RMZ`"),
     mistake("explain alingment", "no entry for `alingment`; did you mean `alignment`?"),
-    mistake("run --device a100 --shape 16x16x16", "`--shape`: sim:a100 has no operation of free sizes"),
+    mistake("run --device a100 --shape 16x16x16", "`--shape`: sim:a100 has no operation with free sizes"),
     // Values.
     mistake("run --device amx --format yaml", "`yaml` is not a value of `--format`: table, json, markdown, csv, html"),
     mistake("schema reports", "`reports` is not a value of `OF`; did you mean `report`?"),
     mistake("completions powershel", "did you mean `powershell`?"),
     mistake("run --device amx --timeout 0", "`--timeout`: `0` is not above 0 and at most 86400 seconds"),
     mistake("verify --device amx --model amx --count 0", "`--count`: 0 is not in 1.."),
-    mistake("gemm --device a100 --op fp16 --random 4,4", "`--random`: `4,4` is not 3 numbers with commas between them"),
+    mistake("gemm --device a100 --op fp16 --random 4,4", "`--random`: `4,4` is not 3 numbers separated by commas"),
     // Dots.
     with_input("eval --device h100 --op F16", r#"{"a":[1,2],"b":[1],"c":0}"#, "line 1: a has 2 elements and b has 1"),
     with_input("eval --device h100 --op F16", r#"{"a":["0x03c00"],"b":[1],"c":0}"#, "a[0]: `0x03c00` is not valid f16"),

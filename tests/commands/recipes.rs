@@ -108,5 +108,5 @@ fn what_does_not_fit_a_recipe_is_refused_in_one_sentence() {
         assert!(said.contains(wanted), "{wanted}\n{said}");
     }
     let said = say(&["compare", "recipe:cublaslt-sm89-fp8@fast-f32", "h100"]).ended(2);
-    assert!(said.err.contains("`h100` is not a recipe, and recipes are compared with recipes"), "{}", said.err);
+    assert!(said.err.contains("`h100` is not a recipe, but recipes are only compared with recipes"), "{}", said.err);
 }

@@ -1,4 +1,4 @@
-//! What is printed validates against the schema that is printed.
+//! The command's JSON validates against the schemas it prints.
 
 use std::fs;
 
