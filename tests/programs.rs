@@ -113,12 +113,12 @@ fn sizes_that_an_operation_leaves_open_are_fixed_by_a_shape_or_by_an_id() {
         text(4, &["run", "--device", &device, "--op", "gemm.m1n2k4.f32.f16.f16.f32", "--format", "json", "-q"]);
     assert!(report.contains("\"gemm.m1n2k4.f32.f16.f16.f32\"") && !report.contains("m8n8k16"), "{report}");
     for (shape, words) in
-        [("0x1x1", "`0x1x1` is no shape"), ("8", "`8` is no shape"), ("1x1x1x1", "`1x1x1x1` is no shape")]
+        [("0x1x1", "`0x1x1` is not a shape"), ("8", "`8` is not a shape"), ("1x1x1x1", "`1x1x1x1` is not a shape")]
     {
         assert!(error(2, &["list", "--device", &device, "--shape", shape]).contains(words));
     }
     let none = error(2, &["list", "--device", "sim:h100", "--shape", "1x1x1"]);
-    assert!(none.contains("`--shape`: sim:h100 has no operation of free sizes"), "{none}");
+    assert!(none.contains("`--shape`: sim:h100 has no operation with free sizes"), "{none}");
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn a_program_that_is_not_there_or_is_no_device_is_one_clear_error() {
     for (code, device, words) in [
         (2, "exec", "`exec` names no program"),
         (2, "exec: ", "`exec:` names no program"),
-        (2, "exec:'x", "a quote that is not closed"),
+        (2, "exec:'x", "an unclosed quote"),
         (2, "exec:[a b", "has no `]`"),
         (2, "exec:no-such-program-of-anybody x", "the program `no-such-program-of-anybody` cannot be started"),
         (3, "exec:true", "`exec:true`: the device's process ended with exit code 0"),
@@ -202,7 +202,11 @@ fn a_program_that_breaks_the_protocol_is_told_where_in_its_order() {
             "devices",
             "the name of the device `0` is empty",
         ),
-        (found(r#"{"name":"x","operations":["gemm.m1n1k1.f32"]}"#), "discover", "`gemm.m1n1k1.f32` is not an operation id"),
+        (
+            found(r#"{"name":"x","operations":["gemm.m1n1k1.f32"]}"#),
+            "discover",
+            "`gemm.m1n1k1.f32` is not an operation id",
+        ),
         (
             found(&format!(r#"{{"name":"x","operations":[{FREE}]}},{{"name":"y","operations":[{FREE}]}}"#)),
             "devices",

@@ -1,4 +1,4 @@
-//! Canonical forms give the bits of what they came from.
+//! Canonical forms give the bits of the models they come from.
 
 use mxprobe::{
     dots::{Dot, Draw, Random},
@@ -31,7 +31,7 @@ fn extreme(random: &mut Random, id: &OperationId) -> Dot {
     dot
 }
 
-/// Fails where a model and its canonical form differ on a dot.
+/// Fails if a model and its canonical form differ on a dot.
 fn agrees(model: &Model, id: &OperationId, dots: usize, seed: u64) {
     let (unit, plan) = model.plan(id).unwrap();
     let form = canonical(&model.adders, unit, &plan, id);
@@ -98,12 +98,12 @@ fn the_canonical_forms_of_one_pair() {
     }
 }
 
-/// The same plan up to a node, which then gives d.
+/// The same plan up to a node, whose result becomes d.
 fn up_to(plan: &mxprobe_models::Plan, node: usize) -> mxprobe_models::Plan {
     mxprobe_models::Plan { nodes: plan.nodes[..=node].to_vec() }
 }
 
-/// Fails where a result is not within what is known of it.
+/// Fails if a node's result is not within its known bounds.
 fn is_bounded(model: &Model, id: &OperationId, dots: usize, seed: u64) {
     use mxprobe_api::Decoded;
     let (unit, plan) = model.plan(id).unwrap();
