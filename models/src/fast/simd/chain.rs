@@ -89,8 +89,8 @@ pub(super) struct Task<'a> {
 }
 
 /// # Safety
-/// The processor has the instructions of `V`; the task's pointers are valid for the extents it states; `NG · WIDTH` divides the
-/// panel.
+/// The processor has the instructions of `V`; the task's pointers are valid for the extents it states; `NG · WIDTH`
+/// divides the panel.
 #[inline(always)]
 pub(super) unsafe fn run<V: Lanes, const NG: usize, const HALF: bool, const WIDE: bool, const CHECK: bool>(
     task: &Task<'_>,
