@@ -7,8 +7,8 @@ use crate::{
     maker::{Fraction, Maker, encode, sign_of},
 };
 
-/// The classes of inputs: the name that a violation carries, and a description of the dots. Each adapts to the formats; a
-/// class that has only a floating or only an integer form gives no dots for the other formats.
+/// The classes of inputs: the name that a violation carries, and a description of the dots. Each adapts to the formats;
+/// a class that has only a floating or only an integer form gives no dots for the other formats.
 pub const CLASSES: &[(&str, &str)] = &[
     ("extremes", "equal terms of the longest significands and one sign, from one to all of them, and c"),
     ("cancelling", "a pair that cancels, and small terms at every depth below it"),

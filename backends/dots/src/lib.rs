@@ -1,8 +1,8 @@
-//! Inputs that target the differences between matrix units, for any formats, shared by probes, models and the conformance
-//! suite.
+//! Inputs that target the differences between matrix units, for any formats, shared by probes, models and the
+//! conformance suite.
 //!
-//! A [`Dot`] is the input of one element of D; [`pack`] places many of them in tiles. [`Maker`] makes dots of each of the
-//! [`CLASSES`]; as it draws from a [`Random`], the dots for a seed are the same on every machine.
+//! A [`Dot`] is the input of one element of D; [`pack`] places many of them in tiles. [`Maker`] makes dots of each of
+//! the [`CLASSES`]; as it draws from a [`Random`], the dots for a seed are the same on every machine.
 //!
 //! ```
 //! use mxprobe_dots::{CLASSES, Maker};

@@ -76,8 +76,8 @@ impl<'a> Maker<'a> {
         dot
     }
 
-    /// Makes the scales of every block but that of product `at` smaller, by `depth` places in all, within the range of the
-    /// scales' format.
+    /// Makes the scales of every block but that of product `at` smaller, by `depth` places in all, within the range of
+    /// the scales' format.
     pub(crate) fn lower_other_blocks(&mut self, dot: &mut Dot, at: usize, depth: i32) {
         let (Some(scale), Some((a, b))) = (self.id.block_scale(), &mut dot.scales) else { return };
         let high = scale.format.as_float().map_or(0, FloatEncoding::max_exponent).min(depth.max(8) / 2);

@@ -49,8 +49,8 @@ pub(crate) fn examine(index: usize, adapter: wgpu::Adapter) -> Result<Found, Ref
     let mut kernels = BTreeMap::new();
     let shown = adapter.cooperative_matrix_properties();
     let matrices = match &native {
-        // wgpu checks only the extension, but a driver may list that without the feature (*measured*: llvmpipe 26.1 with
-        // vectors of 128 bits); opening a device that requests it then fails.
+        // wgpu checks only the extension, but a driver may list that without the feature (*measured*: llvmpipe 26.1
+        // with vectors of 128 bits); opening a device that requests it then fails.
         Some(native) if native.configurations > 0 && !native.cooperative_matrix => {
             Err(format!("{} configurations are listed, and the feature cooperativeMatrix is false", shown.len()))
         }
@@ -67,8 +67,9 @@ pub(crate) fn examine(index: usize, adapter: wgpu::Adapter) -> Result<Found, Ref
             features |= Features::EXPERIMENTAL_COOPERATIVE_MATRIX;
             for configuration in &shown {
                 let has_f16 = has.contains(Features::SHADER_F16);
-                // No workgroup may be narrower than a subgroup (*specified*: VUID-VkPipelineShaderStageCreateInfo-module-08987),
-                // and wgpu does not say how wide the driver makes one.
+                // No workgroup may be narrower than a subgroup (*specified*:
+                // VUID-VkPipelineShaderStageCreateInfo-module-08987), and wgpu does not say how wide the driver makes
+                // one.
                 match matrix::operation(configuration, has_f16, basic.subgroup_max_size) {
                     (id, Ok(kernel)) => drop(kernels.insert(id, kernel)),
                     // Covered by the driver's own list below.

@@ -106,8 +106,8 @@ impl Backend for WgpuBackend {
     }
 }
 
-/// The refusal for an empty list of adapters. wgpu gives no reason: it returns one for a missing library, a missing driver
-/// and a missing device alike.
+/// The refusal for an empty list of adapters. wgpu gives no reason: it returns one for a missing library, a missing
+/// driver and a missing device alike.
 fn no_adapter() -> Refusal {
     let (apis, help) = if cfg!(target_vendor = "apple") {
         ("Metal", "Metal is part of the system; a virtual machine may have no device")

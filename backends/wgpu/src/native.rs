@@ -74,7 +74,8 @@ mod vulkan {
         let mut identity = vk::PhysicalDeviceIDProperties::default();
         let mut driver = vk::PhysicalDeviceDriverProperties::default();
         let mut all = vk::PhysicalDeviceProperties2::default().push_next(&mut identity).push_next(&mut driver);
-        // SAFETY: as above; both structures are core in Vulkan 1.2, chained to one that they extend, and outlive the call.
+        // SAFETY: as above; both structures are core in Vulkan 1.2, chained to one that they extend, and outlive the
+        // call.
         unsafe { instance.get_physical_device_properties2(handle, &mut all) };
         found.device_uuid = identity.device_uuid.iter().map(|byte| format!("{byte:02x}")).collect();
         found.driver_word = format!("{:?}", driver.driver_id).to_lowercase();

@@ -78,7 +78,8 @@ impl Session {
             (limits.max_compute_workgroups_per_dimension, limits.max_storage_buffer_binding_size);
         let max_buffer_bytes = binding.min(limits.max_buffer_size);
         // SAFETY: the only experimental feature requested is cooperative matrices; the shaders that use it are compiled
-        // and checked by naga, read and write whole tiles within their buffers, and are tested on each available driver.
+        // and checked by naga, read and write whole tiles within their buffers, and are tested on each available
+        // driver.
         let experimental_features = unsafe { wgpu::ExperimentalFeatures::enabled() };
         let asked = adapter.request_device(&wgpu::DeviceDescriptor {
             label: Some("mxprobe"),
