@@ -1,7 +1,7 @@
 """Tests by which routes the driver's compiler accepts PTX: jit.py ORDINAL FOLDER, with the texts as FOLDER/*.ptx.
 
 A route is cuLink with the target of the context, with CU_JIT_TARGET of the device, or with that of its
-architecture-specific features, or cuModuleLoadData of the text. Prints one line for each: the outcome, the milliseconds,
+architecture-specific features, or cuModuleLoadData of the text. Prints a line for each: the outcome, the milliseconds,
 the size of the cubin and the compiler's messages; cubins are kept next to the texts. Needs Python and libcuda.so.1.
 """
 

@@ -11,10 +11,10 @@
 
 An operation is named FAMILY.mMnNkK.D.A.B.C, formats last; `*` leaves a size to the user (`--shape MxNxK`).
 
-With NumPy, a callable receives arrays of the formats' types; bf16, fp8 and narrower formats have the types of `ml_dtypes`
-if installed, otherwise they are bits in unsigned integers. Without NumPy, it receives two-dimensional memoryviews. It
-returns the same for D, in D's type and shape, or its bytes, row-major and little-endian. An exception becomes the answer
-`failed`.
+With NumPy, a callable receives arrays of the formats' types; bf16, fp8 and narrower formats have `ml_dtypes` types if
+it is installed, otherwise they are bits in unsigned integers. Without NumPy, it receives two-dimensional memoryviews. It
+returns the same for D, in D's type and shape, or its bytes, row-major and little-endian. An exception becomes the
+answer `failed`.
 """
 
 import json
