@@ -55,8 +55,8 @@ const LANGUAGES: [(&str, &str); 3] = [("cuda", "ptx"), ("vulkan", "spirv"), ("wg
 
 #[test]
 fn a_backend_depends_on_the_contract_and_on_the_shaders_of_its_language_alone() {
-    // The conformance suite may use models: its wrong devices are models with one thing changed. Only tests of this
-    // workspace, and the program with its failing devices, depend on it.
+    // The conformance suite may use models: its wrong devices are models with one thing changed. Only the program and
+    // tests of this workspace depend on it.
     for name in backends().iter().filter(|name| !["api", "conformance"].contains(&name.as_str())) {
         let path = format!("backends/{name}/Cargo.toml");
         let found = depends_on(&path, "dependencies");

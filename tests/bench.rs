@@ -324,7 +324,7 @@ fn the_command_measures_this_cpu_and_its_json_conforms_and_validates() {
     let validator = jsonschema::draft202012::new(&schema).unwrap();
     let errors: Vec<String> = validator.iter_errors(&value).map(|error| error.to_string()).collect();
     assert!(errors.is_empty(), "{errors:?}");
-    assert_eq!(std::fs::read(&file).unwrap(), said.stdout, "the file holds what was printed");
+    assert_eq!(std::fs::read(&file).unwrap(), said.stdout, "the file has the printed text");
     let valid = say(&["validate", file.to_str().unwrap()]);
     assert_eq!(valid.status.code(), Some(0), "{}", text(&valid.stdout));
     let report: BenchReport = serde_json::from_value(value).unwrap();
@@ -352,7 +352,7 @@ fn this_cpu_has_a_rate_that_such_units_have() {
     for found in report.operations.iter().filter(|found| !found.yardstick) {
         assert_eq!(found.outcome, Outcome::Measured, "{:?}", found.reason);
         let one = found.run(Units::One).unwrap();
-        // No dot unit of a CPU executes more than 4 instructions of 512 bits per cycle, or fewer than one product.
+        // No dot unit of a CPU executes more than 4 instructions of 512 bits per cycle, or less than one FLOP.
         let per_cycle = one.flop_per_cycle_and_unit.unwrap();
         assert!((1.0..=1024.0).contains(&per_cycle), "{}: {per_cycle}", found.id);
     }

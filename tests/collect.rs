@@ -26,7 +26,7 @@ struct Collected {
 }
 
 impl Collected {
-    /// Starts the script on the fake driver as a V100, with limits of hours for what takes seconds.
+    /// Starts the script on the fake driver as a V100, with time limits of hours for work of seconds.
     fn start(environment: &[(&str, &str)]) -> (Self, Child) {
         let collected = Self { folder: tempfile::tempdir().unwrap() };
         let mut command = Command::new("sh");

@@ -1,4 +1,4 @@
-//! What counts as a difference between reports, on small fixed reports with one thing changed.
+//! The differences that count between reports, on small fixed reports with one thing changed.
 #![allow(missing_docs)]
 
 use std::{fs, path::Path};

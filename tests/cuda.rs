@@ -53,7 +53,7 @@ fn finds_the_model(name: &str, operations: &[&str], count: usize) {
     for operation in matrices {
         let id = &operation.operation.id;
         if !model.operations.contains_key(id) {
-            wrong.push(format!("{id} is offered, and {name} has no such operation"));
+            wrong.push(format!("{id} is offered, but {name} has no such operation"));
             continue;
         }
         wrong.extend(recovery::differences(model, id, operation));
@@ -114,7 +114,7 @@ fn a_run_finds_the_b200() {
 }
 
 #[test]
-#[ignore = "takes minutes: every operation of the B200 but those on its widest tiles"]
+#[ignore = "takes minutes: every operation of the B200 except those on its widest tiles"]
 fn a_run_finds_all_of_the_b200() {
     finds_the_model("b200", &["mma.*", "wmma.*", "tcgen05.m128n8k*"], 208);
 }

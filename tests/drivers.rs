@@ -33,7 +33,7 @@ fn main() -> ExitCode {
     let run = std::env::var_os("MXPROBE_VULKAN_RUN").map_or_else(default, PathBuf::from);
     let there = run.is_file();
     let required = std::env::var_os("MXPROBE_REQUIRE_VULKAN").is_some_and(|value| value == "1");
-    let missing = format!("{} is not there: run scripts/vulkan-drivers", run.display());
+    let missing = format!("{} is missing: run scripts/vulkan-drivers", run.display());
     let mut trials = vec![Trial::test("the_drivers_are_there_where_they_are_required", move || {
         if required && !there { Err(Failed::from(missing)) } else { Ok(()) }
     })];

@@ -192,7 +192,7 @@ fn drawn_recipes_are_recovered() {
     assert!(wrong.is_empty(), "{} not recovered:\n{}", wrong.len(), wrong.join("\n\n"));
 }
 
-/// A unit that is in no shipped model: six products and c on a grid of 21 bits, rounded toward zero.
+/// A unit that no shipped model has: six products and c on a grid of 21 bits, truncated.
 const UNIT: &str = r#"
 schema = "mxprobe-model/1"
 name = "made-up"

@@ -90,7 +90,7 @@ fn the_main_units_are_recovered_within_twelve_rounds() {
 }
 
 #[test]
-#[ignore = "some minutes: every shipped unit"]
+#[ignore = "takes minutes: every shipped unit"]
 fn every_shipped_unit_is_recovered() {
     let only = std::env::var("MXPROBE_ONLY").unwrap_or_default();
     let mut wrong = Vec::new();

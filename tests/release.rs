@@ -24,8 +24,8 @@ fn strings(list: &toml::Value) -> Vec<&str> {
     list.as_array().expect("a list").iter().map(|item| item.as_str().expect("a string")).collect()
 }
 
-/// The output of `cargo metadata`, and whether it covers every platform: without a network cargo knows only the packages
-/// that were fetched, which are at least those of this platform.
+/// The output of `cargo metadata`, and whether it covers every platform: without a network cargo knows only the
+/// packages that were fetched, which are at least those of this platform.
 fn metadata() -> (Value, bool) {
     let ask = |platform: &[&str]| {
         let fixed = ["metadata", "--offline", "--locked", "--all-features", "--format-version", "1"];
@@ -57,7 +57,7 @@ fn name(package: &Value) -> String {
 /// The licences that `deny.toml` allows, each with the packages that need it.
 ///
 /// # Errors
-/// If a package's licence is missing, not an SPDX expression, or not among those allowed. The message names the package.
+/// If a package's licence is missing, not an SPDX expression, or not allowed. The message names the package.
 fn licences_used(packages: &[Value], allowed: &[&str]) -> Result<BTreeMap<String, BTreeSet<String>>, String> {
     let licensees: Vec<Licensee> = allowed.iter().map(|text| Licensee::parse(text).expect("an SPDX licence")).collect();
     let mut used: BTreeMap<String, BTreeSet<String>> =
@@ -143,7 +143,7 @@ fn no_dependency_needs_a_newer_rust_than_this_project_says() {
     assert!(version("1.9") < version("1.10.0") && version("1.89") == version("1.89.0"));
     for package in packages(&metadata().0) {
         let Some(theirs) = package["rust_version"].as_str() else { continue };
-        assert!(version(theirs) <= version(ours), "{} needs Rust {theirs}, and {ours} is promised", name(package));
+        assert!(version(theirs) <= version(ours), "{} needs Rust {theirs}, but {ours} is promised", name(package));
     }
 }
 

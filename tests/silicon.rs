@@ -166,7 +166,7 @@ fn whole_products_on_the_cpus_units_equal_those_on_their_models() {
 }
 
 #[test]
-#[ignore = "ten million dots an operation: for release builds"]
+#[ignore = "ten million dots per operation: for release builds"]
 fn the_cpus_units_equal_their_models_on_ten_million_dots() {
     println!("{} operations of this CPU were compared", compare(10_000_000));
 }

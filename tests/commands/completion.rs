@@ -1,4 +1,4 @@
-//! Completion, requested in the way of a shell's script.
+//! Completion, requested as shell scripts do.
 
 use super::{mxprobe, say};
 

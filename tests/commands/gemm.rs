@@ -32,7 +32,7 @@ fn a_product_of_files_is_the_models_bit_for_bit() {
     let said = say(&[&["gemm"], &A100[..], &["--a", &a, "--b", &b, "--c", &c, "--out", &d]].concat()).ended(0);
     assert!(said.out.contains("D = A·B + C, 2×2 by 2×1"), "{}", said.out);
     let written = std::fs::read(&d).unwrap();
-    // 1 + 2^-23 + 0.5 is exact. With a term of 4, 24 bits below it are kept, so that 3 + 4 − 2^-24 loses its last term.
+    // 1 + 2^-23 + 0.5 is exact. With a term of 4, 24 bits below it are kept: 3 + 4 − 2^-24 loses its last term.
     let values: Vec<u32> =
         written[written.len() - 8..].chunks(4).map(|bytes| u32::from_le_bytes(bytes.try_into().unwrap())).collect();
     assert_eq!(values, [0x3fc0_0001, 0x40e0_0000]);
@@ -299,7 +299,7 @@ const YARDSTICK: [&str; 9] =
     ["gemm", "--experiment", "yardstick", "--size", "96", "--rounds", "2", "--device", "cpu:0"];
 
 #[test]
-#[cfg_attr(not(any(avx512_bf16, amx_bf16)), ignore = "this CPU does not multiply bf16")]
+#[cfg_attr(not(any(avx512_bf16, amx_bf16)), ignore = "this CPU has no bf16 units")]
 fn a_library_that_is_not_there_is_named_beside_the_yardstick() {
     let output = mxprobe(&YARDSTICK).env("MXPROBE_BLAS", "/nowhere/libblas.so").output().unwrap();
     let said = super::Said::from(output).ended(0);
@@ -307,7 +307,7 @@ fn a_library_that_is_not_there_is_named_beside_the_yardstick() {
 }
 
 #[test]
-#[cfg_attr(not(all(any(avx512_bf16, amx_bf16), blas)), ignore = "this machine has no BLAS, or does not multiply bf16")]
+#[cfg_attr(not(all(any(avx512_bf16, amx_bf16), blas)), ignore = "this machine has no BLAS or no bf16 units")]
 fn the_library_of_the_machine_is_the_yardstick() {
     let said = say(&[&YARDSTICK[..], &["--format", "json"]].concat()).ended(0);
     let found: serde_json::Value = serde_json::from_str(&said.out).unwrap();

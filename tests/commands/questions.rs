@@ -119,7 +119,7 @@ fn without_a_name_all_seven_properties_are_asked_each_with_its_seconds() {
         assert!(heading.is_some_and(|line| line.contains("? (") && line.ends_with(" s)")), "{name}:\n{}", said.out);
     }
     assert!(said.out.contains("no dot can show products in reverse order: proved"), "{}", said.out);
-    // Integers have none of these properties; asking for one by name is an error.
+    // These properties do not apply to integers; asking for one by name is an error.
     let integers = "mma.m16n8k32.s32.s8.s8.s32";
     let said = say(&["distinguish", "h100", "--op", integers, "--property", "all"]).ended(0);
     assert_eq!(said.out.matches("does not apply").count(), 7, "{}", said.out);

@@ -292,7 +292,7 @@ fn the_widest_addition_and_the_steps_of_c_are_not_said_to_be_the_same() {
     assert_eq!(statement, "2 steps of 8 products each: p0…p7, then p8…p15");
     assert!(found(&blocked, "order.products_at_once").is(8));
 
-    // What `explain` says of the two.
+    // The explanations of the two probes.
     let entry = |name: &str| glossary::explain(name).into_iter().next().expect(name);
     assert!(!entry("order.products_at_once").how.contains("longest list of order.blocks"));
     let blocks = entry("order.blocks");

@@ -19,7 +19,7 @@ type Sheet<'a> = (&'a str, String, bool);
 fn wrong(pages: &[Sheet<'_>]) -> Vec<String> {
     let folder = tempfile::tempdir().unwrap();
     let page = folder.path().join("check.html");
-    // A `<` in a script could end it.
+    // Escape `<`, because `</script>` in a page would end the script.
     let pages = serde_json::to_string(pages).unwrap().replace('<', "\\u003c");
     let check = include_str!("check.js");
     let html = format!(
@@ -47,7 +47,7 @@ fn is_right(pages: &[Sheet<'_>]) {
 }
 
 #[test]
-#[cfg_attr(not(chromium), ignore = "chromium is not there")]
+#[cfg_attr(not(chromium), ignore = "Chromium was not found")]
 fn a_page_that_overlaps_overflows_cuts_or_fades_its_text_is_found() {
     let broken = |body: &str| format!("<!doctype html><style>body {{ margin: 0 }}</style><body>{body}</body>");
     for (what, body) in [
@@ -75,7 +75,7 @@ fn a_page_that_overlaps_overflows_cuts_or_fades_its_text_is_found() {
 }
 
 #[test]
-#[cfg_attr(not(chromium), ignore = "chromium is not there")]
+#[cfg_attr(not(chromium), ignore = "Chromium was not found")]
 fn pages_are_readable_on_a_desk_a_phone_and_paper_in_light_and_dark() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
@@ -130,17 +130,17 @@ fn every_link_of_a_site_leads_somewhere_and_every_unit_and_format_has_a_page() {
         .collect();
     for (name, page) in pages.iter().filter(|(name, _)| name.ends_with(".html")) {
         let (to, _) = links(page);
-        assert!(!to.is_empty(), "{name} leads nowhere");
+        assert!(!to.is_empty(), "{name} has no links");
         for link in to {
             let (file, anchor) = link.split_once('#').unwrap_or((link, ""));
             let target = pages.get(if file.is_empty() { name.as_str() } else { file });
-            let target = target.unwrap_or_else(|| panic!("{name} leads to {link}, which is not there"));
-            assert!(anchor.is_empty() || links(target).1.contains(&anchor), "{name} leads to {link}");
+            let target = target.unwrap_or_else(|| panic!("{name} links to {link}, which does not exist"));
+            assert!(anchor.is_empty() || links(target).1.contains(&anchor), "{name}: {link} does not exist");
         }
         assert!(!page.contains("<script"), "{name}");
         assert!(
             name == "index.html" || pages["index.html"].contains(&format!("href=\"{name}\"")),
-            "nothing leads to {name}"
+            "nothing links to {name}"
         );
     }
     assert!(pages.contains_key("format-f16.html") && pages.contains_key("bits.svg"), "{:?}", pages.keys());
@@ -152,7 +152,7 @@ fn every_link_of_a_site_leads_somewhere_and_every_unit_and_format_has_a_page() {
 }
 
 #[test]
-#[cfg_attr(not(chromium), ignore = "chromium is not there")]
+#[cfg_attr(not(chromium), ignore = "Chromium was not found")]
 fn a_site_of_models_is_readable() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().to_str().unwrap();

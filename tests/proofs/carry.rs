@@ -93,7 +93,7 @@ fn what_suffices_by_the_closed_form_is_proved_to_and_is_the_least_for_small_unit
 }
 
 #[test]
-#[ignore = "a minute: sums of up to 17 terms"]
+#[ignore = "takes a minute: sums of up to 17 terms"]
 fn what_suffices_by_the_closed_form_is_proved_to_and_is_the_least_for_larger_units() {
     for count in [5, 8, 12, 16] {
         for format in ["f16", "bf16", "e4m3", "e5m2"] {

@@ -123,7 +123,7 @@ fn units_that_round_half_up_at_alignment_compute_as_the_exact_evaluator_does() {
 }
 
 #[test]
-#[ignore = "minutes: dots of every class for every operation of every variant"]
+#[ignore = "takes minutes: dots of every class for every operation of every variant"]
 fn every_operation_of_every_shipped_model_and_variant_computes_as_the_exact_evaluator_does() {
     for model in shipped() {
         let variants =

@@ -84,7 +84,7 @@ fn each_parameter_of_every_block_is_decided_by_search_and_solver() {
 }
 
 #[test]
-#[ignore = "a minute: every question goes to the solver"]
+#[ignore = "takes a minute: every question goes to the solver"]
 fn each_parameter_of_every_block_is_decided_by_the_solver_alone() {
     let counts = BLOCKS.map(|(name, id)| decide_all(name, id, 0));
     assert_eq!(counts, [(14, 1); 3]);

@@ -53,7 +53,7 @@ pub(crate) struct Check<'a> {
 }
 
 impl Check<'_> {
-    /// Checks that a finding has this value, if it is measured.
+    /// Checks that a finding has this value if it is measured, and that it has not failed.
     pub(crate) fn is(&mut self, probe: &str, wanted: impl Into<serde_json::Value>) {
         let wanted = wanted.into();
         match self.report.finding(probe) {

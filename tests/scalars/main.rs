@@ -123,7 +123,7 @@ fn each_way_of_contracting_a_dot_product_is_recognised_and_named() {
     let rivals: Vec<&str> =
         finding.evidence.iter().flat_map(|dot| &dot.rivals).map(|rival| rival.answer.as_str()).collect();
     assert!(rivals.contains(&"RNE, separate"), "{rivals:?}");
-    // Another contraction; of those that give the same bits one is named.
+    // Another contraction; the report names one of those that give the same bits.
     assert!(rivals.iter().any(|rival| rival.starts_with("RNE, fused")), "{rivals:?}");
 }
 

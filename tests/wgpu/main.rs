@@ -55,7 +55,7 @@ fn main() -> ExitCode {
     let there = runner.is_file();
     let built = cfg!(all(feature = "wgpu", feature = "vulkan"));
     let required = std::env::var_os("MXPROBE_REQUIRE_VULKAN").is_some_and(|value| value == "1");
-    let missing = format!("{} is not there: run scripts/vulkan-drivers", runner.display());
+    let missing = format!("{} is missing: run scripts/vulkan-drivers", runner.display());
     let mut trials = vec![
         Trial::test("the_drivers_are_there_where_they_are_required", move || {
             if required && built && !there { Err(missing.into()) } else { Ok(()) }

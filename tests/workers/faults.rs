@@ -1,4 +1,4 @@
-//! Example programs, each wrong in one way: `conformance` says which.
+//! The faulty example program, whose argument selects a fault: `conformance` names each.
 
 use super::{python, said};
 

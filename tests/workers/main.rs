@@ -156,7 +156,7 @@ fn a_product_of_numpy_is_rounded_before_c_is_added() {
 }
 
 #[test]
-#[cfg_attr(not(arm_emulator), ignore = "needs an emulator of Arm: scripts/emulators")]
+#[cfg_attr(not(arm_emulator), ignore = "needs an Arm emulator: scripts/emulators")]
 fn bfmmla_in_qemu_has_the_bits_of_the_model_of_arm() {
     let tools = root().join(".emulators");
     let program = cpp(tools.join("aarch64-c++").to_str().unwrap(), "bfmmla", &["-march=armv8.6-a"]);
@@ -171,7 +171,7 @@ fn bfmmla_in_qemu_has_the_bits_of_the_model_of_arm() {
 #[test]
 #[cfg_attr(
     not(all(onednn, cpp_compiler)),
-    ignore = "needs oneDNN, of scripts/python-tools on x86-64 Linux, and a C++ compiler"
+    ignore = "needs a C++ compiler and oneDNN: scripts/python-tools on x86-64 Linux"
 )]
 fn a_product_of_onednn_adds_c_once() {
     let device = onednn();

@@ -1,5 +1,4 @@
-//! A program that multiplies by the recipe that its arguments describe, with its own code for sums, of which nothing is
-//! shared with the search for recipes.
+//! A program that multiplies by the recipe that its arguments describe. It shares no code with the search for recipes.
 //!
 //! The arguments are `in=f32|bf16|e4m3|e5m2`, `unit=fma|mul|six`, levels as `level=DIVISION,MERGE[,+0][,bf16]`
 //! (outermost first; DIVISION is `every:N`, `slices:S:TILE`, `balanced:S:TILE` or `lanes:S:TILE`; `bf16` rounds partial
@@ -39,7 +38,8 @@ fn main() -> std::io::Result<()> {
 }
 
 fn described(arguments: impl Iterator<Item = String>) -> Recipe {
-    let mut recipe = Recipe { input: "f32".to_owned(), unit: "fma".to_owned(), levels: Vec::new(), store: "acc".to_owned() };
+    let mut recipe =
+        Recipe { input: "f32".to_owned(), unit: "fma".to_owned(), levels: Vec::new(), store: "acc".to_owned() };
     for argument in arguments {
         let (key, value) = argument.split_once('=').expect("KEY=VALUE");
         match key {
@@ -154,7 +154,8 @@ fn merged(level: &Level, mut sums: Vec<f32>) -> f32 {
         }
         "pairs" => {
             while sums.len() > 1 {
-                sums = sums.chunks(2).map(|pair| pair.iter().copied().reduce(|one, other| one + other).unwrap()).collect();
+                sums =
+                    sums.chunks(2).map(|pair| pair.iter().copied().reduce(|one, other| one + other).unwrap()).collect();
             }
             sums[0]
         }

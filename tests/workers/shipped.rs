@@ -100,7 +100,7 @@ fn has_bf16_and_no_tiles() -> bool {
 #[test]
 #[cfg_attr(
     not(all(onednn, cpp_compiler)),
-    ignore = "needs oneDNN, of scripts/python-tools on x86-64 Linux, and a C++ compiler"
+    ignore = "needs a C++ compiler and oneDNN: scripts/python-tools on x86-64 Linux"
 )]
 fn the_shipped_recipes_of_onednn_give_its_bits() {
     let shapes = ["4x4x64", "16x64x256", "64x48x2500", "16x16x4096", "1x64x4096"];

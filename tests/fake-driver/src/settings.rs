@@ -69,7 +69,7 @@ named! {
     Linker {
         /// relative calls, the routine in the kernel's section, its symbol in the table.
         "ptxas" => Assembler,
-        /// absolute calls, each routine in a section of its own and in the symbol table, as nvlink 13.0 writes them.
+        /// absolute calls, each routine in a separate section and in the symbol table, as nvlink 13.0 writes them.
         "absolute" => Absolute,
         /// the same without local symbols.
         "stripped" => Stripped,
@@ -113,7 +113,7 @@ pub struct Settings {
     pub error: Status,
     /// How its machine code calls routines.
     pub linker: Linker,
-    /// What its compiler accepts.
+    /// The targets its compiler accepts.
     pub jit: Jit,
 }
 

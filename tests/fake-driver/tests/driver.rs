@@ -61,7 +61,7 @@ macro_rules! call {
 
 /// Makes all calls of a run and prints the result code of each, until one fails.
 #[test]
-#[ignore = "the other tests run it in processes of their own"]
+#[ignore = "the other tests run it in separate processes"]
 fn scenario() {
     run_scenario();
 }
@@ -327,7 +327,7 @@ fn an_abort_ends_the_process_and_a_hang_does_not() {
     let mut child = command.stdout(std::process::Stdio::null()).spawn().unwrap();
     let end = Instant::now() + Duration::from_secs(3);
     while Instant::now() < end {
-        assert!(child.try_wait().unwrap().is_none(), "it came back");
+        assert!(child.try_wait().unwrap().is_none(), "the launch returned");
         std::thread::sleep(Duration::from_millis(100));
     }
     child.kill().unwrap();

@@ -1,6 +1,6 @@
 //! Detects the equipment of this machine for build scripts. Each tool or instruction sets a `cfg`; without it the tests
-//! that need it are ignored with a reason. `MXPROBE_REQUIRE_…=1` sets the `cfg` regardless, so that these tests fail if
-//! the tool is missing.
+//! that need it are ignored with a reason. `MXPROBE_REQUIRE_…=1` sets the `cfg` regardless, so that these tests fail
+//! if the tool is missing.
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, reason = "cargo reads a build script's standard output")]
 

@@ -88,7 +88,7 @@ pub(super) fn rewritten(random: &mut Random, base: &Model, id: &OperationId) -> 
 fn rewrite(way: usize, random: &mut Random, tree: &mut Tree, id: &OperationId) -> bool {
     let mut uniform = true;
     tree.each(&mut |adder, _| uniform &= is_uniform(adder));
-    // Products of short operands, whose sums with c and results all lie within 380 bits.
+    // Products of short operands: all sums with c, and all results, fit into 380 bits.
     let narrow =
         [id.a, id.b].iter().all(|format| !format.is_integer() && format.bits() <= 16 && *format != Format::BF16)
             && id.block_scale().is_none();

@@ -70,7 +70,7 @@ fn canonical_forms_of_drawn_units_give_the_bits_of_the_units() {
 }
 
 #[test]
-#[ignore = "minutes: many units, by seed"]
+#[ignore = "takes minutes: many units, by seed"]
 fn canonical_forms_of_many_drawn_units_give_the_bits_of_the_units() {
     let (first, count) = (variable("MXPROBE_SEED", 1), variable("MXPROBE_PAIRS", 117));
     all_agree(first, count * 10, 400);
@@ -144,7 +144,7 @@ fn results_are_within_what_is_known_of_them() {
 }
 
 #[test]
-#[ignore = "minutes: many units, by seed"]
+#[ignore = "takes minutes: many units, by seed"]
 fn results_of_many_units_are_within_what_is_known_of_them() {
     let (first, count) = (variable("MXPROBE_SEED", 1), variable("MXPROBE_PAIRS", 117));
     for seed in first..first + count * 10 {

@@ -167,7 +167,7 @@ fn pairs_that_compute_the_same_are_proved_equal_however_they_are_written() {
 }
 
 #[test]
-#[ignore = "minutes: many pairs, by seed"]
+#[ignore = "takes minutes: many pairs, by seed"]
 fn many_pairs_that_compute_the_same_are_proved_equal() {
     let (first, count) = (variable("MXPROBE_SEED", 1), variable("MXPROBE_PAIRS", 117));
     let wrong = equal_pairs(first, count, 1_000_000, Duration::from_secs(120));
@@ -175,7 +175,7 @@ fn many_pairs_that_compute_the_same_are_proved_equal() {
 }
 
 #[test]
-#[ignore = "minutes: many pairs, by seed"]
+#[ignore = "takes minutes: many pairs, by seed"]
 fn many_pairs_that_differ_in_one_value_are_told_apart_or_proved_equal() {
     let (first, count) = (variable("MXPROBE_SEED", 1), variable("MXPROBE_PAIRS", 117));
     let wrong = unequal_pairs(first, count, 1_000_000, Duration::from_secs(120), 20_000);

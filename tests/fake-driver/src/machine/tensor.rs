@@ -57,7 +57,7 @@ impl Wave<'_> {
                     let block = self.block_of(first);
                     let held = self.tensors[block].allocated.take();
                     if held != Some(given) {
-                        return Err(Trap::failure(step, format!("{given:x?} is freed, and {held:x?} was allocated")));
+                        return Err(Trap::failure(step, format!("{given:x?} is freed, but {held:x?} was allocated")));
                     }
                 }
                 Ok(())
