@@ -197,8 +197,8 @@ pub(crate) struct Distinguish {
     /// that no dot can (repeatable; without a name, all)
     #[arg(long, value_name = "NAME", num_args = 0..=1, default_missing_value = "all", value_parser = properties())]
     pub(crate) property: Vec<String>,
-    /// Compare two algorithms over one model's unit (given twice): single, markidis, ootomo, multiword, fabsum-v1, fabsum-v2,
-    /// multiword-fabsum-v1 or multiword-fabsum-v2
+    /// Compare two algorithms over one model's unit (give this twice): single, markidis, ootomo, multiword, fabsum-v1,
+    /// fabsum-v2, multiword-fabsum-v1 or multiword-fabsum-v2
     #[arg(long, value_name = "NAME", value_parser = algorithms(), hide_possible_values = true, conflicts_with = "property")]
     pub(crate) algorithm: Vec<String>,
     /// Of two algorithms, find a dot on which this one has the larger error

@@ -10,8 +10,8 @@ pub(crate) struct ScreenArguments {
     /// Print only results and errors
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     quiet: bool,
-    /// Show more: the evidence behind findings, every operation of a listing; -vv also forwards what drivers print
-    /// during a run to standard error
+    /// Show more: the evidence behind findings, every operation of a listing; -vv also forwards the standard
+    /// error of drivers during a run
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     verbose: u8,
     /// When to use colours; `NO_COLOR` is respected

@@ -73,7 +73,7 @@ impl Bisection<'_> {
         let mut found =
             Boundary { from: text(low), to: text(high), last: None, first: None, explained_by_to: None, failed: None };
         let mut ask = |recipe: &Found, shape: Shape| -> Result<Option<Result<bool, String>>, Failure> {
-            progress(&format!("whether the recipe of another shape explains {}", text(shape)));
+            progress(&format!("checking whether the recipe of another shape explains {}", text(shape)));
             let (recipe, effort) = (recipe.clone(), self.effort);
             let ask = move |device: &dyn Device, operation: &Operation, progress: &dyn Fn(&str)| {
                 explains(device, operation, &recipe, effort, progress)

@@ -58,7 +58,7 @@ impl Show for Judged<'_> {
             blocks.push(Block::words(words));
         }
         if checked.nearest.is_finite() {
-            let words = format!("the others are off by {:.3} of their tolerance at the most", checked.nearest);
+            let words = format!("the others are off by at most {:.3} of their tolerance", checked.nearest);
             blocks.push(Block::words(words));
         }
         if outside > 0 {

@@ -116,7 +116,7 @@ impl Show for Found<'_> {
         let title = format!("{} and {}, {} products of {}", self.names[0], self.names[1], self.k, self.id);
         let mut lines = Vec::new();
         match &self.differences[..] {
-            [] => lines.push("they say the same: unit, levels and what is stored".to_owned()),
+            [] => lines.push("no difference in unit, levels or what is stored".to_owned()),
             [same, rest @ ..] if same == "same unit" => {
                 lines.push(format!("same unit; the difference is {}", rest.join("; and ")));
             }
@@ -144,7 +144,7 @@ impl Show for Found<'_> {
                 }
             }
             Verdict::Open { dots } => {
-                lines.push(format!("open: {dots} dots show no difference in bits, and what they say is not the same"))
+                lines.push(format!("open: {dots} dots give the same bits, but the recipes are not the same"))
             }
         }
         lines.push(format!("{:.1} s", self.took.as_secs_f64()));

@@ -54,7 +54,7 @@ impl Report {
     }
 
     /// Inserts the results of an operation at its place in the plan. They replace earlier results of that operation,
-    /// unless those measured more.
+    /// unless they are unfinished and measured less.
     pub fn put(&mut self, new: OperationReport) {
         self.summary = None;
         if let Some(old) = self.operations.iter_mut().find(|old| old.operation.id == new.operation.id) {
@@ -133,7 +133,7 @@ mod tests {
         report.put(of(IDS[0], &[]));
         report.put(of(IDS[1], &[Measured, Failed]));
         let order: Vec<String> = report.operations.iter().map(|known| known.operation.id.to_string()).collect();
-        assert_eq!(order, IDS, "each stands where the plan has it");
+        assert_eq!(order, IDS, "each is at its place in the plan");
         let left: Vec<String> = report.unfinished().unwrap().iter().map(ToString::to_string).collect();
         assert_eq!(left, IDS[..2]);
     }

@@ -22,7 +22,7 @@ impl Show for IdentificationReport {
         let title = format!("Identification of {}  {}", self.device.selector, self.device.name);
         let mut facts = words::origin(&self.device, &self.host, &self.tool, &self.time);
         if self.nan == NanBits::Any {
-            facts.push(("NaN".to_owned(), "any counts as the same".to_owned()));
+            facts.push(("NaN".to_owned(), "any counts as equal".to_owned()));
         }
         let mut head = vec![Block::heading(1, &title), Block::words(words::kind(&self.device)), Block::Facts(facts)];
         head.extend(words::interrupted(&self.time));
@@ -126,7 +126,7 @@ fn ending(found: &IdentifiedOperation) -> String {
     match found.outcome {
         IdentificationOutcome::Identified => "identified".to_owned(),
         IdentificationOutcome::Outside => format!(
-            "outside of what a model can say: the nearest candidate explains {} of {} dots{}",
+            "outside of what a model can express: the nearest candidate explains {} of {} dots{}",
             found.explained.unwrap_or(0),
             found.tested,
             reason.find(';').map_or("", |at| &reason[at..])

@@ -72,7 +72,7 @@ impl Show for BenchComparison {
             let own: Vec<String> =
                 self.alone.iter().filter(|alone| alone.side == side.label).map(|alone| alone.id.to_string()).collect();
             if !own.is_empty() {
-                let words = format!("{} measured by {} alone", counted(own.len(), "operation"), side.label);
+                let words = format!("{} measured by {} only", counted(own.len(), "operation"), side.label);
                 blocks.push(Block::Screen(vec![Block::words(&words)]));
                 blocks.push(Block::Paper(vec![Block::Details { summary: words, blocks: vec![Block::Lines(own)] }]));
             }
@@ -132,7 +132,7 @@ impl Show for GrowthComparison {
         let differing =
             self.curves.iter().filter(|curve| curve.points.iter().any(|row| ComparedCurve::differs(row))).count();
         let verdict = match (self.curves.len(), differing) {
-            (0, _) => "no curve is of two sides".to_owned(),
+            (0, _) => "no curve is common to two sides".to_owned(),
             (all, 0) => format!("no difference: {} have the same errors", counted(all, "curve")),
             (all, some) => format!("{some} of {} differ", counted(all, "curve")),
         };
@@ -157,7 +157,7 @@ impl Show for GrowthComparison {
             }
         }
         if !self.alone.is_empty() {
-            let words = format!("{} of one side alone", counted(self.alone.len(), "curve"));
+            let words = format!("{} on one side only", counted(self.alone.len(), "curve"));
             blocks.push(Block::Screen(vec![Block::words(&words)]));
             blocks.push(Block::Paper(vec![Block::Details { summary: words, blocks: vec![Block::list(&self.alone)] }]));
         }
