@@ -3,7 +3,7 @@
 //! are ignored with a reason.
 use std::{env, fs, path::Path};
 
-/// A list of the `.toml` files of a folder with their texts, as Rust.
+/// Writes a list of the `.toml` files of a folder with their texts, as Rust.
 fn list(folder: &str) {
     println!("cargo::rerun-if-changed={folder}");
     let directory = Path::new(&env::var_os("CARGO_MANIFEST_DIR").expect("set by cargo")).join(folder);

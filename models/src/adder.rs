@@ -27,7 +27,7 @@ pub struct Adder {
     pub normalised_exponent_floor: Option<i32>,
     /// How the bits lost to this cut are treated.
     pub normalised_below: Below,
-    /// What block scales multiply.
+    /// The operands that block scales multiply.
     pub scale: Scale,
     /// A product of magnitude 2^128 or more is an infinity.
     pub product_overflow: bool,
@@ -117,7 +117,7 @@ pub struct IgnoredValues {
     pub unless_grid_at_most: Option<i32>,
 }
 
-/// What block scales multiply.
+/// The operands that block scales multiply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
     /// Each product; its exponent includes theirs.

@@ -22,9 +22,9 @@ pub enum Kind {
 /// One instruction of the table.
 #[derive(Clone, Debug)]
 pub struct Instruction {
-    /// The operation that it is.
+    /// The operation that it performs.
     pub id: OperationId,
-    /// Who computes it.
+    /// The threads that perform it.
     pub kind: Kind,
     /// The instruction with its modifiers, without operands.
     pub text: String,
