@@ -21,7 +21,7 @@ pub(crate) fn attribute(settings: &Settings, attribute: i32) -> i32 {
         9 => 64 << 10,
         10 => 32,
         12 | 82 => 65536,
-        // Clocks, kHz; bus width, bits.
+        // Clock rates in kHz; bus width in bits.
         13 | 36 => 1_000_000,
         37 => 512,
         16 => settings.multiprocessors,

@@ -35,7 +35,7 @@ named! {
         "no-device" => NoDevice,
         /// the library is the toolkit's stub.
         "stub" => Stub,
-        /// the kernel module is of another version.
+        /// the kernel module has another version.
         "mismatch" => Mismatch,
         /// every allocation of device memory fails.
         "oom" => OutOfMemory,
@@ -53,7 +53,7 @@ named! {
         "wrong-opcode" => WrongOpcode,
         /// row 2 of A is read as row 3.
         "layout" => Layout,
-        /// the process ends in a launch.
+        /// a launch aborts the process.
         "abort" => Abort,
         /// a launch never returns.
         "hang" => Hang,
@@ -79,7 +79,7 @@ named! {
 }
 
 named! {
-    /// Which routes to machine code take PTX of a target that ends in `a`, such as `sm_90a`.
+    /// The routes to machine code that accept PTX of a target that ends in `a`, such as `sm_90a`.
     Jit {
         /// every route.
         "any" => Any,

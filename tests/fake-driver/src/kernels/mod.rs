@@ -199,7 +199,7 @@ pub(crate) fn value(format: Format, bits: u64) -> f64 {
 
 #[test]
 fn a_product_and_a_sum_without_a_direction_are_contracted() {
-    // 1 + 2^-23 squared, less 1 + 2^-22: 2^-46 in one rounding, nothing in two (NVIDIA, Precision & Performance, figure 1).
+    // (1 + 2^-23)² - (1 + 2^-22) is 2^-46 with one rounding, 0 with two (NVIDIA, Precision & Performance, figure 1).
     let start = "mov.f32 %f0, 0f3F800001; mov.f32 %f1, 0fBF800002;";
     let end = "st.global.f32 [%out], %f3;";
     for (body, expected) in [
