@@ -1,5 +1,5 @@
-"""Python callables as devices, one selected by name. They check the arguments that the worker passes, and its handling of
-returned values, exceptions and output."""
+"""Python callables as devices, one selected by name. They check the arguments that the worker passes, and how it
+handles returned values, exceptions and output."""
 
 import os
 import sys
