@@ -14,7 +14,7 @@ fn refused(arguments: &[&str], words: &[&str]) {
 
 #[test]
 fn an_unknown_backend_is_refused_with_those_there_are() {
-    refused(&["--backend", "nope"], &["there is no backend `nope`", "sim", "help: "]);
+    refused(&["--backend", "nope"], &["no backend `nope`", "sim", "help: "]);
     refused(&["list", "--backend", "nope"], &["`nope`"]);
     refused(&["run", "--device", "nope:0"], &["`nope`", "`nope:0`"]);
 }

@@ -26,7 +26,7 @@ impl Limits {
         (Instant::now() >= end).then(|| format!("the budget was spent ({} s)", budget.as_secs_f64()))
     }
 
-    /// Returns why a request is no longer waited for.
+    /// Returns why the wait for a request must end, if it must.
     pub(crate) fn stop(&self) -> Option<String> {
         if self.interrupt.is_set() { Some("interrupted".to_owned()) } else { self.spent() }
     }

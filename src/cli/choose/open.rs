@@ -20,7 +20,7 @@ use crate::{
 /// their sizes open, they get the sizes of the ids among `operations`.
 ///
 /// # Errors
-/// If there is no such device or more than one, or its process does not start; the message is that of the command.
+/// If the selector names no device or several, or its process does not start; the message is that of the command.
 pub fn open(selector: &str, operations: &[String], limit: Duration) -> Result<Asked, Error> {
     let invalid = |failure: Failure| Error::invalid(failure.to_string());
     let search = Search::new(true, None, operations);

@@ -19,7 +19,7 @@ use crate::cli::{
     io::output,
 };
 
-/// The models that stand in if there is no device; the first that exists is used.
+/// The models that replace missing hardware; the first that exists is used.
 const STAND_INS: [&str; 2] = ["sim:v100", "sim:fma-chain"];
 
 /// The devices to probe, with notes about the choice.

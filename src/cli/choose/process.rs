@@ -24,7 +24,7 @@ pub(crate) fn discover(entry: &Entry) -> Result<crate::isolate::Found, Error> {
 /// Describes a device that discovery does not list.
 ///
 /// # Errors
-/// If there is no device with this name, or the process does not start, dies or hangs.
+/// If no device has this name, or the process does not start, dies or hangs.
 pub(crate) fn describe(selector: &str) -> Result<crate::isolate::Described, Error> {
     program(DISCOVERY, false, || None).describe(selector)
 }

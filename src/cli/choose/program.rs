@@ -130,7 +130,7 @@ fn can_start(words: &[String], command: &str) -> Result<(), Failure> {
         return Ok(());
     }
     let place =
-        if program.components().count() > 1 { "there is no such file" } else { "it is not in any directory of PATH" };
+        if program.components().count() > 1 { "the file does not exist" } else { "it is not in any directory of PATH" };
     Err(Failure::usage(format!("`{PROGRAMS}:{command}`: the program `{}` cannot be started: {place}", words[0])))
 }
 

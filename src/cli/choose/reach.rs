@@ -48,7 +48,7 @@ pub(crate) struct Isolation {
 /// Opens a device.
 ///
 /// # Errors
-/// If it is no longer there, or its process does not start or does not answer.
+/// If it has disappeared, or its process does not start or does not answer.
 pub(crate) fn reach(target: &Target, isolation: Isolation, limits: &Limits) -> Result<Reached, Error> {
     let stop = limits.clone();
     let stop = move || stop.stop();

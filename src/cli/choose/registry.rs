@@ -123,7 +123,7 @@ impl Entry {
     /// Opens the device with an exact selector, in this process.
     ///
     /// # Errors
-    /// If there is no such device, or it cannot be opened.
+    /// If the device does not exist or cannot be opened.
     pub(crate) fn open(&self, selector: &str) -> Result<Box<dyn Device>, Error> {
         let backend = self.backend();
         let name = selector.strip_prefix(self.name).and_then(|rest| rest.strip_prefix(':')).unwrap_or(selector);

@@ -59,7 +59,7 @@ fn not_among(name: &str, left_out: &[&str]) -> Failure {
         return Failure::usage(format!("this program was built without the backend `{name}`"))
             .help(format!("its cargo feature adds it: `cargo build --release --features {name}`"));
     }
-    Failure::usage(format!("there is no backend `{name}`; the backends are {}", registry::names().join(", ")))
+    Failure::usage(format!("no backend `{name}`; the backends are {}", registry::names().join(", ")))
         .help("`mxprobe list` shows what each backend finds on this machine")
 }
 
@@ -326,7 +326,7 @@ mod tests {
         let left_out = format!("{:?}", not_among("wgpu", &["cpu", "wgpu"]));
         assert!(left_out.contains("this program was built without the backend `wgpu`"), "{left_out}");
         assert!(left_out.contains("`cargo build --release --features wgpu`"), "{left_out}");
-        assert_eq!(not_among("nope", &["wgpu"]).to_string().find("there is no backend `nope`; "), Some(0));
+        assert_eq!(not_among("nope", &["wgpu"]).to_string().find("no backend `nope`; "), Some(0));
     }
 
     #[test]

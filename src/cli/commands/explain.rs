@@ -163,7 +163,7 @@ fn recipe_traces(arguments: &Explain, name: &str) -> Result<Vec<TraceInWords>, F
     Ok(traced)
 }
 
-/// Describes a model. `None` if there is no model of this name; an error for a faulty model file.
+/// Describes a model. `None` if no model has this name; an error for a faulty model file.
 fn model(name: &str) -> Result<Option<ModelInWords>, Failure> {
     let prefix = format!("{MODELS}:");
     let bare = name.strip_prefix(&prefix);

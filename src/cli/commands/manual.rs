@@ -16,7 +16,7 @@ pub(crate) fn print(command: Option<&str>) -> Outcome {
         Some(name) => {
             let named = |command: &&clap::Command| command.get_name() == name && !command.is_hide_set();
             let found = whole.get_subcommands().find(named).cloned();
-            let none = || Failure::usage(format!("there is no command `{name}`; {}", the_commands(&whole)));
+            let none = || Failure::usage(format!("no command `{name}`; {}", the_commands(&whole)));
             found.ok_or_else(none)?.display_name(format!("mxprobe-{name}"))
         }
     };

@@ -66,7 +66,7 @@ pub(super) fn computed(
 
 fn unknown(name: &str) -> Failure {
     let names: Vec<&str> = papers::all().iter().map(|paper| paper.name.as_str()).collect();
-    let failure = Failure::usage(format!("there is no paper `{name}`; the papers are {}", names.join(", ")));
+    let failure = Failure::usage(format!("no paper `{name}`; the papers are {}", names.join(", ")));
     match did_you_mean(&similar(name, names.iter().copied())) {
         Some(hint) => failure.help(hint),
         None => failure,

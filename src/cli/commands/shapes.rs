@@ -59,7 +59,7 @@ impl Open<'_> {
     /// Opens the device for one operation, for callers that ask two devices at the same time.
     ///
     /// # Errors
-    /// If the device is no longer there, or does not start or answer.
+    /// If the device has disappeared, or does not start or answer.
     pub(super) fn device(&self, id: &OperationId) -> Result<Arc<dyn Device>, Error> {
         Ok(self.reached(id)?.asked().device)
     }

@@ -79,7 +79,7 @@ pub(crate) fn files(path: &Path) -> Result<Vec<PathBuf>, Failure> {
         }
     }
     if files.is_empty() {
-        return Err(Failure::usage(format!("there is no report in `{}`: no file ends in .json", path.display())));
+        return Err(Failure::usage(format!("`{}` contains no report: no file ends in .json", path.display())));
     }
     files.sort();
     Ok(files)

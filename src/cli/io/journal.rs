@@ -80,7 +80,7 @@ impl Journal {
         self.file = None;
         self.bytes = 0;
         self.report_bytes = bytes;
-        // Usually there is no journal. One that cannot be removed contains nothing that the report lacks.
+        // Usually no journal exists. One that cannot be removed contains nothing that the report lacks.
         let _ = fs::remove_file(&self.path);
     }
 }

@@ -84,7 +84,7 @@ const ROWS_AT_ONCE: usize = 32;
 enum Kind {
     /// Elements in a format.
     Bits(Format),
-    /// 16-bit unsigned integers, for which there is no format.
+    /// 16-bit unsigned integers, which have no format.
     Short,
     /// 64-bit integers.
     Long { is_signed: bool },

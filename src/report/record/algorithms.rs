@@ -41,7 +41,7 @@ pub struct AlgorithmsReport {
     /// The dot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dot: Option<AlgorithmDot>,
-    /// Why there is no dot, or why that is unknown.
+    /// Why no dot exists, or why that is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// The duration.

@@ -66,7 +66,7 @@ pub struct PairRecord {
     /// If the models are equal because both equal a third: that model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub through: Option<String>,
-    /// If undecided: why there is no proof.
+    /// If undecided: why no proof was found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }

@@ -45,7 +45,7 @@ pub struct DistinctionReport {
     /// If the models are equal: the proof.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proof: Option<ProofRecord>,
-    /// If undecided: why there is no proof.
+    /// If undecided: why no proof was found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// The duration.

@@ -86,7 +86,7 @@ impl FindingRecord {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Evidence")]
 pub struct EvidenceRecord {
-    /// What the input is designed to show.
+    /// The purpose of the input.
     pub about: String,
     /// The scalar function that was called: its operands are in `a`, and `b` and `c` are absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -44,7 +44,7 @@ pub struct PaperSection {
     pub place: String,
     /// The subject.
     pub about: String,
-    /// Why there are no items, if there are none.
+    /// Why the list of items is empty, if it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub none: Option<String>,
     /// The printed figures.

@@ -221,7 +221,7 @@ pub struct Conditions {
 }
 
 impl Conditions {
-    /// Whether there are no readings.
+    /// Whether both sets of readings are empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.start.is_empty() && self.end.is_empty()

@@ -102,7 +102,7 @@ pub struct DriverRecord {
 /// Something that could not be used.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RefusalRecord {
-    /// What could not be used.
+    /// The thing that could not be used.
     pub what: String,
     /// The reason.
     pub reason: String,

@@ -139,7 +139,7 @@ pub struct Glimpse {
     pub large: String,
     /// Further findings.
     pub words: String,
-    /// What the finding applies to.
+    /// The subject of the finding.
     pub of: String,
     /// The cell's colour. The words carry the same information.
     pub shade: Shade,

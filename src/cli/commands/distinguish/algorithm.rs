@@ -120,7 +120,7 @@ fn write_formula(question: &Question<'_>, arguments: &Distinguish, inputs: &str)
     let finite = Conditions { finite: true, ..conditions(arguments, &question.of_dots)? };
     let query = question
         .query(&finite)
-        .map_err(|why| Failure::incomplete(format!("there is no formula: proofs do not cover {why}")))?;
+        .map_err(|why| Failure::incomplete(format!("no formula can be written: proofs do not cover {why}")))?;
     let [one, other] = arguments.algorithm.as_slice() else { return Ok(()) };
     let asked = match &arguments.worse {
         Some(name) => format!("has {name} a larger error than the other of {one} and {other}"),

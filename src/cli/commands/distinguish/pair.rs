@@ -44,7 +44,7 @@ pub(super) fn distinguish(mut chosen: [Chosen; 2], arguments: &Distinguish, scre
         Verdict::Undecided(_) => (INCOMPLETE, None),
     };
     if arguments.proof.is_some() && code != 0 && !screen.quiet {
-        output::note("there is no proof to write: the models are not proved equal");
+        output::note("no proof was written: the models are not proved equal");
     }
     let took = start.elapsed();
     drop(progress);
@@ -93,7 +93,7 @@ impl Files<'_> {
 
     fn query(&self, comparison: &Comparison<'_>) -> Result<Query, Failure> {
         comparison.query(self.conditions).map_err(|why| {
-            Failure::incomplete(format!("there is no formula for {}: proofs do not cover {why}", self.id))
+            Failure::incomplete(format!("no formula can be written for {}: proofs do not cover {why}", self.id))
         })
     }
 
