@@ -16,8 +16,8 @@ pub trait Backend: Send + Sync {
     /// Never panics and never hides a failure: a missing driver is a [`Refusal`], not an empty answer.
     fn discover(&self) -> Discovery;
 
-    /// Opens a device that discovery does not list, such as a model file; `name` is what follows the colon of a
-    /// selector.
+    /// Opens a device that discovery does not list, such as a model file; `name` is the part of the selector after the
+    /// colon.
     ///
     /// # Errors
     /// If no such device exists (the text contains the name), or if it could not be opened.
@@ -26,7 +26,7 @@ pub trait Backend: Send + Sync {
     }
 }
 
-/// What a backend found.
+/// The result of discovery.
 #[derive(Default)]
 pub struct Discovery {
     /// The usable devices.
@@ -40,7 +40,7 @@ pub struct Discovery {
 pub struct Refusal {
     /// The subject: a device, a driver, an operation.
     pub what: String,
-    /// Why not, with the value that decided it.
+    /// Why it cannot be used, with the value that decided it.
     pub reason: Error,
     /// One fact and one action for a person, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -67,7 +67,7 @@ pub struct Driver {
     pub name: String,
     /// Its version, as it reports it.
     pub version: String,
-    /// The version of the API it offers.
+    /// The version of the API that it offers.
     pub api_version: String,
 }
 
@@ -114,10 +114,10 @@ pub trait Device: Send + Sync {
         &[]
     }
 
-    /// Computes D of every tile: `m·n` elements of the operation's D a tile, row-major.
+    /// Computes the D of every tile: `m·n` elements of the operation's D per tile, row-major.
     ///
     /// Call [`execute`] instead, which validates. An implementation may rely on `operation` being one of its
-    /// [`operations`](Self::operations) and on `batch` fitting it.
+    /// [`operations`](Self::operations), and on `batch` fitting it.
     ///
     /// # Errors
     /// Whatever the driver or the device reports. An implementation never returns memory that the device did not write.
@@ -161,8 +161,8 @@ pub fn operation_of<'d>(device: &'d dyn Device, id: &OperationId) -> Result<&'d 
 /// Runs an operation: validates, computes, and checks the shape of the result. The only way to run one.
 ///
 /// # Errors
-/// [`Error::is_invalid`] if the device does not claim the operation or the batch does not fit it; else what the device
-/// reports.
+/// [`Error::is_invalid`] if the device does not claim the operation or the batch does not fit it; otherwise what the
+/// device reports.
 pub fn execute(device: &dyn Device, operation: &Operation, batch: &TileBatch) -> Result<Elements, Error> {
     operation_of(device, &operation.id)?;
     batch.validate(operation)?;

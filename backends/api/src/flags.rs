@@ -61,7 +61,7 @@ impl Flag {
 pub struct Flags(u8);
 
 impl Flags {
-    /// These flags and no others.
+    /// Creates a set of exactly these flags.
     #[must_use]
     pub fn of(flags: &[Flag]) -> Self {
         Self(flags.iter().fold(0, |bits, flag| bits | flag.bit()))
@@ -110,7 +110,7 @@ impl fmt::Display for Flags {
     }
 }
 
-/// Scalar arithmetic whose status flags can be read; [`Scalars::flags`](crate::Scalars::flags) gives it.
+/// Scalar arithmetic whose status flags can be read; [`Scalars::flags`](crate::Scalars::flags) returns it.
 pub trait StatusFlags: Send + Sync {
     /// Calls a function as [`Scalars::call`](crate::Scalars::call) does, lowering every flag before each call, and
     /// returns one element and the raised flags per call.

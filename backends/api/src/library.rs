@@ -23,7 +23,7 @@ pub trait Library: Send + Sync {
     }
 }
 
-/// Validates, multiplies, and checks the shape of what came back; `sizes` are m, n and k.
+/// Validates, multiplies, and checks the shape of the result; `sizes` are m, n and k.
 ///
 /// # Errors
 /// [`Error::is_invalid`] if A is not m×k of f32 or B not k×n; otherwise whatever the library reports.

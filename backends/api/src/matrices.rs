@@ -1,4 +1,4 @@
-//! Whole matrices: an ability that a device may have.
+//! Multiplication of whole matrices, an optional ability of devices.
 
 use crate::{BlockScale, Device, Elements, Error, Format, Operation, OperationId, TileBatch, execute, operation_of};
 
@@ -63,7 +63,7 @@ impl GemmOperands<'_> {
 /// An operation with block scales takes ⌈k/block⌉ scales of A and of B per dot.
 #[derive(Clone, Copy, Debug)]
 pub struct DotOperands<'a> {
-    /// How many dots.
+    /// The number of dots.
     pub count: usize,
     /// A: the operation's k elements per dot.
     pub a: &'a Elements,

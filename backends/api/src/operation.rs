@@ -16,7 +16,7 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// m, n and k as lengths.
+    /// Returns m, n and k as lengths.
     #[must_use]
     pub fn sizes(self) -> (usize, usize, usize) {
         (self.m as usize, self.n as usize, self.k as usize)
@@ -34,7 +34,7 @@ impl fmt::Display for Shape {
 pub struct BlockScale {
     /// The format of a scale.
     pub format: Format,
-    /// How many consecutive k share one scale.
+    /// The number of consecutive k that share one scale.
     pub block: usize,
 }
 
@@ -66,14 +66,14 @@ pub struct OperationId {
 }
 
 impl OperationId {
-    /// An id without qualifiers; formats in PTX order, D first.
+    /// Creates an id without qualifiers; formats are in PTX order, D first.
     #[must_use]
     pub fn new(family: &str, shape: (u32, u32, u32), d: Format, a: Format, b: Format, c: Format) -> Self {
         let (m, n, k) = shape;
         Self { family: family.to_owned(), shape: Shape { m, n, k }, d, a, b, c, qualifiers: Vec::new() }
     }
 
-    /// The same id with one more qualifier.
+    /// Returns the same id with one more qualifier.
     #[must_use]
     pub fn with(mut self, qualifier: &str) -> Self {
         self.qualifiers.push(qualifier.to_owned());
@@ -181,7 +181,7 @@ pub struct Operation {
 }
 
 impl Operation {
-    /// An operation with no known instruction and no alias.
+    /// Creates an operation without a known instruction or aliases.
     #[must_use]
     pub fn new(id: OperationId, scope: &str) -> Self {
         Self { id, scope: scope.to_owned(), instruction: None, aliases: Vec::new() }

@@ -26,13 +26,13 @@ pub struct ScalarId {
 }
 
 impl ScalarId {
-    /// The arithmetic of a format in the device's default mode.
+    /// Creates the id of a format's arithmetic in the device's default mode.
     #[must_use]
     pub fn new(format: Format) -> Self {
         Self { format, mode: Vec::new() }
     }
 
-    /// The same id with one more word in the mode.
+    /// Returns the same id with one more word in the mode.
     #[must_use]
     pub fn with(mut self, word: &str) -> Self {
         self.mode.push(word.to_owned());

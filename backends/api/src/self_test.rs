@@ -11,9 +11,9 @@ fn tiles_of(operation: &Operation) -> usize {
 /// The extent of a passed self-test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SelfTest {
-    /// Tiles computed.
+    /// The number of tiles computed.
     pub tiles: usize,
-    /// Elements of D compared.
+    /// The number of elements of D compared.
     pub elements: usize,
 }
 

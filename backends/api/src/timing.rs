@@ -74,8 +74,8 @@ pub trait Timing: Send + Sync {
     /// Runs the chains with their operands in registers (or in the memory next to the unit, if the instruction reads
     /// them from there) and measures how long they take.
     ///
-    /// Call [`time`] instead, which validates. An implementation may rely on `operation` being one of the device's or one
-    /// of its yardsticks, and on the load fitting it. It runs as many chains as the device needs to be busy.
+    /// Call [`time`] instead, which validates. An implementation may rely on `operation` being one of the device's or
+    /// one of its yardsticks, and on the load fitting it. It runs as many chains as the device needs to be busy.
     ///
     /// # Errors
     /// [`Error::is_unsupported`] if this operation cannot be timed, with the reason; otherwise what the device reports.

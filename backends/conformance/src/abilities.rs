@@ -11,7 +11,7 @@ use mxprobe_api::{
 
 /// One method of [`Device`] or of one of its abilities.
 pub struct Ability {
-    /// The method's name, with its trait before it if that is not [`Device`].
+    /// The method's name, prefixed with its trait if that is not [`Device`].
     pub name: &'static str,
     answers: fn(&dyn Device) -> bool,
 }

@@ -8,7 +8,8 @@ use crate::{Violation, suite::caught};
 /// The number of dots of each class that [`against`] computes.
 const DOTS: usize = 192;
 
-/// Compares a device with a reference, such as a model of it, on directed and random dots of every class of [`CLASSES`].
+/// Compares a device with a reference, such as a model of it, on directed and random dots of every class of
+/// [`CLASSES`].
 ///
 /// Returns at most one violation per class: how many elements differ, and the first of them with all its bits.
 #[must_use]

@@ -141,7 +141,7 @@ impl Fault {
 /// Creates a device that is right except for the named fault.
 ///
 /// # Errors
-/// If there is no such fault, or if it cannot be put into the right device: an arithmetic fault into a device that is
+/// If the fault does not exist, or if it cannot be put into the right device: an arithmetic fault into a device that is
 /// not a model, or into a model that lacks the step in question.
 pub fn wrong(name: &str, right: Right) -> Result<Box<dyn Device>, Error> {
     let fault = Fault::named(name)?;

@@ -40,7 +40,7 @@ fn every_operation_of_every_model_passes_the_suite() {
 
 /// `cargo test --release -p mxprobe-conformance --test right_devices -- --ignored`
 #[test]
-#[ignore = "a minute: the largest tiles too, every one"]
+#[ignore = "takes a minute: every operation, including those with the largest tiles"]
 fn every_operation_of_the_largest_tiles_passes_the_suite() {
     let operations = pass_the_suite(|_, id| id.shape.m * id.shape.n >= LARGE_TILE);
     assert!(operations > 100, "{operations} operations");

@@ -165,7 +165,7 @@ fn the_backend_of_wrong_devices_is_itself_a_right_backend() {
     assert_eq!(check_backend(&FaultBackend), []);
     let found = FaultBackend.discover();
     assert_eq!(found.devices.len(), FAULTS.len(), "{:?}", found.refusals);
-    let error = FaultBackend.open("one-lane-wrong:no-such-model").err().expect("there is no such model");
+    let error = FaultBackend.open("one-lane-wrong:no-such-model").err().expect("the model does not exist");
     assert!(error.is_invalid() && error.to_string().contains("no-such-model"), "{error}");
 }
 

@@ -53,9 +53,9 @@ macro_rules! multiply {
         /// written for `tiles` · 1024 bytes each.
         unsafe fn $name(tiles: usize, a: *const u8, packed_b: *const u8, c: *const u8, d: *mut u8) {
             // SAFETY: the caller vouches for the instruction and for the memory. The configuration describes three
-            // tiles of 16 rows of 64 bytes, and each TILELOADD and TILESTORED steps 64 bytes a row: 1024 bytes a tile.
-            // The loop ends after `tiles` rounds. The tile registers hold no other state: only functions of this crate
-            // use them, and each releases them.
+            // tiles of 16 rows of 64 bytes, and each TILELOADD and TILESTORED steps 64 bytes per row: 1024 bytes per
+            // tile. The loop ends after `tiles` rounds. The tile registers hold no other state: only functions of this
+            // crate use them, and each releases them.
             unsafe {
                 asm!(
                     "ldtilecfg [{config}]",
@@ -106,7 +106,7 @@ unsafe fn run<const E: usize>(multiply: Multiply, batch: &TileBatch, d: &mut Ele
         let tiles = d.len() / TILE_BYTES;
         assert!(
             tiles > 0 && [a.len(), b.len(), c.len(), d.len()] == [tiles * TILE_BYTES; 4],
-            "a validated batch has 1024 bytes of A, B, C and D a tile"
+            "a validated batch has 1024 bytes of A, B, C and D per tile"
         );
         for (b, packed) in b.chunks_exact(TILE_BYTES).zip(packed.chunks_exact_mut(TILE_BYTES)) {
             pack_b::<E>(b, packed);

@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn what_does_not_open_is_named_with_the_variable() {
-        let error = Blas::open("/nowhere/libblas.so".into()).err().expect("there is no such file");
+        let error = Blas::open("/nowhere/libblas.so".into()).err().expect("the file does not exist");
         assert!(error.is_missing_driver());
         assert!(error.to_string().contains("`/nowhere/libblas.so` does not open"), "{error}");
     }
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    #[cfg_attr(not(blas), ignore = "there is no BLAS on this machine")]
+    #[cfg_attr(not(blas), ignore = "this machine has no BLAS")]
     fn a_library_multiplies_row_major_matrices() {
         let blas = Blas::find().unwrap();
         let of =

@@ -44,7 +44,7 @@ macro_rules! row {
 macro_rules! dot_block {
     ($name:ident, $instruction:literal) => {
         /// # Safety
-        /// As [`Kernel`](crate::gemm::Kernel) says, with [`Unit::dots`](crate::gemm::Unit::dots).
+        /// As for [`Kernel`](crate::gemm::Kernel), with [`Unit::dots`](crate::gemm::Unit::dots).
         #[target_feature(enable = "avx512f")]
         pub(crate) unsafe fn $name(steps: usize, a: *const u8, b: *const u8, sums: *mut u8, stride: usize) {
             // SAFETY: the caller vouches for the instruction and for `steps` steps of 24 bytes of A and 256 of B, and
@@ -148,7 +148,7 @@ dot_block!(vpdpwssds, "vpdpwssds");
 macro_rules! tile_block {
     ($name:ident, $instruction:literal) => {
         /// # Safety
-        /// As [`Kernel`](crate::gemm::Kernel) says, with [`Unit::tiles`](crate::gemm::Unit::tiles).
+        /// As for [`Kernel`](crate::gemm::Kernel), with [`Unit::tiles`](crate::gemm::Unit::tiles).
         pub(crate) unsafe fn $name(steps: usize, a: *const u8, b: *const u8, sums: *mut u8, stride: usize) {
             // SAFETY: the caller vouches for the instruction and for `steps` steps of two tiles of A and of B, 1024
             // bytes each, and for 32 rows of 128 bytes of sums, `stride` bytes apart: each TILELOADD steps 64 bytes per

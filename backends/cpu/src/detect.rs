@@ -219,7 +219,8 @@ impl Readings {
         }
     }
 
-    /// Family, model and stepping of leaf 1 (*specified*: Intel SDM volume 2, CPUID, figure 3-6; AMD APM volume 3, E.3.2).
+    /// Family, model and stepping of leaf 1 (*specified*: Intel SDM volume 2, CPUID, figure 3-6; AMD APM volume 3,
+    /// E.3.2).
     ///
     /// Only for reports: a hypervisor may return any numbers here, so no decision depends on them.
     pub(crate) fn signature(&self) -> (u32, u32, u32) {

@@ -215,8 +215,8 @@ impl Screening for CpuDevice {
 
 impl Matrices for CpuDevice {
     fn multiply(&self, operation: &Operation, product: &GemmOperands<'_>) -> Result<Option<Elements>, Error> {
-        // SAFETY: `gemms` holds an instruction only if this CPU and this process can use it, and each has sums of 32 bits
-        // and operands of 1 or 2 bytes.
+        // SAFETY: `gemms` holds an instruction only if this CPU and this process can use it, and each has sums of 32
+        // bits and operands of 1 or 2 bytes.
         let multiply = |unit: &Unit| unsafe { unit.multiply(product, self.threads) };
         Ok(self.gemms.get(&operation.id).map(multiply))
     }
@@ -318,7 +318,7 @@ fn info(readings: &Readings, used: &[Extension]) -> DeviceInfo {
         ("cpuid.1e.0", readings.leaf_1e_0),
     ];
     for (name, Leaf { eax, ebx, ecx, edx }) in leaves {
-        // Bits 31 to 24 of EBX of leaf 1 are the number of the core that was asked: not a property of the CPU.
+        // Bits 31 to 24 of EBX of leaf 1 are the number of the core that ran CPUID, which is not a property of the CPU.
         let ebx = if name == "cpuid.1" { ebx & 0x00ff_ffff } else { ebx };
         properties.insert(name.to_owned(), format!("eax={eax:#010x} ebx={ebx:#010x} ecx={ecx:#010x} edx={edx:#010x}"));
     }

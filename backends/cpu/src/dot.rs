@@ -12,7 +12,7 @@ fn run(batch: &TileBatch, d: &mut Elements, vector: usize, mut dots: impl FnMut(
     let (a, b, c, d) = (batch.a.bytes(), batch.b.bytes(), batch.c.bytes(), d.bytes_mut());
     assert!(
         [a.len(), b.len(), c.len(), d.len()] == [batch.tiles * 4; 4],
-        "a validated batch has four bytes of A, B, C and D a dot"
+        "a validated batch has four bytes of A, B, C and D per dot"
     );
     let whole = d.len() / vector * vector;
     let (d, d_tail) = d.split_at_mut(whole);

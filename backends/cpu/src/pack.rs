@@ -21,7 +21,7 @@ pub(crate) fn pack_b<const E: usize>(row_major: &[u8], packed: &mut [u8]) {
     const { assert!(E == 1 || E == 2) }
     assert_eq!(row_major.len(), TILE_BYTES);
     assert_eq!(packed.len(), TILE_BYTES);
-    // The 4 / E rows of B that share a row of the tile are 64 bytes too.
+    // The 4 / E rows of B that share a row of the tile also have 64 bytes.
     for (rows, packed_row) in row_major.chunks_exact(ROW_BYTES).zip(packed.chunks_exact_mut(ROW_BYTES)) {
         if E == 2 {
             interleave_pairs(rows, packed_row);

@@ -40,7 +40,7 @@ pub(crate) const TMM: Registers = Registers { bytes: TILE_BYTES, lanes: 1, opera
 macro_rules! zmm_loop {
     ($name:ident, $instruction:literal) => {
         /// # Safety
-        /// As [`Loop`] says, with [`ZMM`].
+        /// As for [`Loop`], with [`ZMM`].
         #[target_feature(enable = "avx512f")]
         pub(crate) unsafe fn $name(steps: u64, a: *const u8, b: *const u8, sums: *mut u8) {
             // SAFETY: the caller vouches for the instruction and for 4 vectors of A and of B and 16 of sums; the loop
@@ -108,7 +108,7 @@ zmm_loop!(vfmadd231ps, "vfmadd231ps");
 macro_rules! ymm_loop {
     ($name:ident, $instruction:literal) => {
         /// # Safety
-        /// As [`Loop`] says, with [`YMM`].
+        /// As for [`Loop`], with [`YMM`].
         #[target_feature(enable = "avx")]
         pub(crate) unsafe fn $name(steps: u64, a: *const u8, b: *const u8, sums: *mut u8) {
             // SAFETY: the caller vouches for the instruction and for 2 vectors of A and of B and 12 of sums; the loop
@@ -165,7 +165,7 @@ ymm_loop!(vex_vfmadd231ps, "vfmadd231ps");
 macro_rules! tile_loop {
     ($name:ident, $instruction:literal) => {
         /// # Safety
-        /// As [`Loop`] says, with [`TMM`]; B is packed.
+        /// As for [`Loop`], with [`TMM`]; B is packed.
         pub(crate) unsafe fn $name(steps: u64, a: *const u8, b: *const u8, sums: *mut u8) {
             // SAFETY: the caller vouches for the instruction and for 2 tiles of A and of B and 4 of sums, 1024 bytes
             // each; the configuration describes 8 tiles of 16 rows of 64 bytes, and each TILELOADD and TILESTORED steps

@@ -54,7 +54,7 @@ mod tests {
     use super::*;
     use mxprobe_api::{Injection, digest};
 
-    /// A kernel that needs no instruction: D is C.
+    /// A kernel that uses no special instruction: D is C.
     fn copy(batch: &TileBatch, d: &mut Elements) {
         d.bytes_mut().copy_from_slice(batch.c.bytes());
     }

@@ -154,7 +154,7 @@ fn seconds_of_independent(id: &str, steps: u64) -> Option<f64> {
 }
 
 #[test]
-#[ignore = "a benchmark: it compares times to 3 %, which takes a core that nobody else uses"]
+#[ignore = "a benchmark: it compares times to within 3 %, which requires an otherwise idle core"]
 fn the_loops_are_as_fast_as_independent_ones() {
     for device in CpuBackend::new().discover().devices {
         if !device.info().fingerprint.contains("avx512") {

@@ -165,7 +165,7 @@ impl CudaDevice {
         self.scalars = scalars.into_values().collect();
     }
 
-    /// The PTX of an operation's kernel.
+    /// Returns the PTX of an operation's kernel.
     ///
     /// # Errors
     /// [`Error::is_invalid`] if the device has no such operation.
@@ -179,7 +179,7 @@ impl CudaDevice {
     }
 
     fn opened(&self) -> MutexGuard<'_, Opened> {
-        // A panic while it was held leaves a context and a list, both valid.
+        // A panic while the lock was held leaves a context and a list, both valid.
         self.opened.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -80,7 +80,7 @@ impl Driver {
 /// Opens and initialises the driver library. Never panics.
 ///
 /// # Errors
-/// The reason why there is no usable driver, with advice for the user.
+/// The reason why the driver cannot be used, with advice for the user.
 pub(crate) fn open() -> Result<Driver, Refusal> {
     let refused =
         |reason: Error, help: &str| Refusal { what: "the NVIDIA driver".into(), reason, help: Some(help.into()) };

@@ -34,7 +34,7 @@ pub(crate) fn prepare() -> Result<(), Error> {
 /// Writes a kernel's text, its machine code if there is any, and the compiler's log to the folder that the environment
 /// variable names.
 ///
-/// The files are called `NAME.HASH.ptx`, `.cubin` and `.log`. The hash covers text and code (or the log, if there is no
+/// The files are called `NAME.HASH.ptx`, `.cubin` and `.log`. The hash covers text and code (or the log, without any
 /// code), so an existing file is not rewritten. If a file cannot be written, a message on standard error names it and
 /// the measurement continues.
 pub(crate) fn keep(name: &str, ptx: &str, cubin: Option<&[u8]>, log: &str) {

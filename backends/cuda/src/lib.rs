@@ -1,4 +1,4 @@
-//! Reaches NVIDIA's tensor cores with nothing but the driver, which compiles the PTX that `mxprobe-shaders` writes.
+//! Reaches NVIDIA's tensor cores using only the driver, which compiles the PTX that `mxprobe-shaders` writes.
 //!
 //! Building this needs no part of CUDA; the driver library is opened at run time. Operations are those of the PTX ISA:
 //! `mma.mMnNkK.D.A.B.C`, then `satfinite`, a rounding mode (`rz`, `rm`, `rp`), or the block size and the format of
@@ -38,7 +38,7 @@ pub use opcodes::{issued, scalar_counts};
 /// use mxprobe_api::Backend;
 ///
 /// let found = mxprobe_cuda::CudaBackend::new().discover();
-/// // Without a driver there is no device, but a reason.
+/// // Without a driver, discovery returns a reason instead of a device.
 /// assert!(!found.devices.is_empty() || !found.refusals.is_empty());
 /// ```
 #[derive(Debug, Default)]

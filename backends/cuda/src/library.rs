@@ -64,7 +64,7 @@ mod alias {
         let path = format!("/proc/self/fd/{}", file.as_raw_fd());
         // SAFETY: the library has no initialisers; those of the one it needs are the driver's.
         let library = unsafe { Library::new(path) }.map_err(io::Error::other)?;
-        // It stays loaded.
+        // The library stays loaded.
         let _ = library.into_raw();
         Ok(())
     }

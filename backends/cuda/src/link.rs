@@ -10,7 +10,7 @@ use mxprobe_api::Error;
 use crate::driver::failure_in_context;
 use crate::dump;
 
-/// Bytes of each of the compiler's logs.
+/// The size of each of the compiler's logs, in bytes.
 const LOG_BYTES: usize = 16 << 10;
 
 /// `CU_COMPUTE_ACCELERATED_TARGET_BASE` of cuda.h: `CU_TARGET_COMPUTE_90A` is 90 more.
@@ -120,7 +120,7 @@ fn link_into(ptx: &str, target: Option<usize>, information: &mut [u8], errors: &
     Ok(cubin)
 }
 
-/// The lines of a log before its first zero byte.
+/// Returns the non-empty lines of a log before its first zero byte.
 fn text(log: &[u8]) -> String {
     let end = log.iter().position(|byte| *byte == 0).unwrap_or(log.len());
     let text = String::from_utf8_lossy(&log[..end]);

@@ -187,7 +187,7 @@ impl Code {
     }
 }
 
-/// SHA-256 in hex.
+/// Returns the SHA-256 of bytes, in hex.
 pub(crate) fn sha256(bytes: &[u8]) -> String {
     let mut hex = String::new();
     for byte in Sha256::digest(bytes) {

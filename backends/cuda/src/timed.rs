@@ -12,7 +12,7 @@ use mxprobe_shaders::ptx::{Instruction, Kernel};
 use crate::session::{Session, called, grid};
 use crate::written::FILLINGS;
 
-/// The id of the scalar units' multiply-add.
+/// The id of the multiply-add of the scalar units.
 pub(crate) const FMA: &str = "fma.m1n1k1.f32.f32.f32.f32";
 
 /// The kernels compiled for timing, and the operands of the last timed operation.

@@ -160,8 +160,8 @@ fn lines(heading: &str, lowered: &Lowered) -> String {
     text
 }
 
-/// An instruction, its registers (D, A, B, C, then one for the metadata of a sparse form), the first capability that has
-/// it, and the target and version it needs.
+/// An instruction, its registers (D, A, B, C, then one for the metadata of a sparse form), the first capability that
+/// has it, and the target and version it needs.
 type Form = (&'static str, [usize; 5], (u32, u32), &'static str, &'static str);
 
 /// Forms of the PTX ISA that are not operations here (1-bit operands, sparse A), whose lowering is recorded
@@ -337,7 +337,7 @@ fn mnemonics(listing: &str) -> BTreeMap<String, usize> {
 fn opcodes_are_read_as_the_disassembler_reads_them() {
     let disassembler = tool("nvdisasm");
     let folder = tempfile::tempdir().unwrap();
-    // One kernel of each lowering that the table has; the disassembler begins with sm_75.
+    // One kernel of each lowering in the table; the disassembler supports sm_75 and later.
     let stored = fs::read_to_string(manifest().join("lowering.tsv")).unwrap();
     let mut seen = BTreeMap::new();
     let operations = stored.lines().take_while(|line| !line.starts_with("# forms"));

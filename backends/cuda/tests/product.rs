@@ -31,7 +31,8 @@ fn small_blocks_have_the_bits_of_tiles() {
     }
 }
 
-/// Operations of each kind of kernel: registers of 32 and 64 bits, four tiles at a time, `wmma`, `wgmma` of every width.
+/// Operations of each kind of kernel: registers of 32 and 64 bits, four tiles at a time, `wmma`, `wgmma` of every
+/// width.
 const OPERATIONS: &[&str] = &[
     "mma.m8n8k4.f32.f16.f16.f32",
     "mma.m16n8k16.f32.f16.f16.f32",

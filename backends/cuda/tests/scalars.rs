@@ -194,7 +194,7 @@ fn rounds() {
 #[ignore = "another test runs it on the fake driver"]
 fn contracts() {
     let device = device();
-    // 1 + 2^-23 squared, less 1 + 2^-22 (NVIDIA, Precision & Performance, figure 1): 1.4210855e-14 fused.
+    // 1 + 2^-23 squared, minus 1 + 2^-22 (NVIDIA, Precision & Performance, figure 1): 1.4210855e-14 fused.
     let figure = [0x3f80_0001, 0x3f80_0001, 0xbf80_0002];
     assert_eq!(call(&device, "scalar.f32", ScalarFunction::MultiplyAdd, &figure), [0x2880_0000]);
     // With an explicit direction, neither `mul` nor `add` is contracted.
@@ -252,6 +252,6 @@ fn fuses_bf16_alone() {
     let device = device();
     let functions = &member(&device, "scalar.bf16").functions;
     assert!(functions.contains_key(&ScalarFunction::Fma) && !functions.contains_key(&ScalarFunction::Add));
-    // (1 + 2^-7)² less 1 + 2^-6 is 2^-14.
+    // (1 + 2^-7)² minus 1 + 2^-6 is 2^-14.
     assert_eq!(call(&device, "scalar.bf16", ScalarFunction::Fma, &[0x3f81, 0x3f81, 0xbf82]), [0x3880]);
 }

@@ -49,7 +49,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// use mxprobe_api::Backend;
 ///
 /// let found = mxprobe_vulkan::VulkanBackend::new().discover();
-/// // Without a driver there is no device, but a reason.
+/// // Without a driver, discovery returns a reason instead of a device.
 /// assert!(!found.devices.is_empty() || !found.refusals.is_empty());
 /// ```
 pub struct VulkanBackend {

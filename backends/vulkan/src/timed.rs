@@ -10,7 +10,7 @@ use mxprobe_shaders::spirv::throughput_loop::{FMA_INVOCATIONS, FMA_SUMS, OPERAND
 use crate::failure::failure;
 use crate::session::{Groups, Session};
 
-/// The id of the scalar units' multiply-add.
+/// The id of the multiply-add of the scalar units.
 pub(crate) const FMA: &str = "fma.m1n1k1.f32.f32.f32.f32";
 
 /// The maximum number of bytes of D of all workgroups.

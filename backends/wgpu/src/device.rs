@@ -38,7 +38,7 @@ impl WgpuDevice {
     }
 
     fn opened(&self) -> MutexGuard<'_, Opened> {
-        // A panic while it was held leaves handles and a list, both valid.
+        // A panic while the lock was held leaves handles and a list, both valid.
         self.opened.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

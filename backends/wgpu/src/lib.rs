@@ -34,7 +34,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// use mxprobe_api::Backend;
 ///
 /// let found = mxprobe_wgpu::WgpuBackend::new().discover();
-/// // Without an adapter there is no device, but a reason.
+/// // Without an adapter, discovery returns a reason instead of a device.
 /// assert!(!found.devices.is_empty() || !found.refusals.is_empty());
 /// ```
 pub struct WgpuBackend {

@@ -341,6 +341,6 @@ impl Session {
 }
 
 fn held(reports: &Mutex<Reports>) -> std::sync::MutexGuard<'_, Reports> {
-    // A panic while it was held leaves two values, both valid.
+    // A panic while the lock was held leaves two values, both valid.
     reports.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -5,9 +5,9 @@ use super::rounding::{Decoded, Encoded, Overflow, Rounding, Subnormals};
 /// The interpretation of a format's bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Encoding {
-    /// Sign, exponent, fraction.
+    /// A sign, an exponent and a fraction.
     Float(FloatEncoding),
-    /// Two's complement, or unsigned.
+    /// A two's complement or unsigned integer.
     Integer {
         /// Width.
         bits: u32,
@@ -34,7 +34,7 @@ pub struct FloatEncoding {
 /// The codes that a floating format uses for NaN and infinity, and which of them it lacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Specials {
-    /// The highest exponent: infinity with fraction 0, else NaN (IEEE 754-2019, 3.4).
+    /// The highest exponent: infinity with fraction 0, otherwise NaN (IEEE 754-2019, 3.4).
     Ieee,
     /// No infinity; NaN has every exponent and fraction bit set (OCP 8-bit Floating Point Specification 1.0, table 2).
     AllOnesNan,
@@ -49,7 +49,7 @@ pub enum Specials {
 }
 
 impl FloatEncoding {
-    /// Whether the top bit is a sign that is read.
+    /// Whether the top bit is a sign bit that is read.
     #[must_use]
     #[inline]
     pub fn is_signed(self) -> bool {
@@ -76,7 +76,7 @@ impl FloatEncoding {
     }
 
     pub(super) fn bits(self) -> u32 {
-        // ue4m3 lives in a byte whose top bit is not read.
+        // ue4m3 is stored in a byte whose top bit is not read.
         let sign = u32::from(self.specials != Specials::PowerOfTwo);
         sign + self.exponent_bits + self.fraction_bits + self.unread_bits
     }

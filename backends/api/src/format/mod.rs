@@ -35,8 +35,8 @@ const fn integer(name: &'static str, bits: u32, signed: bool) -> Format {
     Format { name, encoding: Encoding::Integer { bits, signed } }
 }
 
-/// The formats. Widths and biases are *specified*: IEEE 754-2019 table 3.5; OCP OFP8 1.0; OCP MX 1.0; PTX ISA 8.7, 5.2.3;
-/// FNUZ: AMD Instinct MI300 ISA, 7.1.
+/// The formats. Widths and biases are *specified*: IEEE 754-2019 table 3.5; OCP OFP8 1.0; OCP MX 1.0; PTX ISA 8.7,
+/// 5.2.3; FNUZ: AMD Instinct MI300 ISA, 7.1.
 impl Format {
     /// binary64.
     pub const F64: Self = float("f64", 11, 52, 1023, Specials::Ieee);
@@ -184,7 +184,7 @@ impl Format {
         self.encode(false, 1, 0, Rounding::NearestEven, Overflow::Saturate, Subnormals::Keep).bits
     }
 
-    /// The bits as full-width lower-case hexadecimal: `0x3f800000`, `0x9` for e2m1.
+    /// Formats bits as full-width lower-case hexadecimal: `0x3f800000`, `0x9` for e2m1.
     #[must_use]
     pub fn hex(self, bits: u64) -> String {
         format!("{:#0width$x}", bits & self.mask(), width = self.bits().div_ceil(4) as usize + 2)
@@ -242,8 +242,8 @@ impl Format {
 
     /// Rounds `±magnitude · 2^lsb_exponent` into the format, once.
     ///
-    /// A magnitude of 0 gives the zero of that sign (+0 if there is no −0, or the smallest value of a format without
-    /// zero). An integer format rounds to an integer and saturates on overflow, whatever `overflow` says.
+    /// A magnitude of 0 gives the zero of that sign (+0 if the format lacks −0, or the smallest value of a format
+    /// without zero). An integer format rounds to an integer and saturates on overflow, whatever `overflow` says.
     #[must_use]
     pub fn encode(
         self,

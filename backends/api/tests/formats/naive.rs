@@ -182,13 +182,13 @@ pub(crate) fn power_of_two(exponent: i32) -> f64 {
     f64::from_bits(u64::try_from(exponent + 1023).expect("not negative") << 52)
 }
 
-/// ⌊log2 x⌋ of a positive normal f64.
+/// ⌊log2 x⌋ for a positive normal f64.
 pub(crate) fn floor_log2(x: f64) -> i32 {
     assert!(x.is_normal() && x > 0.0, "{x:e}");
     i32::try_from(x.to_bits() >> 52).expect("eleven bits") - 1023
 }
 
-/// Equality of values that are not NaN; +0 and −0 are told apart by their sign elsewhere.
+/// Equality of values that are not NaN; the sign of zeros is checked elsewhere.
 pub(crate) fn same(x: f64, y: f64) -> bool {
     x.partial_cmp(&y) == Some(Ordering::Equal)
 }
@@ -254,7 +254,7 @@ impl Spec {
         overflow: Overflow,
         subnormals: Subnormals,
     ) -> Encoded {
-        // Rounded to M fraction bits as if there were no smallest exponent.
+        // Rounded to M fraction bits as if the exponent had no lower bound.
         let free = round_to(x, power_of_two(floor_log2(x) - self.fraction_bits), rounding, negative);
         let tiny_after = free < self.smallest_normal;
         let flush = match subnormals {

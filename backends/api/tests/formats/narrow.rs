@@ -102,7 +102,7 @@ fn the_extreme_values_are_those_of_the_specification() {
     }
 }
 
-/// One line a format: the code and the decimal of what people look up first.
+/// One line per format: the codes and decimals of the values that people look up first.
 #[test]
 fn well_known_codes_have_their_well_known_values() {
     let table: [(Format, u64, f64); 34] = [
@@ -180,7 +180,8 @@ fn decode_then_encode_is_the_identity() {
     }
 }
 
-/// Every value, every midpoint between neighbours, and a tiny amount to either side of both; up to four times the largest.
+/// Every value, every midpoint between neighbours, and a tiny amount to either side of both; up to four times the
+/// largest.
 fn interesting(spec: Spec) -> Vec<f64> {
     let mut values: Vec<f64> = distinct_codes(spec)
         .filter(|code| !(spec.nan)(*code) && spec.infinity != Some(*code))
@@ -242,7 +243,8 @@ fn every_midpoint_and_its_surroundings_round_as_the_definitions_say() {
 
 #[test]
 fn ties_of_the_largest_values_go_to_even() {
-    // 464 lies between 448 (1.110b · 2^8, even) and 480 (1.111b · 2^8); 61440 between 57344 (1.11b · 2^15, odd) and 65536.
+    // 464 lies between 448 (1.110b · 2^8, even) and 480 (1.111b · 2^8); 61440 between 57344 (1.11b · 2^15, odd) and
+    // 65536.
     let table: [(Format, u128, u64, bool); 13] = [
         (Format::E4M3, 464, 0x7e, false),
         (Format::E4M3, 463, 0x7e, false),
@@ -271,7 +273,7 @@ fn ties_of_the_largest_values_go_to_even() {
 
 #[test]
 fn a_tie_of_ue8m0_goes_to_the_larger_power() {
-    // IEEE 754-2019, 4.3.1: where precision is one digit, the tie goes to the one larger in magnitude. 3 · 2^-1 is 1.5.
+    // IEEE 754-2019, 4.3.1: if precision is one digit, the tie goes to the one larger in magnitude. 3 · 2^-1 is 1.5.
     assert_eq!(encode_nearest(Format::UE8M0, false, 3, -1).bits, 0x80);
     assert_eq!(encode_nearest(Format::UE8M0, false, (3 << 40) - 1, -41).bits, 0x7f);
 }

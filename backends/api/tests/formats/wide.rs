@@ -109,7 +109,7 @@ fn rounding_agrees_with_apfloat() {
                     (bits << unread_bits, inexact),
                     "{format} negative {negative} {significand:#x} · 2^({exponent} − 112) {rounding:?}"
                 );
-                // apfloat reports overflow where infinity is returned.
+                // apfloat reports overflow if it returns infinity.
                 if given.bits == format.infinity(negative).expect("IEEE") {
                     assert!(given.overflow && status.contains(Status::OVERFLOW));
                 }
@@ -257,7 +257,7 @@ fn the_low_13_bits_of_tf32_are_neither_read_nor_written() {
                 assert_eq!(format.from_f64(value), bits, "{format} {bits:#010x}");
             }
         }
-        // A NaN whose payload lies in the unread bits alone is an infinity.
+        // A NaN whose payload lies only in the unread bits is an infinity.
         assert_eq!(format.decode(0x7f80_1fff), Decoded::Infinity { negative: false });
     }
 }
@@ -342,7 +342,7 @@ fn tiny_before_rounding_and_tiny_after_rounding_differ_below_the_smallest_normal
             let expected = Encoded { bits: bits | sign, inexact, overflow: false, underflow };
             assert_eq!(encode(subnormals), expected, "{magnitude} · 2^-156 negative {negative} {subnormals:?}");
             if subnormals == FlushAfterRounding {
-                // The same, but for the sign of a zero that was flushed.
+                // The same, except for the sign of a zero that was flushed.
                 let bits = if bits == 0 { 0 } else { bits | sign };
                 assert_eq!(encode(FlushToPositiveZero), Encoded { bits, ..expected }, "{magnitude} · 2^-156");
             }

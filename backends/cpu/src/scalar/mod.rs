@@ -164,7 +164,7 @@ impl ScalarUnit {
     }
 
     fn behind(&self, scalar: &Scalar, function: ScalarFunction) -> Result<Behind, Error> {
-        let missing = || Error::invalid(format!("there is no {function} of {}", scalar.id));
+        let missing = || Error::invalid(format!("no kernel computes {function} of {}", scalar.id));
         self.behind.get(&(scalar.id.clone(), function)).copied().ok_or_else(missing)
     }
 }

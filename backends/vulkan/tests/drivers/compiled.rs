@@ -53,8 +53,8 @@ fn modifiers(assembly: &str, name: &str) -> String {
     words.map(|word| format!(" {word}")).collect()
 }
 
-/// Checks that there are no messages about any operation, and one about a wrong kernel, which proves that the layers
-/// are active.
+/// Checks that the layers do not report any operation, but do report a wrong kernel, which proves that the layers are
+/// active.
 pub(crate) fn validates(computes: bool) {
     let backend = VulkanBackend::new();
     let device = only_device(&backend);
