@@ -34,7 +34,7 @@ fn tell_tests() {
 }
 
 /// Makes the linker, if it can, drop two parts of the program: the unwinding tables, 1.5 MB, which nothing reads if a
-/// panic ends the process and there are no symbols for a backtrace, as in the profile `release`; and the relocations
+/// panic ends the process without symbols for a backtrace, as in the profile `release`; and the relocations
 /// that let the program be loaded at any address, 0.7 MB. Does nothing when cross-compiling, or if the linker refuses.
 fn leave_out_what_nothing_reads(rustc: &str) -> Option<()> {
     let set = |name: &str| env::var(name).ok();
@@ -75,7 +75,7 @@ fn main() {
     println!("cargo::rustc-env=MXPROBE_RUSTC={}", output(&rustc, &["--version"]).unwrap_or_default());
     leave_out_what_nothing_reads(&rustc);
     println!("cargo::rerun-if-changed=build.rs");
-    // A package from a registry has no repository, or lies in an unrelated one: then there is no commit to record.
+    // A package from a registry has no repository, or lies in an unrelated one: then the commit is not recorded.
     let root = env::var("CARGO_MANIFEST_DIR").expect("set by cargo");
     let top = output("git", &["rev-parse", "--show-toplevel"]);
     if top.and_then(|top| Path::new(&top).canonicalize().ok()) != Path::new(&root).canonicalize().ok() {

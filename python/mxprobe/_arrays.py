@@ -131,7 +131,7 @@ def to_bytes(value: Any, name: str, format: str, shape: tuple[int | None, ...]) 
 
 
 def from_bytes(data: bytes | bytearray | memoryview, format: str, shape: tuple[int, ...]) -> Array:
-    """An array of a format that shares the bytes; an array of bits if there is no type for the format."""
+    """An array of a format that shares the bytes; an array of bits if the format has no type."""
     bits, _ = FORMATS[format]
     dtype = dtype_of(format)
     found = np.frombuffer(data, bits_of(format).newbyteorder("<")).reshape(shape)

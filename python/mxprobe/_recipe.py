@@ -163,7 +163,7 @@ def recipe(name: str | os.PathLike[str], case: str | None = None, **parameters: 
     ``case`` selects a case by name; by default, the first that holds for the shape is used. ``parameters`` are the
     numbers that the case lets a caller choose, such as ``slices=4``.
 
-    Raises ``InvalidError`` if there is no such recipe or case, or the file cannot be read.
+    Raises ``InvalidError`` for an unknown recipe or case, or if the file cannot be read.
     """
     return Recipe(_mxprobe.Recipe(os.fspath(name), case, parameters))
 

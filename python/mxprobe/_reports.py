@@ -19,7 +19,7 @@ from ._progress import progress as telling
 if TYPE_CHECKING:
     import pandas
 
-#: The line width of text if there is no terminal.
+#: The line width of text without a terminal.
 _COLUMNS = 100
 
 

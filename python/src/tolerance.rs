@@ -11,7 +11,7 @@ pub(crate) type Checked = (usize, usize, Vec<Outside>);
 /// units of the tolerance.
 type Outside = (usize, usize, f64, f64, f64, f64, f64, f64);
 
-/// The ends of an interval as values: NaN for a NaN, infinities if there is no interval.
+/// The ends of an interval as values: NaN for a NaN, infinities without an interval.
 fn ends(of: Interval, d: Format) -> (f64, f64) {
     match of {
         Interval::Within { low, high } => (d.to_f64(low), d.to_f64(high)),

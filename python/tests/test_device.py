@@ -112,7 +112,7 @@ def exact_chain(a, b, c):
 
 
 def test_another_shape_or_type_is_named():
-    assert "what the callable returned has the shape (8, 4); (4, 4) is expected" in said(f32(lambda a, b, c: a.T @ a @ b))
+    assert "the callable returned has the shape (8, 4); (4, 4) is expected" in said(f32(lambda a, b, c: a.T @ a @ b))
     assert "what the callable returned is float64; f32 takes float32" in said(
         f32(lambda a, b, c: a.astype(np.float64) @ b + c)
     )
@@ -198,9 +198,9 @@ def test_wrong_devices_are_refused_with_the_value():
         (lambda: mxprobe.device(exact, a="f32", shape=(2, 2, 2), arrays="jax"), "arrays='jax'"),
         (lambda: mxprobe.device(exact, a="ue4m3", shape=(2, 2, 2)), "NumPy has no type for ue4m3"),
         (lambda: mxprobe.run(f32(exact), op="mma*"), "python:mine has no operation `mma*`"),
-        (lambda: mxprobe.run(f32(exact), probe="nope"), "there is no probe `nope`"),
+        (lambda: mxprobe.run(f32(exact), probe="nope"), "unknown probe `nope`"),
         (lambda: mxprobe.run(3), "3 is not a device, a model or a selector"),
-        (lambda: mxprobe.run("tpu:0"), "there is no backend `tpu`"),
+        (lambda: mxprobe.run("tpu:0"), "no backend `tpu`"),
         (lambda: mxprobe.verify(f32(exact), mxprobe.model("h100")), "the model `h100` has no operation gemm.m4n4k8"),
         (lambda: mxprobe.identify(f32(exact), nan="some"), "`some` is neither `bits` nor `any`"),
     ]:

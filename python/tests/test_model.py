@@ -186,7 +186,7 @@ def test_errors_are_one_sentence_with_the_value(h100):
         (lambda: h100.matmul(a, b, np.zeros((4, 4), np.float32)), ValueError, "c has the shape (4, 4); (4, 5)"),
         (lambda: h100.matmul(a, b, op="f99->f32"), ValueError, "`f99`"),
         (lambda: h100.matmul(a, b, op="bf16->f16"), ValueError, "h100 has no operation `bf16->f16`; it has "),
-        (lambda: h100.operation("e4m3->f32"), ValueError, "`e4m3->f32` means 4 operations of h100, which compute differently: "),
+        (lambda: h100.operation("e4m3->f32"), ValueError, "`e4m3->f32` matches 4 operations of h100, which compute differently: "),
         (lambda: h100.matmul(a.astype(np.complex64), b), TypeError, "a is complex64, which does not match any format"),
         (lambda: h100.dot(np.zeros(17, np.float16), np.zeros(17, np.float16)), ValueError, "a has 17 elements; mma.m16n8k16.f32.f16.f16.f32 takes 16"),
         (lambda: mxprobe.model("h1000"), ValueError, "unknown model `h1000`"),

@@ -202,7 +202,7 @@ impl Devices<'_> {
     }
 
     fn backend(&self, name: &str) -> Result<Box<dyn Backend>, Error> {
-        (self.backend)(name).ok_or_else(|| Error::invalid(format!("there is no backend `{name}`")))
+        (self.backend)(name).ok_or_else(|| Error::invalid(format!("unknown backend `{name}`")))
     }
 
     /// Returns the device of a selector, opening it if necessary: one that discovery lists, or one that its backend

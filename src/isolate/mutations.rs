@@ -110,7 +110,7 @@ fn a_hundred_thousand_changed_answers_are_read_or_refused() {
                 }
             };
             met[kind] += 1;
-            assert!(stream.len() < before, "it goes on");
+            assert!(stream.len() < before, "the reader advances");
         }
     }
     assert!(met.iter().all(|count| *count > 500), "every kind is met: {met:?}");

@@ -193,7 +193,7 @@ pub struct TimedRecord {
     /// The number of units that worked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub units: Option<u32>,
-    /// What a unit is called.
+    /// The name for a unit.
     pub unit: String,
     /// Cycles per second of a unit while it worked.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,4 +1,4 @@
-//! [`RemoteDevice`]: a device that runs in another process.
+//! A device that runs in another process: [`RemoteDevice`].
 
 mod scalars;
 mod screening;
@@ -73,7 +73,7 @@ impl Program {
     /// Describes a device that discovery does not list.
     ///
     /// # Errors
-    /// If there is no such device, or the program fails.
+    /// If the program does not have this device, or fails.
     pub fn describe(&self, selector: &str) -> Result<Described, Error> {
         self.described(selector).map(|(described, _)| described)
     }

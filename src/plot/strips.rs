@@ -318,7 +318,7 @@ mod tests {
             let numbers = figure(vec![strip(kept, 23)]).matches("class=\"tick\"").count();
             assert!((4..=8).contains(&numbers), "{numbers} for {kept:?}");
         }
-        // What is not known to end makes no strip longer.
+        // Strips without a known end do not make the others longer.
         assert_eq!(drawn(&figure(vec![strip(Kept::Bits(13), 23), strip(Kept::AtLeast(78), 23)]), "dropped")[0], 26);
     }
 

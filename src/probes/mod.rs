@@ -212,7 +212,7 @@ fn ask_all(subject: &Subject<'_>, findings: &mut Vec<Finding>) {
                 Some(reason) => findings.extend(names.iter().map(|name| Finding::skipped(name, reason))),
                 None => stop = ask_one(ask, &names, subject, &mut facts, findings),
             },
-            Ask::Along => unreachable!("a question stands before it"),
+            Ask::Along => unreachable!("a question precedes it"),
         }
     }
 }

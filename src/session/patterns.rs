@@ -62,5 +62,5 @@ pub fn check_probe(wanted: &str) -> Result<(), Error> {
         return Ok(());
     }
     let names: Vec<&str> = probes::all().map(|probe| probe.name).collect();
-    Err(Error::invalid(format!("there is no probe `{wanted}`; the probes are {}", names.join(", "))))
+    Err(Error::invalid(format!("unknown probe `{wanted}`; the probes are {}", names.join(", "))))
 }

@@ -39,7 +39,7 @@ impl Order {
     /// The order with this name.
     ///
     /// # Errors
-    /// If there is no such order.
+    /// If the name is unknown.
     pub fn named(name: &str) -> Result<Self, Error> {
         let found = Self::ALL.into_iter().find(|order| order.name() == name);
         found.ok_or_else(|| Error::invalid(format!("`{name}` is not an order; the orders are given, chain and any")))

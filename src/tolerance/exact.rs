@@ -158,7 +158,7 @@ impl Sum {
     }
 
     /// The sum so far.
-    #[expect(clippy::cast_possible_truncation, reason = "the carry goes on")]
+    #[expect(clippy::cast_possible_truncation, reason = "the carry is propagated")]
     pub(super) fn value(&self) -> Exact {
         let mut bytes = Vec::with_capacity(self.digits.len() * 4 + 8);
         let mut carry = 0u64;

@@ -132,7 +132,7 @@ struct id {
         }
         for (std::size_t at = 2; at < words.size(); ++at) {
             if (at < 6 && bytes_of(words[at]) == 0)
-                throw failure("`" + text + "`: there is no format `" + words[at] + "`", "invalid");
+                throw failure("`" + text + "`: unknown format `" + words[at] + "`", "invalid");
             if (at >= 6 && words[at].compare(0, 5, "block") == 0 && at + 1 < words.size()) {
                 block = number_of(words[at].substr(5));
                 scale = words[at + 1];
@@ -171,7 +171,7 @@ public:
         if (next() != '\0' || at != text.size()) wrong();
     }
 
-    /// A string; empty if there is no member of that name.
+    /// A string; empty without a member of that name.
     std::string word(const char *key) const {
         const auto found = members.find(key);
         return found == members.end() ? std::string() : found->second.word;
@@ -477,7 +477,7 @@ inline int serve(const std::vector<device> &devices) {
                 for (const device &one : devices) answer += (&one == &devices[0] ? "" : ",") + one.described();
                 answer += "]";
             } else if (!meant) {
-                throw failure("there is no device `" + selector + "`", "invalid");
+                throw failure("unknown device `" + selector + "`", "invalid");
             } else if (ask == "open") {
                 answer = "{\"answer\":\"opened\",\"device\":" + meant->described();
             } else if (ask == "execute") {

@@ -12,8 +12,8 @@
 An operation is named FAMILY.mMnNkK.D.A.B.C, formats last; `*` leaves a size to the user (`--shape MxNxK`).
 
 With NumPy, a callable receives arrays of the formats' types; bf16, fp8 and narrower formats have `ml_dtypes` types if
-it is installed, otherwise they are bits in unsigned integers. Without NumPy, it receives two-dimensional memoryviews. It
-returns the same for D, in D's type and shape, or its bytes, row-major and little-endian. An exception becomes the
+it is installed, otherwise they are bits in unsigned integers. Without NumPy, it receives two-dimensional memoryviews.
+It returns the same for D, in D's type and shape, or its bytes, row-major and little-endian. An exception becomes the
 answer `failed`.
 """
 
@@ -259,7 +259,7 @@ def _answer(devices, request, parts):
         return {"answer": "found", "protocol": PROTOCOL, "devices": [device.described for device in devices]}, None
     device = next((device for device in devices if device.selector == request.get("device")), None)
     if device is None:
-        raise ProtocolError(f"there is no device `{request.get('device')}`")
+        raise ProtocolError(f"unknown device `{request.get('device')}`")
     if ask == "open":
         return {"answer": "opened", "device": device.described}, None
     if ask != "execute":

@@ -91,7 +91,7 @@ impl Id {
         let size = |word: &str| if word == "*" { Some(0) } else { word.parse().ok().filter(|size| *size > 0) };
         let (Some(m), Some(n), Some(k)) = (size(m), size(n), size(k)) else { return Err(wrong()) };
         if let Some(unknown) = words[2..6].iter().find(|word| bytes_of(word).is_none()) {
-            return Err(format!("`{text}`: there is no format `{unknown}`"));
+            return Err(format!("`{text}`: unknown format `{unknown}`"));
         }
         let at =
             words.iter().position(|word| word.strip_prefix("block").is_some_and(|word| word.parse::<u32>().is_ok()));
@@ -179,7 +179,7 @@ impl Device {
     fn execute(&self, id: &str, tiles: usize, parts: &[Vec<u8>]) -> Result<Vec<u8>, String> {
         let fixed = Id::parse(id)?;
         let found = self.operations.iter().find(|(_, own, _)| own.matches(&fixed));
-        let (_, _, compute) = found.ok_or_else(|| format!("there is no operation {id}"))?;
+        let (_, _, compute) = found.ok_or_else(|| format!("unknown operation {id}"))?;
         let (sizes, result) = fixed.bytes();
         if parts.len() != sizes.len() || parts.iter().zip(&sizes).any(|(part, size)| part.len() != tiles * size) {
             return Err(format!("the operands sent do not have the sizes of {tiles} tiles of {id}"));
@@ -249,7 +249,7 @@ fn answer(devices: &[Device], line: &[u8], requests: &mut impl Read) -> io::Resu
             let devices = described.join(",");
             Ok((format!(r#"{{"answer":"found","protocol":"{PROTOCOL}","devices":[{devices}]}}"#), Vec::new()))
         }
-        (_, None) => Err(io::Error::other(format!("there is no device `{}`", word("device")))),
+        (_, None) => Err(io::Error::other(format!("unknown device `{}`", word("device")))),
         ("open", Some(at)) => Ok((format!(r#"{{"answer":"opened","device":{}}}"#, described[at]), Vec::new())),
         ("execute", Some(at)) => {
             let Some(Value::Number(tiles)) = request.get("tiles") else { return Err(wrong()) };
