@@ -32,7 +32,8 @@ pub struct BenchReport {
     pub device: DeviceRecord,
     /// The settings of the measurement.
     pub settings: BenchSettings,
-    /// The operations whose samples differ by more than 20 percent of the median, longest less shortest, one sentence each.
+    /// One sentence for each operation whose samples differ, longest minus shortest, by more than 20 percent of the
+    /// median.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
     /// One entry per operation; the scalar units next to the matrix units come first.
