@@ -1,5 +1,5 @@
-//! Measures the cost of a dot of a sample, one by one and eight side by side: `cargo run --release -p mxprobe-models
-//! --example samples`.
+//! Measures the cost of a dot of a sample, one by one and eight side by side:
+//! `cargo run --release -p mxprobe-models --example samples`.
 #![allow(clippy::print_stdout)]
 
 use std::{hint::black_box, time::Instant};

@@ -77,7 +77,7 @@ pub fn find(name: &str) -> Result<Option<&'static Model>, Error> {
     let Some(first) = found.first() else { return Ok(None) };
     if let Some(other) = found.iter().find(|card| card.model != first.model) {
         return Err(Error::invalid(format!(
-            "`{name}` may be `{}` (model {}) or `{}` (model {}); give more of the name",
+            "`{name}` matches `{}` (model {}) and `{}` (model {}); give more of the name",
             first.name, first.model, other.name, other.model
         )));
     }

@@ -157,7 +157,7 @@ impl Document {
                 }
                 written = next;
                 if written.len() > MOST_TABLES {
-                    return Err(place.error(format!("more than {MOST_TABLES} tables of one")));
+                    return Err(place.error(format!("expands to more than {MOST_TABLES} tables")));
                 }
             }
             all.extend(written);
@@ -189,7 +189,7 @@ fn merge(under: &mut Node, over: Node, place: &Place) -> Result<(), Error> {
             for (name, node) in over {
                 let place = place.field(&name, node.line);
                 let element = elements.iter_mut().find(|element| element.is_named(&name));
-                merge(element.ok_or_else(|| place.error("nothing here has this name"))?, node, &place)?;
+                merge(element.ok_or_else(|| place.error("no element has this name"))?, node, &place)?;
             }
         }
         (_, value) => *under = Node { line: over.line, value },

@@ -63,7 +63,7 @@ impl Model {
         }
         let ids: Vec<String> = operations.iter().map(|operation| operation.id.to_string()).collect();
         Err(Error::invalid(format!(
-            "`{name}` means {} operations of {}, which compute differently: {}",
+            "`{name}` matches {} operations of {}, which compute differently: {}",
             ids.len(),
             self.name,
             ids.join(", ")

@@ -178,7 +178,7 @@ fn a_malformed_variant_is_an_error_of_its_own_line() {
         (
             "[variant.other.set.unit.missing]\ntree = \"sum(all, c)\"",
             44,
-            "variant.other.set.unit.missing: nothing here has this name",
+            "variant.other.set.unit.missing: no element has this name",
         ),
         ("[variant.other.set.unit.half]\ntree = \"int(all, c)\"", 37, "the tree gives s32"),
     ] {

@@ -27,7 +27,7 @@ fn a_tie_at_alignment_goes_away_from_zero_on_either_side() {
         ("bc00*3c00 k4:8400*4000", "00000000", "bf800800"),
         // With a sum of 8, nothing is lost.
         (&times(8, "3c00*3c00"), "00000000", "41000000"),
-        // c loses two bits more: the 2^-23 in 1 + 2^-23 is half of its unit 2^-22, and the cut to twelve bits then
+        // c loses two bits more: the 2^-23 in 1 + 2^-23 is half of its unit 2^-22, and rounding to twelve bits then
         // drops it.
         ("", "3f800001", "3f800000"),
     ] {

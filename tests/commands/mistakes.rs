@@ -46,7 +46,7 @@ const MISTAKES: [Mistake; 58] = [
     mistake("run --device sim:h10", "no model `h10`; did you mean `sim:h100`?"),
     mistake("run --device quantum", "no device and no model `quantum`"),
     mistake("run --device 99", "no device `99`: a number needs its backend, as in `cuda:99`"),
-    mistake("run --device 4000", "`4000` may be `Quadro RTX 4000` (model t4) or `RTX PRO 4000` (model rtx5090)"),
+    mistake("run --device 4000", "`4000` matches `Quadro RTX 4000` (model t4) and `RTX PRO 4000` (model rtx5090)"),
     mistake("run --device gpu:0", "no backend `gpu`; the backends are"),
     mistake("run --backend amd", "no backend `amd`; the backends are"),
     mistake("run --device sim:", "`sim:` names no device after the colon"),

@@ -136,7 +136,7 @@ impl Evaluator {
             if found == wanted {
                 return Ok(());
             }
-            Err(Error::invalid(format!("{}: a dot takes {wanted} {what}, and has {found}", self.id)))
+            Err(Error::invalid(format!("{}: a dot takes {wanted} {what}, but has {found}", self.id)))
         };
         fits("elements of A", dot.a.len(), k)?;
         fits("elements of B", dot.b.len(), k)?;
@@ -392,7 +392,7 @@ mod tests {
         let plain = "mma.m16n8k16.f32.f16.f16.f32";
         assert_eq!(dot("h100", plain, 16, 16, None), Ok(0));
         for (a, b, words) in
-            [(15, 16, "16 elements of A, and has 15"), (16, 17, "16 elements of B, and has 17"), (0, 0, "has 0")]
+            [(15, 16, "16 elements of A, but has 15"), (16, 17, "16 elements of B, but has 17"), (0, 0, "has 0")]
         {
             let error = dot("h100", plain, a, b, None).unwrap_err();
             assert!(error.contains(words) && error.contains(plain), "{error}");
@@ -400,6 +400,6 @@ mod tests {
         let scaled = "mma.m16n8k64.f32.e2m1.e2m1.f32.block16.ue4m3";
         assert_eq!(dot("rtx5090", scaled, 64, 64, Some((4, 4))), Ok(0));
         let error = dot("rtx5090", scaled, 64, 64, Some((4, 3))).unwrap_err();
-        assert!(error.contains("4 scales of B, and has 3"), "{error}");
+        assert!(error.contains("4 scales of B, but has 3"), "{error}");
     }
 }

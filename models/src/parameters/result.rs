@@ -32,7 +32,7 @@ pub(super) fn read_nan(adder: &mut Adder, table: &Table<'_>) -> Result<(), Error
         let is_nan = matches!(format.decode(bits), Decoded::Nan { .. });
         is_nan.then_some(bits).ok_or_else(|| table.place_of(key).error(format!("{text} is not a NaN of {format}")))
     };
-    let missing = || table.place().error("`nan` is missing: which NaN comes out");
+    let missing = || table.place().error("`nan` is missing: the NaN result");
     if let Ok(text) = table.text("nan") {
         let nan = bits(table, "nan", text.ok_or_else(missing)?)?;
         adder.nan = NanRules { operand: Some(nan), value: Some(nan), invalid: nan, ..NanRules::default() };

@@ -164,7 +164,7 @@ pub fn decide(one: Side<'_>, other: Side<'_>, k: usize, seed: u64, budget: Durat
         return Err(Error::invalid(format!("{mine} and {theirs} multiply different formats")));
     }
     if mine.block_scale().is_some() || theirs.block_scale().is_some() {
-        return Err(Error::unsupported("dots with block scales are not drawn"));
+        return Err(Error::unsupported("cannot compare dots with block scales"));
     }
     if one.unit() == other.unit()
         && one.program.structure(k) == other.program.structure(k)

@@ -353,7 +353,7 @@ fn check_choice(case: &Case, id: &OperationId, parameters: &BTreeMap<String, usi
             return Err(Error::invalid(format!("case {} has no parameter `{name}`; it has {known}", case.name)));
         }
         if !(1..=LARGEST).contains(number) {
-            return Err(Error::invalid(format!("{name} is {number}, and not between 1 and {LARGEST}")));
+            return Err(Error::invalid(format!("{name} is {number}, which is not between 1 and {LARGEST}")));
         }
     }
     Ok(())

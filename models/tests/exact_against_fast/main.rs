@@ -1,8 +1,8 @@
 //! Compares every fast path with the exact evaluator, bit for bit, on every shipped operation and every class of
 //! inputs.
 //!
-//! `cargo test -p mxprobe-models` runs a few thousand dots per operation. The long runs are `cargo test --release -p
-//! mxprobe-models --test exact_against_fast -- --ignored --nocapture`.
+//! `cargo test -p mxprobe-models` runs a few thousand dots per operation. The long runs are
+//! `cargo test --release -p mxprobe-models --test exact_against_fast -- --ignored --nocapture`.
 
 mod abreast;
 mod families;

@@ -1,7 +1,6 @@
 //! The kernel of fused chains: d = (… ((c + block of products) + block of products) …), columns in lanes.
 //!
 //! One block adds `L` exact products and the accumulator on one grid, `F` bits below the largest exponent, truncates
-//! One block adds `L` exact products and the accumulator on one grid, `F` bits below the largest exponent, truncates
 //! each term in magnitude, and rounds the sum once. A term is `truncate(a · b · 2^(F − E))`: a product of two
 //! significands of at most 12 bits and its multiple by a power of two are exact in f32 in every case that matters, and
 //! the sum is computed in i32.

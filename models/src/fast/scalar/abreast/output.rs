@@ -68,7 +68,7 @@ fn normal(rounder: &Rounder, sum: &Sum) -> (Lanes, Lanes) {
     (field, is)
 }
 
-/// Rounds sums, except for those that were given up. Adds the results that are NaN or infinite to `special`.
+/// Rounds sums, except for the abandoned ones. Adds the results that are NaN or infinite to `special`.
 #[inline(always)]
 pub(super) fn rounded(adder: &Adding, terms: &[Terms], sum: Sum, given_up: Lanes, special: &mut Lanes) -> Rounded {
     let (Output::Float { .. }, Some(rounder)) = (adder.rules.output, &adder.float) else {
