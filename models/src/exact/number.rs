@@ -16,7 +16,7 @@ pub(super) enum Number {
     Bits { format: Format, bits: u64, value: Value },
     /// An unrounded sum.
     Wide(Value),
-    /// An unrounded sum that is NaN, and why.
+    /// An unrounded sum that is NaN, with its causes.
     WideNan(NanCauses),
 }
 

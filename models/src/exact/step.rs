@@ -18,7 +18,7 @@ impl Observer for () {
     fn observe(&mut self, _: impl FnOnce() -> Step) {}
 }
 
-/// One step of the evaluation of a dot, in the order in which they happen.
+/// One step of the evaluation of a dot. Steps are observed in the order in which they happen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     /// A fused addition begins: the index of its node in the plan, and of its adder in the model.

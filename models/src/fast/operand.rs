@@ -136,7 +136,7 @@ impl Operand {
     }
 }
 
-/// Reads elements from `start` on as bits.
+/// Reads elements from `start` on as bits, as many as `into` holds.
 #[inline(always)]
 pub(super) fn bits_of(elements: &Elements, start: usize, into: &mut [u32]) {
     let size = elements.format().storage_bytes();

@@ -1,4 +1,4 @@
-//! Reading and writing, and each fault of a file.
+//! Tests of reading and writing recipes, and of each error that a file can have.
 
 use super::Recipe;
 

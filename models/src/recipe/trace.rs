@@ -119,7 +119,7 @@ impl Walk<'_> {
         };
         let mut names: Vec<String> = (0..partials.len()).map(|at| format!("p{at}")).collect();
         if let Some((name, bits)) = start {
-            // As another partial sum, before the first that is added.
+            // Counts as another partial sum, before the first one that is added.
             let place = if stage.merge == MergeOrder::Reverse { partials.len() } else { 0 };
             partials.insert(place, bits);
             names.insert(place, name.to_owned());

@@ -9,7 +9,7 @@ use super::capability::{Availability, Capability, PtxVersion, Target};
 pub enum Kind {
     /// One warp, registers.
     Warp,
-    /// A pair of quads of a warp (eight lanes), registers: the `m8n8k4` of f16, four tiles a warp.
+    /// A pair of quads of a warp (eight lanes), registers: the `m8n8k4` of f16, four tiles per warp.
     QuadPair,
     /// One warp; registers whose layout only the device knows: `wmma`, which loads and stores matrices itself.
     Wmma,

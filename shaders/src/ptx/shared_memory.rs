@@ -3,7 +3,7 @@
 use super::layout::Layout;
 use super::text::Body;
 
-/// Copies an operand of group `%group` from global to shared memory, 4 bytes a thread at a time.
+/// Copies an operand of group `%group` from global to shared memory, 4 bytes per thread at a time.
 pub(super) fn copy_to_shared(body: &mut Body, layout: &Layout, pointer: &str, shared: &str, threads: usize) {
     body.line(format!("mul.wide.u32 %at, %group, {};", layout.bytes()));
     body.line(format!("add.s64 %at, %at, {pointer};"));
