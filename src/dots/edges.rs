@@ -21,6 +21,8 @@ enum Fill {
     SignedZero,
     /// The smallest subnormals of A and of B, or one of them and 1.
     Smallest,
+    /// A subnormal and a long significand, of either: a product whose leading bit lies far below the sum of the exponents.
+    Subnormal,
     /// The smallest normal values.
     SmallestNormal,
     Largest,
@@ -77,6 +79,8 @@ impl<'a> Edges<'a> {
                 1 => (a.one(), one_of(b, smallest)),
                 _ => (one_of(a, smallest), one_of(b, smallest)),
             },
+            Fill::Subnormal if random.flip() => (subnormal(random, a), long(random, b)),
+            Fill::Subnormal => (long(random, a), subnormal(random, b)),
             Fill::SmallestNormal if random.flip() => (one_of(a, normal), b.one()),
             Fill::SmallestNormal => (one_of(a, normal), one_of(b, normal)),
             Fill::Largest => (a.largest(false), b.largest(false)),
@@ -98,12 +102,13 @@ impl<'a> Edges<'a> {
     /// Picks the content of a dot's products, near the exponent `about`.
     fn pick(&mut self, about: i32, spread: i32) -> Fill {
         let near = about + self.random.between(-spread, spread);
-        match self.random.below(9) {
+        match self.random.below(10) {
             0 => Fill::SignedZero,
             1 => Fill::Smallest,
             2 => Fill::SmallestNormal,
             3 => Fill::Largest,
             4 => Fill::Ones(about),
+            5 => Fill::Subnormal,
             _ => Fill::About(near),
         }
     }
@@ -209,6 +214,21 @@ fn value(random: &mut Random, format: Format, exponent: i32, ones: bool) -> u64 
     format.encode(false, significand, exponent - bits.cast_signed(), rounding, overflow, Subnormals::Keep).bits
 }
 
+/// The smallest subnormal, or any.
+fn subnormal(random: &mut Random, format: Format) -> u64 {
+    let Some(float) = format.as_float() else { return 0 };
+    let any = random.bits() & ((1 << float.fraction_bits) - 1);
+    (if random.flip() { 1 } else { any.max(1) }) << float.unread_bits
+}
+
+/// A normal value of any exponent whose significand has all its bits.
+fn long(random: &mut Random, format: Format) -> u64 {
+    let Some(float) = format.as_float() else { return 0 };
+    let exponent = random.between(float.min_exponent(), float.max_exponent());
+    let ones = random.flip();
+    value(random, format, exponent, ones)
+}
+
 #[cfg(test)]
 mod tests {
     use mxprobe_api::Decoded;
@@ -227,6 +247,9 @@ mod tests {
         assert!(count(&|dot| all_zero(dot) && dot.c & 0x7fff_ffff == 1) > 20);
         assert!(count(&|dot| smallest(dot) && dot.c & 0x7fff_ffff == 1) > 20);
         assert!(count(&|dot| dot.a.contains(&0x8000) && dot.c == 0x8000_0000) > 20);
+        let is_subnormal = |bits: u64| bits & 0x7c00 == 0 && bits & 0x3ff != 0;
+        let by_long = |dot: &Dot| dot.a.iter().zip(&dot.b).any(|(a, b)| is_subnormal(*a) && b & 0x3ff == 0x3ff);
+        assert!(count(&by_long) > 100);
         assert!(count(&|dot| largest(dot) == 4) > 20 && count(&|dot| largest(dot) == 16) > 20);
         let finite =
             |format: Format, bits: u64| !matches!(format.decode(bits), Decoded::Nan { .. } | Decoded::Infinity { .. });

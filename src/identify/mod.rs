@@ -7,10 +7,12 @@
 mod attack;
 mod beside;
 mod climb;
+mod directed;
 mod document;
 mod experiments;
 mod expression;
 mod fit;
+mod flattened;
 mod focus;
 mod gemm;
 mod groups;
@@ -38,6 +40,7 @@ mod tiles;
 mod trees;
 mod verify;
 mod words;
+mod wrapped;
 mod written;
 
 pub use crate::nan_bits::NanBits;
