@@ -208,6 +208,21 @@ fn a_rule_for_values_is_told_apart_from_that_for_products() {
 }
 
 #[test]
+fn products_that_are_cut_one_by_one_have_an_adder_of_their_own() {
+    recovered("single-products-cut-to-14-bits");
+}
+
+#[test]
+fn unrounded_sums_of_sums_are_joined_into_the_addition_that_takes_them() {
+    recovered("residues-whose-invalid-comes-first");
+}
+
+#[test]
+fn a_sticky_bit_below_the_sum_is_found_by_terms_that_nearly_cancel() {
+    recovered("sticky-below-c-beside-a-wide-sum");
+}
+
+#[test]
 fn every_unit_that_is_drawn_is_a_model() {
     for index in 0..2_000 {
         drawn(7, index).model();

@@ -65,6 +65,42 @@ pub(crate) fn named() -> Vec<Made> {
             &[("s", &exact), ("t", &cut(26, "truncate", "toward-zero")), ("u", &cut(24, "floor", "nearest-even"))],
         ),
         Made::new(
+            "single-products-cut-to-14-bits",
+            "dot.m4n4k8.f16.e4m3.e5m2.f16",
+            "fold(c, all/2, s(w(0..1), w(1..2), acc))",
+            &[
+                ("s", "output = \"f16\"\nrounding = \"down\"\nnan = \"0x7e00\""),
+                ("w", &wide("fraction_bits = 14\nbelow = \"truncate\"")),
+            ],
+        ),
+        Made::new(
+            "residues-whose-invalid-comes-first",
+            &f16_of(8),
+            "s(w(every(2, 0)), w(every(2, 1)), c)",
+            &[
+                (
+                    "s",
+                    "output = \"f32\"\nrounding = \"nearest-even\"\n\
+                     nan = { order = [\"invalid\", \"operand\"], invalid = \"0xffc00000\" }",
+                ),
+                ("w", &wide("fraction_bits = 22\nbelow = \"truncate\"")),
+            ],
+        ),
+        Made::new(
+            "sticky-below-c-beside-a-wide-sum",
+            "dot.m4n4k16.f32.e5m2.e5m2.f32",
+            "fold(c, all/2, s(w(all), acc))",
+            &[
+                (
+                    "s",
+                    "output = \"f32\"\nrounding = \"toward-zero\"\nbelow = \"sticky\"\nnan = \"0x7fffffff\"\n\
+                     grid = [{ terms = \"products\", exponent = \"operands\", fraction_bits = 24 }, \
+                     { terms = \"values\", exponent = \"leading\", fraction_bits = 27 }]",
+                ),
+                ("w", &wide("fraction_bits = 27\nexponent = \"leading\"\nexponent_floor = -130\nbelow = \"truncate\"")),
+            ],
+        ),
+        Made::new(
             "residues-joined-before-c",
             &f16_of(16),
             "s(w(every(2, 0)), w(every(2, 1)), c)",
