@@ -1,4 +1,4 @@
-//! Units that nobody has, and how a model of them is judged.
+//! Made-up units, and the comparison of models identified with them.
 
 mod adders;
 mod drawn;
@@ -16,7 +16,7 @@ pub(crate) use named::named;
 pub(crate) struct Made {
     pub(crate) name: String,
     pub(crate) adders: Vec<(String, String)>,
-    /// Lines of the unit beside the tree, such as `flush`.
+    /// Further lines of the unit's table, such as `flush`.
     pub(crate) unit: String,
     pub(crate) tree: String,
     pub(crate) operation: String,
