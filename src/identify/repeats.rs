@@ -75,7 +75,7 @@ impl Search<'_, '_> {
         if let Some(outcome) = self.elsewhere(&dots, &first, 1)? {
             return Ok(Some(outcome));
         }
-        (self.progress)("asking the same again in many calls");
+        (self.progress)("repeating the same tiles in many calls");
         self.many_calls()
     }
 

@@ -25,7 +25,7 @@ impl Search<'_, '_> {
         if subject.id().is_integer() {
             return Ok(guesses(k, &[(0..k).collect()]));
         }
-        (self.progress)("finding the order of summation");
+        (self.progress)("searching for the order of summation");
         let order = summation(subject)?;
         self.order = Some(order.statement);
         Ok(match order.tree {
