@@ -137,11 +137,11 @@ impl Search<'_, '_> {
         Ok(Attacked::Fails(now))
     }
 
-    /// Asks the unit for these dots, and finds those on which the candidate differs. A wrong candidate mostly differs
-    /// on some of a sample; the other dots are then not asked.
+    /// Asks the unit for these dots, and finds those on which the candidate differs. A wrong candidate usually shows in
+    /// a sample, which is asked first; the other dots are then not asked.
     fn asked(&mut self, candidate: &Hypothesis, dots: Vec<Dot>) -> Result<Asked, Error> {
         let mut asked = Asked { dots: Vec::new(), answers: Vec::new(), wrong: Vec::new() };
-        // Dots of one kind are adjacent, so the sample takes every so many of all of them.
+        // Dots of one kind are adjacent, so the sample is spread over all of them.
         let step = if dots.len() > MANY { SOME } else { 1 };
         let (mut some, mut rest) = (Vec::new(), Vec::new());
         for (at, dot) in dots.into_iter().enumerate() {

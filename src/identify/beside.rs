@@ -1,5 +1,5 @@
-//! Adders with a grid rule for values (c and rounded results) in addition to one for products or sums. What one of the
-//! rules keeps shows only if terms of the other are absent: dots without values determine the second rule and the
+//! Adders with a grid rule for values (c and rounded results) in addition to one for products or sums. The bits that
+//! one rule keeps show only if terms of the other are absent: dots without values determine the second rule and the
 //! rounding, and few candidates are then left for the rule for values.
 
 use mxprobe_models::{Adder, Below, Choices, Class, Exponent, GridRule};
@@ -27,8 +27,8 @@ const COMPARED: usize = 12;
 const BITS: std::ops::RangeInclusive<i32> = 4..=60;
 
 /// Finds the best adders with a rule for values for one addition of an untied tree, from the dots `about` that
-/// addition. Returns none if the addition takes no c, or if too few of the dots, or all of them, lack the argument with
-/// c.
+/// addition. Returns nothing if the addition takes no c, or if the argument with c is zero in too few of the dots or in
+/// all of them.
 pub(super) fn with_values_apart(
     experiments: &mut Experiments<'_, '_>,
     hypothesis: &Hypothesis,

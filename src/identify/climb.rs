@@ -171,7 +171,7 @@ fn rebuilt(experiments: &mut Experiments<'_, '_>, now: &Scored, trial: &Trial, d
     best
 }
 
-/// Maximum number of candidates that are compared on all dots, and the same if at most `FEW` dots are unexplained.
+/// Maximum number of candidates that are compared on all dots; more of them if at most `FEW` dots are unexplained.
 const BEST_OF: usize = 12;
 const FEW: usize = 24;
 const BEST_OF_FEW: usize = 240;
@@ -201,7 +201,7 @@ fn best_of<'b>(
 }
 
 #[derive(Clone, Copy, Debug)]
-/// Number of dots that a change explains and that were not explained, and the reverse.
+/// Number of unexplained dots that a change explains, and of explained dots that it breaks.
 struct Gain {
     fixed: usize,
     broken: usize,

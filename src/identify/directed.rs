@@ -105,8 +105,8 @@ const DEPTHS: (i32, i32) = (12, 64);
 const LEFT: (i32, i32) = (1, 12);
 
 /// Makes at most `count` dots of terms that cancel down to one low bit, and a small term: c or a product of one bit,
-/// products of the same group that cancel nearly all of it, and a term of one or two bits far below. What a unit keeps
-/// below its largest term, and whether it keeps a sticky bit of the rest, decides the result only if that term cancels.
+/// products of the same group that cancel nearly all of it, and a term of one or two bits far below. The bits that a
+/// unit keeps below its largest term, and a sticky bit of the rest, decide the result only if that term cancels.
 pub(super) fn cancelling(subject: &Subject<'_>, groups: &[Vec<usize>], seed: u64, count: usize) -> Vec<Dot> {
     let mut random = Random(seed_of(seed, 9));
     let (of_products, of_c) = (subject.exponents(Leaf::Product(0)), subject.exponents(Leaf::C));

@@ -77,7 +77,8 @@ const EXACT: u64 = 30;
 /// Number of products in a dot above which fewer dots are drawn.
 const LONG: usize = 32;
 
-/// Reduces a number of dots for those of `k` products, as their cost grows with their length: to an eighth at least.
+/// Reduces the number of dots to draw if each has many products (`k`), since their cost grows with their length. At
+/// least an eighth is left.
 pub(super) fn fewer(count: usize, k: usize) -> usize {
     (count * LONG / k).clamp(count / 8, count)
 }

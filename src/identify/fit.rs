@@ -293,7 +293,7 @@ impl Fit<'_, '_, '_> {
 
     /// Refines every adder with the dots about its additions, including those at the ends of the range.
     pub(super) fn at_the_ends(&mut self, unary: &[usize]) {
-        // The adder that gives d first, with all that its own dots show.
+        // Refine the adder that gives d first, with all that its own dots show.
         let (first, flush, about) = (self.adders[0].clone(), self.flush, self.about[0].clone());
         if self.climbed(0, &about) < about.len() {
             (self.adders[0], self.flush) = (first, flush);

@@ -173,7 +173,7 @@ fn joined(subject: &Subject<'_>, place: &Place, parts: &[Vec<Leaf>], turn: usize
             put(subject, &mut dot, first, top, negative, random.flip(), random);
             put(subject, &mut dot, second, top - depth, other, long, random);
         }
-        // A term, its negation, and a small term; if there is no third argument, two terms that nearly cancel.
+        // A term, its negation, and a small term; without a third argument, two terms that nearly cancel.
         3 | 4 => match take(random) {
             Some(third) => {
                 put(subject, &mut dot, first, top, negative, false, random);

@@ -133,7 +133,7 @@ impl Fit<'_, '_> {
     }
 
     /// Makes a candidate from a unit and levels with the usual parameters. Partial sums of the outermost level are
-    /// rounded to `narrowed`; `None` if there is no such level or no epilogue.
+    /// rounded to `narrowed`, if given; `None` if that level or an epilogue is missing.
     fn usual(&self, unit: &Unit, levels: &[Split], narrowed: Option<Format>) -> Option<Candidate> {
         let acc = unit.id.d;
         let mut merges: Vec<Merge> = levels

@@ -85,7 +85,7 @@ impl Device for Window<'_> {
 }
 
 /// Identifies units that no model describes, from operations of a few lengths that the tree shows, the shorter ones
-/// first. Returns none if a product is too large to be asked for every dot.
+/// first. Returns nothing if the product is so large that asking a whole product for each dot costs too much.
 ///
 /// # Errors
 /// Any error that the device reports.
