@@ -109,6 +109,7 @@ pub(super) fn joined(tree: &Expression, of: &[usize]) -> Option<Expression> {
     (found != *tree).then_some(found)
 }
 
+/// As [`joined`], but returns the tree if nothing changes.
 fn join(tree: &Expression, of: &[usize]) -> Expression {
     let Expression::Add(adder, arguments) = tree else { return tree.clone() };
     let group = |argument: &Expression| -> Option<usize> {

@@ -117,6 +117,7 @@ impl Move {
 }
 
 impl Change {
+    /// Applies the change to an adder, except for [`Change::As`], which needs another adder.
     fn apply(&self, adder: &mut Adder) {
         match self {
             Self::Grid(grid) => adder.grid.clone_from(grid),
@@ -143,6 +144,7 @@ impl Change {
     }
 }
 
+/// Applies [`Change::SameLimit`], if the adder leaves out small values.
 fn same_limit(adder: &mut Adder, wider: i32, cut: u32, floors: bool) {
     let Some(ignored) = &mut adder.ignored_values else { return };
     ignored.below_bits += cut.cast_signed() - adder.value_cut_bits.cast_signed() - wider;
@@ -155,6 +157,7 @@ fn same_limit(adder: &mut Adder, wider: i32, cut: u32, floors: bool) {
     }
 }
 
+/// Adds fraction bits to every rule of the grid, and cuts as many more bits from values.
 fn widen(adder: &mut Adder, by: i32) {
     adder.grid.iter_mut().for_each(|rule| rule.fraction_bits += by);
     adder.value_cut_bits = adder.value_cut_bits.saturating_add_signed(by);
@@ -290,6 +293,7 @@ fn of_turn(experiments: &Experiments<'_, '_>, adder: &Adder, turn: impl Fn(Turn)
     }
 }
 
+/// Returns the fraction bits of the format of an adder's result, or 0 if that is not a float.
 fn format_bits(adder: &Adder) -> i32 {
     adder.float_format().map_or(0, Format::fraction_bits).cast_signed()
 }

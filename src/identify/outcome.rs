@@ -80,11 +80,11 @@ pub struct Identification {
 #[allow(clippy::large_enum_variant, reason = "there is one for each operation")]
 #[derive(Clone, Debug)]
 pub enum Outcome {
-    /// A model explains every dot asked.
+    /// A model explains every dot that was run.
     Identified(Arithmetic),
     /// The same dot gives different bits when repeated, next to other dots or at another place.
     Unrepeatable {
-        /// What differs.
+        /// The difference, in words.
         what: String,
         /// The dot, and its results.
         evidence: Option<Evidence>,

@@ -60,6 +60,7 @@ pub(super) fn fitted(experiments: &mut Experiments<'_, '_>, from: &Scored) -> Op
     None
 }
 
+/// Returns whether two hypotheses have the same adders and tree; their flush rules are not compared.
 fn is_same(one: &Hypothesis, other: &Hypothesis) -> bool {
     one.adders == other.adders && one.skeleton.expression == other.skeleton.expression
 }

@@ -24,6 +24,7 @@ const MOST_PLACED: usize = 1 << 18;
 
 /// An element of D whose bits change with the call, the place or the neighbours.
 struct Differs {
+    /// The change, as the end of a sentence.
     how: String,
     dot: Dot,
     now: u64,
@@ -31,6 +32,7 @@ struct Differs {
 }
 
 impl Search<'_, '_> {
+    /// Makes the outcome, with a hint at `--nan any` if both results are NaN.
     fn unrepeatable(&self, differs: Differs) -> Outcome {
         let Differs { how, dot, now, before } = differs;
         let id = self.subject().id();
@@ -133,6 +135,7 @@ impl Search<'_, '_> {
         Ok(None)
     }
 
+    /// Runs a batch on the device.
     fn execute(&self, batch: &TileBatch) -> Result<Elements, Error> {
         execute(self.subject().device(), self.subject().operation(), batch)
     }

@@ -50,7 +50,7 @@ const BENT_FAR: [(usize, usize); 2] = [(4, 1), (2, 8)];
 
 /// Trees that are searched for hidden additions.
 const HIDING: usize = 3;
-/// Candidates for those trees of which two values are changed simultaneously.
+/// The most candidates of which two values are changed simultaneously after that.
 const BENT_SHAPES: usize = 3;
 
 /// How often two values of a candidate that explains nearly every dot may be changed simultaneously.
@@ -91,6 +91,7 @@ impl Search<'_, '_> {
         self.experiments.subject
     }
 
+    /// Makes the result with an outcome and the counts so far. Takes the counterexamples.
     fn finished(&mut self, outcome: Outcome) -> Identification {
         Identification {
             operation: self.subject().id().clone(),
@@ -104,6 +105,10 @@ impl Search<'_, '_> {
         }
     }
 
+    /// Runs the whole identification.
+    ///
+    /// # Errors
+    /// Returns the error of the device if it fails, and an error if there is no tree to try.
     pub(super) fn run(&mut self) -> Result<Identification, Error> {
         if let Some(outcome) = self.repeats()? {
             return Ok(self.finished(outcome));
@@ -375,7 +380,7 @@ impl Search<'_, '_> {
         {
             return self.outside(&best);
         }
-        // None fits as it is: values of the nearest are changed, first one at a time, then two simultaneously.
+        // None fits so far: values of the nearest are changed, first one at a time, then two simultaneously.
         beams.sort_by_key(|(top, _)| std::cmp::Reverse(*top));
         for (_, beam) in beams.into_iter().take(BENT) {
             if self.experiments.is_late() && !tried.is_empty() {

@@ -67,10 +67,12 @@ fn distinct(tree: &Expression, found: Vec<Expression>) -> Vec<Expression> {
     distinct
 }
 
+/// Splits products into groups of `size` neighbours.
 fn neighbours(products: &[usize], size: usize) -> Vec<Vec<usize>> {
     products.chunks(size).map(<[usize]>::to_vec).collect()
 }
 
+/// Splits products into `count` groups of the same remainder.
 fn remainders(products: &[usize], count: usize) -> Vec<Vec<usize>> {
     (0..count.min(products.len())).map(|from| products.iter().copied().skip(from).step_by(count).collect()).collect()
 }

@@ -177,6 +177,7 @@ pub(super) fn readings(tree: &Tree, id: &OperationId) -> Vec<Skeleton> {
     skeletons
 }
 
+/// Returns the readings to try for a tree, the simplest first; some of them may give the same skeleton.
 fn reading_list(tree: &Tree, id: &OperationId) -> Vec<Reading> {
     let starts = [
         Start::Alone { second: false },
@@ -217,6 +218,7 @@ fn reading_list(tree: &Tree, id: &OperationId) -> Vec<Reading> {
     readings
 }
 
+/// Returns the products that are direct children of a node, in ascending order.
 fn products_of(node: &Tree) -> Vec<usize> {
     let mut products: Vec<usize> = node
         .direct_leaves()
@@ -230,6 +232,7 @@ fn products_of(node: &Tree) -> Vec<usize> {
     products
 }
 
+/// Builds the skeleton of one reading, and collects its adders.
 struct Builder {
     reading: Reading,
     names: Vec<String>,
@@ -241,6 +244,7 @@ impl Builder {
         Self { reading, names: Vec::new(), roles: Vec::new() }
     }
 
+    /// Returns the number of the adder of this name, and adds it if it is new.
     fn adder(&mut self, name: &'static str, role: Role) -> usize {
         self.names.iter().position(|known| *known == name).unwrap_or_else(|| {
             self.names.push(name.to_owned());
@@ -249,6 +253,7 @@ impl Builder {
         })
     }
 
+    /// Builds the skeleton of a tree; `None` if the tree is a single leaf and the reading adds nothing around it.
     fn skeleton(mut self, tree: &Tree) -> Option<Skeleton> {
         let mut expression = self.build(tree);
         if self.reading.cut == Cut::AtTheEnd {
@@ -261,6 +266,7 @@ impl Builder {
         Some(Skeleton { expression, plan, names: self.names, roles: self.roles })
     }
 
+    /// Builds the expression of a tree.
     fn build(&mut self, tree: &Tree) -> Expression {
         match tree {
             Tree::Leaf(Leaf::C) => Expression::C,

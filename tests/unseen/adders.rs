@@ -3,6 +3,7 @@
 use mxprobe::dots::Random;
 use mxprobe_api::Format;
 
+/// Draws one entry of a list.
 pub(super) fn one_of<T: Copy>(random: &mut Random, list: &[T]) -> T {
     list[random.below(list.len())]
 }
@@ -104,6 +105,7 @@ pub(super) fn wide(grid: &str) -> String {
     format!("output = \"wide\"\n{grid}")
 }
 
+/// Draws the line of the rules for NaN; empty if the format does not have a NaN.
 fn nan(random: &mut Random, format: Format) -> String {
     let Some(quiet) = format.nan() else { return String::new() };
     let sign = 1u64 << (format.bits() - 1);

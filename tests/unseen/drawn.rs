@@ -37,6 +37,7 @@ pub(crate) fn drawn(seed: u64, index: u64) -> Made {
     made
 }
 
+/// Draws a unit of integers.
 fn of_integers(random: &mut Random) -> Made {
     let k = one_of(random, &[4, 8, 16, 32]);
     let [a, b] = one_of(random, &[["s8", "s8"], ["u8", "s8"], ["u8", "u8"], ["s16", "s16"]]);
@@ -55,6 +56,7 @@ fn of_integers(random: &mut Random) -> Made {
     Made::new("", &format!("dot.m4n4k{k}.{d}.{a}.{b}.{d}"), &tree, &[("s", &s), ("n", &narrow)])
 }
 
+/// Draws a unit of floating-point formats.
 fn of_floats(random: &mut Random) -> Made {
     let [a, b, c, d] = one_of(random, &FORMATS);
     let k = one_of(random, &SIZES);

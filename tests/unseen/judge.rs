@@ -69,6 +69,7 @@ fn some_k(random: &mut Random, k: usize) -> Vec<usize> {
     }
 }
 
+/// Draws a dot whose operands hold a few kinds of values.
 fn mixture(id: &OperationId, random: &mut Random) -> Dot {
     let k = id.shape.sizes().2;
     let mut dot = Dot::zeros(id);
@@ -129,10 +130,12 @@ fn mixture(id: &OperationId, random: &mut Random) -> Dot {
     dot
 }
 
+/// Returns the sign bit of a format, or 0 if it does not have a negative zero.
 fn sign(format: Format) -> u64 {
     format.negative_zero().map_or(0, |bits| bits)
 }
 
+/// Draws a value of either sign with this exponent; the largest value if that is out of range.
 fn near(random: &mut Random, format: Format, exponent: i32) -> u64 {
     let fraction = match random.below(4) {
         0 => 1.0,
@@ -146,6 +149,7 @@ fn near(random: &mut Random, format: Format, exponent: i32) -> u64 {
     if random.flip() { bits | sign(format) } else { bits }
 }
 
+/// Draws the bits of an operand.
 fn bits(random: &mut Random, format: Format, holds: Holds) -> u64 {
     if format.is_integer() {
         return match holds {

@@ -23,11 +23,13 @@ pub(crate) struct Made {
 }
 
 impl Made {
+    /// Makes a unit from pairs of an adder's name and its lines.
     pub(crate) fn new(name: &str, operation: &str, tree: &str, adders: &[(&str, &str)]) -> Self {
         let adders = adders.iter().map(|(name, lines)| ((*name).to_owned(), (*lines).to_owned())).collect();
         Self { name: name.into(), adders, unit: String::new(), tree: tree.into(), operation: operation.into() }
     }
 
+    /// Returns the text of the model file.
     pub(crate) fn text(&self) -> String {
         let mut text = format!(
             "schema = \"mxprobe-model/1\"\nname = \"{0}\"\ntitle = \"a unit that nobody has\"\nvendor = \"nobody\"\n\
@@ -44,6 +46,7 @@ impl Made {
         text
     }
 
+    /// Parses the model file.
     pub(crate) fn model(&self) -> Model {
         Model::parse(&self.name, &self.text(), None).unwrap_or_else(|error| panic!("{error}\n{}", self.text()))
     }
