@@ -1,9 +1,10 @@
-//! Units made up from a seed over everything that the model format can say: each is identified, and what was found is judged
-//! on fresh dots.
+//! Identifies units that are drawn from a seed over everything that the model format can express, and checks the models
+//! found on new dots.
 //!
-//! `MXPROBE_UNITS=150 MXPROBE_SEED=1 cargo test --release --test identify_unseen_units -- --ignored --nocapture drawn` says of
-//! each unit how it ended, its CPU time and its rounds, and totals at the end. `MXPROBE_ONLY=NAME,NAME` takes units of
-//! these names alone, `MXPROBE_TERMS` how many terms candidates may add up.
+//! `MXPROBE_UNITS=150 MXPROBE_SEED=1 cargo test --release --test identify_unseen_units -- --ignored --nocapture drawn`
+//! prints the outcome, the CPU time and the rounds of each unit, and totals at the end. `MXPROBE_ONLY=NAME,NAME`
+//! selects units by name, `MXPROBE_TERMS` sets how many terms candidates may add, and `MXPROBE_LOUD=1` prints the
+//! progress messages.
 #![allow(missing_docs, clippy::print_stdout)]
 
 mod unseen;
@@ -23,7 +24,7 @@ enum Ended {
     Wrong,
 }
 
-/// CPU time of this process; nothing where the system does not tell.
+/// Returns the CPU time of this process, or zero if the system does not report it.
 fn cpu_time() -> Duration {
     let text = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let fields: Vec<u64> = text
@@ -36,11 +37,13 @@ fn cpu_time() -> Duration {
     Duration::from_millis(10 * fields.get(11..13).map_or(0, |times| times.iter().sum::<u64>()))
 }
 
+/// Returns the number in an environment variable, or a default.
 fn number(name: &str, otherwise: u64) -> u64 {
     std::env::var(name).map_or(otherwise, |text| text.parse().unwrap_or_else(|_| panic!("{name}={text}")))
 }
 
-/// Identifies a unit and judges what was found on so many dots of each kind.
+/// Identifies a unit and checks the model found on this many dots of each kind. Returns how it ended, the CPU time and
+/// details.
 fn outcome(made: &Made, dots: usize) -> (Ended, Duration, String) {
     let model = made.model();
     let device = ModelDevice::new(model.clone());
@@ -52,7 +55,7 @@ fn outcome(made: &Made, dots: usize) -> (Ended, Duration, String) {
             println!("    {:.2} s {what}", cpu_time().saturating_sub(start).as_secs_f64());
         }
     };
-    // On a busy machine the time would end the search before the terms are spent.
+    // The default time limit could end the search on a busy machine before the terms are spent.
     let terms = number("MXPROBE_TERMS", Effort::default().terms);
     let effort = Effort { time: Duration::from_secs(1_200), terms, ..Effort::default() };
     let found = identify(&device, operation, effort, &say).unwrap();
@@ -78,7 +81,7 @@ fn outcome(made: &Made, dots: usize) -> (Ended, Duration, String) {
     (Ended::Recovered, took, format!("{rounds} rounds, {}", arithmetic.tree))
 }
 
-/// Identifies all of them and says how each ended; those that are not recovered.
+/// Identifies all of these units, prints how each ended, and returns those that were not recovered.
 fn go_through(units: &[Made], dots: usize) -> Vec<(String, Ended)> {
     let only = std::env::var("MXPROBE_ONLY").unwrap_or_default();
     let mut times = Vec::new();
@@ -117,7 +120,7 @@ fn go_through(units: &[Made], dots: usize) -> Vec<(String, Ended)> {
 }
 
 #[test]
-#[ignore = "minutes: as many units as MXPROBE_UNITS says"]
+#[ignore = "takes minutes: MXPROBE_UNITS sets the number of units"]
 fn of_drawn_units_none_is_identified_wrong_and_few_are_refused() {
     let (seed, units) = (number("MXPROBE_SEED", 1), number("MXPROBE_UNITS", 150));
     let made: Vec<Made> = (0..units).map(|index| drawn(seed, index)).collect();
@@ -128,13 +131,13 @@ fn of_drawn_units_none_is_identified_wrong_and_few_are_refused() {
 }
 
 #[test]
-#[ignore = "minutes: one unit of every kind that was refused once"]
+#[ignore = "takes minutes: one unit of every kind that was refused before"]
 fn every_named_kind_of_unit_is_recovered() {
     let failed = go_through(&named(), 60_000);
     assert!(failed.is_empty(), "{failed:?}");
 }
 
-/// The named unit, which has to be recovered.
+/// Asserts that the named unit is recovered.
 fn recovered(name: &str) {
     let made = named().into_iter().find(|made| made.name == name).unwrap();
     let (ended, _, words) = outcome(&made, 60_000);
@@ -197,7 +200,7 @@ fn the_order_of_sums_beside_a_high_floor_is_seen_by_values_that_count_alone() {
 }
 
 #[test]
-#[ignore = "half a minute of one core"]
+#[ignore = "takes half a minute of one core"]
 fn a_limit_below_which_c_is_left_out_is_parted_from_the_bits_that_it_loses() {
     recovered("c-left-out-in-one-binade");
 }

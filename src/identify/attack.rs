@@ -1,4 +1,4 @@
-//! What explains everything so far is attacked with dots that it has not seen.
+//! Attacks on a candidate that explains every dot so far, with dots that it has not seen.
 
 use std::collections::HashSet;
 
@@ -20,32 +20,32 @@ use crate::{
     nan_bits::NanBits,
 };
 
-/// Attacks with drawn dots that have to find nothing in a row: on a candidate of no more than `SIMPLE` values that differ from
-/// the simplest, one more for each two values beyond, and at the most.
+/// Number of consecutive attacks with drawn dots that must find nothing: `DRAWN` for a candidate with at most `SIMPLE`
+/// values that differ from the simplest, one more for every two values beyond, and at most `MOST_DRAWN`.
 const DRAWN: usize = 2;
 const SIMPLE: usize = 5;
 const MOST_DRAWN: usize = 5;
-/// Attacks with rivals' dots after them at the most.
+/// Maximum number of attacks after those, with dots that tell the candidate from its rivals.
 const AGAINST_RIVALS: usize = 3;
 
-/// One dot in so many of an attack is asked again elsewhere.
+/// One in this many dots of an attack is asked again at another place.
 const ASKED_TWICE: usize = 16;
 
-/// Attacks of more dots than `MANY` begin with one in `SOME`, which is all that is asked where so many differ.
+/// An attack of more than `MANY` dots asks one in `SOME` of them first, and no others if `ENOUGH` of those differ.
 const MANY: usize = 4_000;
 const SOME: usize = 8;
 const ENOUGH: usize = 8;
 
-/// How attacks on a candidate ended.
+/// How the attacks on a candidate ended.
 #[allow(clippy::large_enum_variant, reason = "there is one at a time")]
 enum Attacked {
-    /// It is the answer, or the unit does not repeat itself.
+    /// The candidate is the answer, or the unit does not repeat itself.
     Ended(Outcome),
     /// Some dot is not explained, and no change of the candidate explains it.
     Fails(Scored),
 }
 
-/// Dots, what the unit answered, and those on which a candidate differs.
+/// Dots, the unit's answers, and the indices of the dots on which a candidate differs.
 struct Asked {
     dots: Vec<Dot>,
     answers: Vec<u64>,
@@ -53,7 +53,8 @@ struct Asked {
 }
 
 impl Search<'_, '_> {
-    /// Attacks what explains everything so far; what does not, or fails, joins what was tried.
+    /// Attacks a candidate that explains every dot so far; before that, fits the payloads of NaN if it differs in
+    /// nothing else. A candidate that does not explain every dot, or that fails an attack, is added to `tried`.
     pub(super) fn settle(&mut self, scored: Option<Scored>, tried: &mut Vec<Scored>) -> Result<Option<Outcome>, Error> {
         let Some(mut scored) = scored else { return Ok(None) };
         if scored.explained < self.experiments.dots.len() {
@@ -75,11 +76,11 @@ impl Search<'_, '_> {
         }
     }
 
-    /// New inputs until as many attacks in a row find nothing as what the candidate says asks for, then those on which what is
-    /// found differs from its nearest rivals; what an attack finds is learnt from.
+    /// Attacks a candidate with new inputs until enough consecutive attacks find nothing (see [`DRAWN`]), and then with
+    /// inputs on which it differs from its nearest rivals. The candidate is refined with the dots that an attack finds.
     fn attack(&mut self, scored: Scored) -> Result<Attacked, Error> {
         let mut now = scored;
-        // What explained everything so far may take what it needs.
+        // A candidate that explains everything so far may spend the whole budget.
         let stage = self.experiments.whole_stage();
         let drawn = (DRAWN + now.hypothesis.complexity().saturating_sub(SIMPLE) / 2).min(MOST_DRAWN);
         let mut quiet = 0;
@@ -108,7 +109,7 @@ impl Search<'_, '_> {
             if over && wrong.is_empty() {
                 return Ok(Attacked::Ended(Outcome::Identified(self.arithmetic(&now.hypothesis))));
             }
-            // What is not as it should be, and a sample of the rest, at other places and beside other dots.
+            // Ask the dots that differ and a sample of the rest again, at other places and next to other dots.
             let again: Vec<usize> =
                 wrong.iter().copied().take(600).chain((0..dots.len()).step_by(ASKED_TWICE)).collect();
             let (some, theirs): (Vec<Dot>, Vec<u64>) = again.iter().map(|at| (dots[*at].clone(), answers[*at])).unzip();
@@ -136,11 +137,11 @@ impl Search<'_, '_> {
         Ok(Attacked::Fails(now))
     }
 
-    /// What the unit answers to these dots, and those on which the candidate differs. What fails is mostly seen in some of
-    /// them: the others are not asked then.
+    /// Asks the unit for these dots, and finds those on which the candidate differs. A wrong candidate usually shows in
+    /// a sample, which is asked first; the other dots are then not asked.
     fn asked(&mut self, candidate: &Hypothesis, dots: Vec<Dot>) -> Result<Asked, Error> {
         let mut asked = Asked { dots: Vec::new(), answers: Vec::new(), wrong: Vec::new() };
-        // Dots of one kind stand together: one in so many of all of them comes first.
+        // Dots of one kind are adjacent, so the sample is spread over all of them.
         let step = if dots.len() > MANY { SOME } else { 1 };
         let (mut some, mut rest) = (Vec::new(), Vec::new());
         for (at, dot) in dots.into_iter().enumerate() {
@@ -160,8 +161,10 @@ impl Search<'_, '_> {
         Ok(asked)
     }
 
-    /// Dots of every class, as many of few terms at every distance, and as many of zeros, subnormals and the largest values
-    /// in each group of products that the candidate adds first; beside them what few of those hold.
+    /// Draws the dots of one attack. A third are of every class, a third have few terms at every distance, and up to a
+    /// third have forms that drawn dots rarely hold (see [`directed`](super::directed)). The remainder holds zeros,
+    /// subnormals and the largest values in each group of products that the candidate adds first. Integer operations
+    /// get dots of every class only.
     fn drawn(&self, hypothesis: &Hypothesis, seed: u64) -> Vec<Dot> {
         let id = self.subject().id();
         let count = experiments::fewer(self.effort.attack, self.subject().k());
@@ -179,12 +182,14 @@ impl Search<'_, '_> {
         dots
     }
 
+    /// Returns the indices of the dots on which the candidate does not give the unit's answer.
     fn compare(&self, hypothesis: &Hypothesis, dots: &[Dot], answers: &[u64]) -> Result<Vec<usize>, Error> {
         let modelled = scored::modelled(self.subject(), hypothesis, dots)?;
         Ok((0..dots.len()).filter(|at| modelled[*at] != answers[*at]).collect())
     }
 
-    /// Keeps what differs, and one in so many of the rest, so that the search goes on with both.
+    /// Keeps the dots that differ, up to 600 of them, and one in `one_in` of all dots, so that the search continues
+    /// with both.
     fn keep_some(&mut self, dots: Vec<Dot>, answers: Vec<u64>, wrong: &[usize], one_in: usize) {
         self.tested += dots.len();
         let wrong: HashSet<usize> = wrong.iter().copied().take(600).collect();
@@ -199,6 +204,8 @@ impl Search<'_, '_> {
         self.experiments.keep(dots, answers);
     }
 
+    /// Returns the outcome if no candidate explains every dot: the best candidate, and the simplest dot that it does
+    /// not explain.
     pub(super) fn outside(&mut self, best: &Scored) -> Result<Outcome, Error> {
         let of = self.experiments.dots.len();
         let wrong = scored::unexplained(&mut self.experiments, &best.hypothesis);
@@ -226,7 +233,7 @@ impl Search<'_, '_> {
         Ok(Outcome::Outside { evidence, nearest, explained: of - wrong.len(), of, only_nan })
     }
 
-    /// Whether the unit and the candidate give NaN on each of these dots.
+    /// Whether the unit and the candidate both return NaN on each of these dots; false if there are none.
     pub(super) fn only_nan(&self, best: &Scored, wrong: &[usize]) -> Result<bool, Error> {
         let d = self.subject().id().d;
         let evaluator = best.hypothesis.evaluator(self.subject().id())?;
@@ -239,12 +246,14 @@ impl Search<'_, '_> {
         Ok(!wrong.is_empty() && wrong.iter().all(alike))
     }
 
+    /// Returns the arithmetic of a hypothesis, with equal adders merged. Its rules for NaN are marked as assumed if the
+    /// bits of NaN were not compared.
     pub(super) fn arithmetic(&self, hypothesis: &Hypothesis) -> Arithmetic {
         let id = self.subject().id();
         let hypothesis = &hypothesis.merged();
         let mut adders = hypothesis.adders.clone();
         if self.effort.nan == NanBits::Any {
-            // Nothing was learnt about the bits of NaN.
+            // Nothing is known about the bits of NaN.
             let assumed = Origin { basis: Basis::Assumed, source: document::SOURCE.into() };
             for adder in adders.iter_mut().filter(|adder| matches!(adder.output, Output::Float { .. })) {
                 adder.provenance.exceptions.insert("nan".into(), assumed.clone());

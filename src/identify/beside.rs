@@ -1,5 +1,6 @@
-//! A grid for values beside another for products or sums: what one of them keeps shows only where the other is out of the way.
-//! Dots in which no value joins tell the second, and whatever rounds; the rule for values is then one of few.
+//! Adders with a grid rule for values (c and rounded results) in addition to one for products or sums. The bits that
+//! one rule keeps show only if terms of the other are absent: dots without values determine the second rule and the
+//! rounding, and few candidates are then left for the rule for values.
 
 use mxprobe_models::{Adder, Below, Choices, Class, Exponent, GridRule};
 
@@ -12,19 +13,22 @@ use super::{
 };
 use crate::probes::Leaf;
 
-/// Dots without values from which an adder is told at the least.
+/// Minimum number of dots without values from which an adder is inferred.
 const TELLING: usize = 24;
-/// Dots on which every candidate is tried first, and on which the better ones are compared.
+/// Number of dots on which every candidate is tried first, and on which the better ones are compared.
 const FIRST: usize = 40;
 const SECOND: usize = 700;
-/// Adders told from dots without values that get a rule for values, and candidates that are kept.
+/// Number of adders inferred from dots without values that get a rule for values, of candidates that are returned, and
+/// of candidates that are compared on more dots.
 const STARTS: usize = 3;
 const KEPT: usize = 2;
 const COMPARED: usize = 12;
 /// Fraction bits of a rule for values.
 const BITS: std::ops::RangeInclusive<i32> = 4..=60;
 
-/// The best adders of one addition that have a rule for values, told from the dots `about` that addition of an untied tree.
+/// Finds the best adders with a rule for values for one addition of an untied tree, from the dots `about` that
+/// addition. Returns nothing if the addition takes no c, or if the argument with c is zero in too few of the dots or in
+/// all of them.
 pub(super) fn with_values_apart(
     experiments: &mut Experiments<'_, '_>,
     hypothesis: &Hypothesis,
@@ -73,7 +77,7 @@ pub(super) fn with_values_apart(
     quick
 }
 
-/// An adder with every rule for values alone, beside those that it has.
+/// Returns variants of an adder, one for each rule for values. The rules that it has are kept for products only.
 fn with_rules(adder: &Adder) -> Vec<Adder> {
     let mut found = Vec::new();
     let others: Vec<GridRule> = adder.grid.iter().map(|rule| GridRule { terms: Class::Products, ..*rule }).collect();

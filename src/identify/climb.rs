@@ -1,5 +1,5 @@
-//! Changes of values until nothing is left unexplained, or no change explains more: of one value, of an adder made anew, of
-//! two values at once.
+//! Changes a candidate until it explains every dot or no change explains more. A step changes one value, replaces an
+//! adder, or changes two values together.
 
 use super::{
     experiments::Experiments,
@@ -8,23 +8,25 @@ use super::{
     scored::{Scored, explained, spread, unexplained_of},
 };
 
-/// Dots among those that are not explained, and among those that are, on which a change is tried; fewer where dots are
-/// long.
+/// Number of unexplained dots on which a change is tried first, and of unexplained and of explained dots on which it is
+/// tried. There are fewer if dots are long: `TRIED_TERMS` limits their terms.
 const TRIED_FIRST: usize = 10;
 pub(super) const TRIED_WRONG: usize = 160;
 const TRIED_RIGHT: usize = 240;
 const TRIED_TERMS: usize = 4_800;
 
-/// Steps of one climb at the most, and those in a row that explain less than one in so many of what is left.
+/// Maximum number of steps of one climb, and of consecutive steps that explain less than one in `CRAWL` of the dots
+/// that are left.
 const STEPS: usize = 30;
 const SLOW_STEPS: usize = 3;
 const CRAWL: usize = 12;
 
-/// Over which dots a climb goes, and whether it changes one adder alone.
+/// The dots that a climb has to explain, and the part of the candidate that it changes.
 pub(super) struct Domain {
     pub(super) dots: Vec<usize>,
+    /// The only adder that it changes, if not all.
     pub(super) adder: Option<usize>,
-    /// How operands are read is changed too.
+    /// Whether a climb that changes one adder also changes the flush rules.
     pub(super) reading: bool,
 }
 
@@ -43,7 +45,8 @@ impl Domain {
     }
 }
 
-/// `pairs` is how often two values may be changed at once.
+/// Climbs from a candidate. If no single change helps, `pairs` steps may replace an adder or change two values
+/// together.
 pub(super) fn climb(
     experiments: &mut Experiments<'_, '_>,
     mut now: Scored,
@@ -62,7 +65,8 @@ pub(super) fn climb(
         }
         let trial = Trial::new(&domain.dots, &wrong, step, experiments.subject.k());
         let list = domain.moves(experiments, &now.hypothesis);
-        // The likely changes first: one that explains half of what is left and breaks nothing needs no comparison.
+        // Try the likely changes first: one that explains half of what is left and breaks nothing needs no comparison
+        // with the others.
         let (likely, others): (Vec<Move>, Vec<Move>) =
             list.iter().cloned().partition(|change| change.is_likely(&now.hypothesis));
         let mut ranked = trial.rank(experiments, &now.hypothesis, &likely);
@@ -77,7 +81,7 @@ pub(super) fn climb(
             better = best_of(experiments, &now, ranked.iter().map(|(_, hypothesis)| hypothesis), &domain.dots);
         }
         if let Some(better) = better {
-            // Where each step explains a few of many, another adder is wanted and not this one changed.
+            // If each step explains only a few of many dots, another adder is needed rather than changes to this one.
             slow = if (better.explained - now.explained) * CRAWL < wrong.len() { slow + 1 } else { 0 };
             now = better;
             if slow < SLOW_STEPS {
@@ -93,7 +97,7 @@ pub(super) fn climb(
             now = better;
             continue;
         }
-        // No single change helps: two at once, the first of those that explain something at least.
+        // No single change helps: try two, the first of which explains at least one dot if any does.
         ranked.sort_by_key(|(gain, _)| std::cmp::Reverse(gain.fixed));
         let firsts: Vec<Hypothesis> =
             ranked.into_iter().filter(|(gain, _)| gain.fixed > 0).map(|(_, hypothesis)| hypothesis).take(16).collect();
@@ -127,11 +131,12 @@ pub(super) fn climb(
     now
 }
 
-/// Candidates of one adder made anew from which a climb starts.
+/// Number of replacements of one adder from which a climb starts.
 const REBUILT: usize = 3;
 
-/// One adder made anew, of one rule and with c cut or not, and climbed from: where another mechanism explains nearly as much
-/// as the true one, no change of one value or two leads from it to that.
+/// Replaces one adder by those whose grid has a single rule, with c cut or not, and climbs from the best. If another
+/// mechanism explains nearly as much as the true one, no change of one or two values leads from it to the true one.
+/// Returns the best candidate, if it explains more.
 fn rebuilt(experiments: &mut Experiments<'_, '_>, now: &Scored, trial: &Trial, domain: &Domain) -> Option<Scored> {
     let dots: Vec<usize> = trial.wrong.iter().chain(&trial.right).copied().collect();
     let mut best: Option<Scored> = None;
@@ -166,19 +171,20 @@ fn rebuilt(experiments: &mut Experiments<'_, '_>, now: &Scored, trial: &Trial, d
     best
 }
 
-/// Candidates that are compared on all dots, and those where no more dots than `FEW` are left.
+/// Maximum number of candidates that are compared on all dots; more of them if at most `FEW` dots are unexplained.
 const BEST_OF: usize = 12;
 const FEW: usize = 24;
 const BEST_OF_FEW: usize = 240;
 
-/// The best of some candidates on all these dots, if it is better than what there is.
+/// Returns the candidate that explains the most of the dots `all`, the simplest of equals, if it explains more than
+/// `now`.
 fn best_of<'b>(
     experiments: &mut Experiments<'_, '_>,
     now: &Scored,
     candidates: impl Iterator<Item = &'b Hypothesis>,
     all: &[usize],
 ) -> Option<Scored> {
-    // Where few dots are left, many changes explain them on a sample, and all but the right ones are given up soon.
+    // If few dots are left, many changes explain a sample of them, and all but the right ones are soon rejected.
     let most = if all.len() - now.explained <= FEW { BEST_OF_FEW } else { BEST_OF };
     let mut best: Option<Scored> = None;
     for hypothesis in candidates.take(most) {
@@ -195,19 +201,20 @@ fn best_of<'b>(
 }
 
 #[derive(Clone, Copy, Debug)]
+/// Number of unexplained dots that a change explains, and of explained dots that it breaks.
 struct Gain {
     fixed: usize,
     broken: usize,
 }
 
-/// Some dots that are explained and some that are not.
+/// Samples of the dots that are explained and of those that are not.
 struct Trial {
     wrong: Vec<usize>,
     right: Vec<usize>,
 }
 
 impl Trial {
-    /// `all` is in ascending order, and so is `wrong`.
+    /// Takes the samples; `step` shifts that of explained dots. Both `all` and `wrong` are in ascending order.
     fn new(all: &[usize], wrong: &[usize], step: usize, k: usize) -> Self {
         let right: Vec<usize> = all.iter().copied().filter(|at| wrong.binary_search(at).is_err()).collect();
         let from = if right.is_empty() { 0 } else { step * 37 % right.len() };
@@ -218,9 +225,9 @@ impl Trial {
         }
     }
 
-    /// The changes that explain more than they break, the best first.
+    /// Returns the changes that explain at least one dot of the sample, the best first.
     fn rank(&self, experiments: &mut Experiments<'_, '_>, now: &Hypothesis, list: &[Move]) -> Vec<(Gain, Hypothesis)> {
-        // Most changes explain nothing: some dots tell that of most of them.
+        // Most changes explain nothing, which a few dots show for most of them.
         let some = spread(&self.wrong, TRIED_FIRST);
         let found = self.ranked(experiments, now, list, &some);
         if !found.is_empty() || some.len() == self.wrong.len() {
@@ -229,7 +236,7 @@ impl Trial {
         self.ranked(experiments, now, list, &self.wrong)
     }
 
-    /// Those of the changes that explain one of some dots at least.
+    /// Returns the changes that explain at least one of the dots `some`, the best first.
     fn ranked(
         &self,
         experiments: &mut Experiments<'_, '_>,
@@ -243,7 +250,7 @@ impl Trial {
                 break;
             }
             let Some(hypothesis) = change.apply(now) else { continue };
-            // Another rule of flushing changes no dot without a subnormal.
+            // Another flush rule does not change a dot without a subnormal.
             if let Move::Flush(flush) = change
                 && experiments.read_otherwise(now.flush, *flush, some).is_empty()
             {
@@ -267,7 +274,8 @@ impl Trial {
     }
 }
 
-/// The changes that explain the most and break the least first; of equals the simplest.
+/// Sorts changes by the number of dots that they explain less three times the number that they break, the largest
+/// first; of equals, the simplest comes first.
 fn sort(found: &mut [(Gain, Hypothesis)]) {
     found.sort_by_cached_key(|(gain, hypothesis)| {
         let net = i64::try_from(gain.fixed).unwrap_or(0) - 3 * i64::try_from(gain.broken).unwrap_or(0);

@@ -1,4 +1,4 @@
-//! Dots of a form of their own, each made for something that drawn dots are unlikely to hold.
+//! Dots of special forms, each made for something that drawn dots are unlikely to hold.
 
 use mxprobe_api::{FloatEncoding, Format};
 
@@ -8,21 +8,22 @@ use crate::{
     probes::{Leaf, Number, Subject},
 };
 
-/// The products that a candidate adds in each of its additions.
+/// Returns the products that each addition of a candidate takes directly.
 pub(super) fn groups(hypothesis: &Hypothesis) -> Vec<Vec<usize>> {
     let product = |leaf: &Leaf| if let Leaf::Product(k) = leaf { Some(*k) } else { None };
     let direct = |node: &Node| node.parts.iter().filter(|part| part.len() == 1).flatten().filter_map(product).collect();
     hypothesis.skeleton.nodes().iter().map(direct).collect()
 }
 
-/// Exponents of the larger of two terms that are far apart, at the most.
+/// Maximum number of exponents at which a large term, or a single one, is placed.
 const EXPONENTS: i32 = 400;
 
-/// The smallest product, or c, beside a larger term at every exponent, and two of the smallest that half undo each other: no
-/// drawn dot is likely to hold both ends of the range, and the lowest bits that a unit keeps show there.
+/// Makes dots of the smallest product or the smallest c and a larger term at every exponent, and the same with two of
+/// the smallest terms, one of which cancels half of the other. Drawn dots are unlikely to hold both ends of the range,
+/// which show the lowest bits that a unit keeps.
 pub(super) fn far_apart(subject: &Subject<'_>, groups: &[Vec<usize>], seed: u64) -> Vec<Dot> {
     let mut random = Random(seed_of(seed, 7));
-    // Products that meet first, where there are any: two that meet later show what the addition of both keeps.
+    // Take products of one addition, or of all k: two that meet later show what the addition of both keeps.
     let mut some = || {
         let mut group = match groups.get(random.below(2 * groups.len() + 1)) {
             Some(group) => group.clone(),
@@ -66,8 +67,9 @@ pub(super) fn far_apart(subject: &Subject<'_>, groups: &[Vec<usize>], seed: u64)
     dots
 }
 
-/// One term at every exponent, of either sign, of one bit and of all, beside products of +0 or of −0: what a unit leaves out
-/// below some limit may show by the sign of a zero alone, and in one binade alone.
+/// Makes dots of a single term at every exponent, of either sign, with one significand bit or all of them set, next to
+/// products of +0 or of −0. A term that a unit drops below some limit may show only in the sign of a zero, and only in
+/// one binade.
 pub(super) fn alone(subject: &Subject<'_>, seed: u64) -> Vec<Dot> {
     let id = subject.id();
     let mut random = Random(seed_of(seed, 8));
@@ -97,13 +99,14 @@ pub(super) fn alone(subject: &Subject<'_>, seed: u64) -> Vec<Dot> {
     dots
 }
 
-/// How far below the largest of the terms that cancel a small one lies, and bits that the others leave of it.
+/// Lowest and highest distance in bits, below the largest of the terms that cancel, of the small term (`DEPTHS`) and of
+/// what the cancellation leaves (`LEFT`).
 const DEPTHS: (i32, i32) = (12, 64);
 const LEFT: (i32, i32) = (1, 12);
 
-/// Terms that cancel but for the last of a few bits, and a small one: c or a product of one bit, products of the same group that
-/// take nearly all of it away, and one of a bit or two far below. What a unit keeps below its largest term, and whether it keeps a
-/// sticky bit of the rest, decides the result only where that term is gone.
+/// Makes at most `count` dots of terms that cancel down to one low bit, and a small term: c or a product of one bit,
+/// products of the same group that cancel nearly all of it, and a term of one or two bits far below. The bits that a
+/// unit keeps below its largest term, and a sticky bit of the rest, decide the result only if that term cancels.
 pub(super) fn cancelling(subject: &Subject<'_>, groups: &[Vec<usize>], seed: u64, count: usize) -> Vec<Dot> {
     let mut random = Random(seed_of(seed, 9));
     let (of_products, of_c) = (subject.exponents(Leaf::Product(0)), subject.exponents(Leaf::C));

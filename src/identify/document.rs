@@ -1,4 +1,4 @@
-//! Model files of what was identified.
+//! Model files of identified arithmetic.
 
 use std::collections::BTreeMap;
 
@@ -7,15 +7,16 @@ use mxprobe_models::{Adder, Basis, Model, Origin, Output, Provenance, Unit};
 
 use super::outcome::Arithmetic;
 
-/// Under which key the file's one source stands.
+/// The key of the file's only source.
 pub(super) const SOURCE: &str = "identified";
 
-/// A model of the operations that were identified: those that compute alike share a unit, equal adders are one.
+/// Makes a model of the identified operations. Operations that compute alike share a unit, and equal adders are written
+/// once.
 ///
-/// `name` is what will select the model; `source` says how the values came to be known.
+/// `name` will select the model; `source` says how its values were found.
 ///
 /// # Errors
-/// If the parts make no model file; the text says why.
+/// If the parts do not make a valid model file; the text says why.
 pub fn model_of(
     device: &DeviceInfo,
     name: &str,
@@ -76,11 +77,11 @@ pub fn model_of(
         units,
         operations,
     };
-    // What is handed on is what a reader of the file gets.
+    // Parse the file's text, so that the caller gets what a reader of the file gets.
     Model::parse(&format!("{name}.toml"), &model.to_toml(), None)
 }
 
-/// A name for an adder: its output, and a number from the second on.
+/// Returns an unused name for an adder: that of its output, with a number from the second adder on.
 fn free_name(adders: &[Adder], output: Output) -> String {
     let base = match output {
         Output::Wide => "wide".to_owned(),
@@ -93,7 +94,7 @@ fn free_name(adders: &[Adder], output: Output) -> String {
     (2..).map(|number| format!("{base}-{number}")).find(|name| !taken(name)).unwrap_or(base)
 }
 
-/// A tree whose adders have other names.
+/// Renames the adders in the text of a tree.
 fn renamed(tree: &str, names: &BTreeMap<String, String>) -> String {
     let mut text = String::new();
     let mut word = String::new();
@@ -103,7 +104,7 @@ fn renamed(tree: &str, names: &BTreeMap<String, String>) -> String {
             continue;
         }
         let taken = std::mem::take(&mut word);
-        // `c`, `acc`, `all` and the like are no adders' names.
+        // Words such as `c`, `acc` and `all` are not names of adders.
         text += names.get(&taken).filter(|_| c == '(' || c == ')').map_or(&taken, |name| name);
         text.push(c);
     }

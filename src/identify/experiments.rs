@@ -1,4 +1,4 @@
-//! What was asked and answered: dots, d, and how often the device was asked.
+//! The experiments on an operation: dots, their answers, and what the search has spent.
 
 use std::time::{Duration, Instant};
 
@@ -15,23 +15,24 @@ pub(super) struct Experiments<'a, 's> {
     pub(super) subject: &'a Subject<'s>,
     pub(super) dots: Vec<Dot>,
     pub(super) answers: Vec<u64>,
-    /// Dots of ordinary values: nothing in them is subnormal, special, near an end of a range or a negative zero.
+    /// Indices of the dots of ordinary values: none is subnormal, special, near an end of a range or a negative zero.
     pub(super) ordinary: Vec<usize>,
     /// Batches asked since the tree was known.
     pub(super) rounds: usize,
-    /// When to stop searching, whatever was spent.
+    /// When the search stops, whatever it has spent.
     pub(super) deadline: Instant,
-    /// Terms that candidates may still add up, and have.
+    /// The search's budget, in terms that candidates add up, and how much of it is spent.
     pub(super) allowed: u64,
     pub(super) spent: u64,
-    /// As `allowed`, for the stage of the search that goes on.
+    /// The amount of `spent` at which the current stage ends.
     stage: u64,
+    /// The dots as read under each flush rule used so far.
     samples: Vec<Sample>,
-    /// Which operands of each dot hold a subnormal.
+    /// The operands of each dot that hold a subnormal.
     subnormal: Vec<Operands>,
 }
 
-/// Some of the operands of a dot.
+/// A set of operands of a dot.
 #[derive(Clone, Copy)]
 struct Operands {
     a: bool,
@@ -40,24 +41,25 @@ struct Operands {
 }
 
 impl Operands {
-    /// Those whose subnormals one rule of flushing reads otherwise than another.
+    /// Returns the operands whose subnormals two flush rules read differently.
     fn read_otherwise(one: Flush, other: Flush) -> Self {
         let moved = one.to_positive != other.to_positive;
         let changes = |one: bool, other: bool| one != other || moved && one;
         Self { a: changes(one.a, other.a), b: changes(one.b, other.b), c: changes(one.c, other.c) }
     }
 
+    /// Whether two sets have an operand in common.
     fn share(self, other: Self) -> bool {
         self.a && other.a || self.b && other.b || self.c && other.c
     }
 }
 
-/// Whether one rule of flushing reads a dot otherwise than another.
+/// Whether two flush rules read a dot differently.
 pub(super) fn is_read_otherwise(id: &OperationId, dot: &Dot, one: Flush, other: Flush) -> bool {
     subnormal(id, dot).share(Operands::read_otherwise(one, other))
 }
 
-/// The operands of a dot that hold a subnormal.
+/// Returns the operands of a dot that hold a subnormal.
 fn subnormal(id: &OperationId, dot: &Dot) -> Operands {
     let is = |format: Format, bits: u64| match format.decode(bits) {
         Decoded::Finite { significand, .. } => significand >> format.fraction_bits() == 0,
@@ -67,14 +69,16 @@ fn subnormal(id: &OperationId, dot: &Dot) -> Operands {
     Operands { a: any(id.a, &dot.a), b: any(id.b, &dot.b), c: any(id.c, &[dot.c]) }
 }
 
-/// What making a candidate costs, and what a dot costs beside a usual one where the exact evaluator takes it, in terms.
+/// Cost of making a candidate, in terms, and what a dot that takes the exact evaluator costs in addition, in usual
+/// dots.
 const PER_CANDIDATE: u64 = 100;
 const EXACT: u64 = 30;
 
-/// Products of a dot from which on fewer dots are drawn.
+/// Number of products in a dot above which fewer dots are drawn.
 const LONG: usize = 32;
 
-/// As many dots of `k` products as are drawn where so many short ones would be: what they cost goes with their length.
+/// Reduces the number of dots to draw if each has many products (`k`), since their cost grows with their length. At
+/// least an eighth is left.
 pub(super) fn fewer(count: usize, k: usize) -> usize {
     (count * LONG / k).clamp(count / 8, count)
 }
@@ -97,45 +101,46 @@ impl<'a, 's> Experiments<'a, 's> {
         }
     }
 
-    /// Whether the time for searching is over, or that of the stage that goes on.
+    /// Whether the current stage has spent its budget, or the deadline has passed.
     pub(super) fn is_late(&self) -> bool {
         self.spent > self.stage || Instant::now() > self.deadline
     }
 
-    /// Begins a stage of the search that ends once so many per cent of all terms are spent.
+    /// Begins a stage of the search that ends when `per_cent` of the whole budget is spent.
     pub(super) fn stage(&mut self, per_cent: u64) {
         self.stage = self.allowed / 100 * per_cent;
     }
 
-    /// Ends the stage that goes on with the whole search alone; what [`Experiments::back_to`] takes.
+    /// Extends the current stage to the whole budget. Returns its previous end for [`Experiments::back_to`].
     pub(super) fn whole_stage(&mut self) -> u64 {
         std::mem::replace(&mut self.stage, self.allowed)
     }
 
-    /// Ends the stage that goes on after so many per cent of all terms more, if it does not end before; what
-    /// [`Experiments::back_to`] takes.
+    /// Ends the current stage after another `per_cent` of the whole budget, if it does not end before. Returns its
+    /// previous end for [`Experiments::back_to`].
     pub(super) fn at_most(&mut self, per_cent: u64) -> u64 {
         let end = self.stage.min(self.spent + self.allowed / 100 * per_cent);
         std::mem::replace(&mut self.stage, end)
     }
 
-    /// Goes back to a stage.
+    /// Restores the end of a stage.
     pub(super) fn back_to(&mut self, stage: u64) {
         self.stage = stage;
     }
 
-    /// Notes that a candidate was evaluated on so many dots, so many of which took the exact evaluator.
+    /// Records that a candidate was evaluated on `dots` dots, `exact` of which took the exact evaluator.
     pub(super) fn spend(&mut self, dots: usize, exact: usize) {
         let terms = self.subject.k() as u64 + 4;
         self.spent += PER_CANDIDATE + (dots as u64 + EXACT * exact as u64) * terms;
     }
 
-    /// One round whose dots are not kept.
+    /// Asks one round of dots without keeping them.
     pub(super) fn only_ask(&mut self, dots: &[Dot]) -> Result<Vec<u64>, Error> {
         self.rounds += 1;
         self.subject.ask(dots)
     }
 
+    /// Keeps dots and their answers.
     pub(super) fn keep(&mut self, dots: Vec<Dot>, answers: Vec<u64>) {
         for (dot, answer) in dots.into_iter().zip(answers) {
             for sample in &mut self.samples {
@@ -150,13 +155,13 @@ impl<'a, 's> Experiments<'a, 's> {
         }
     }
 
-    /// Those of these dots that one rule of flushing reads otherwise than another.
+    /// Returns those of these dots that two flush rules read differently.
     pub(super) fn read_otherwise(&self, one: Flush, other: Flush, which: &[usize]) -> Vec<usize> {
         let changed = Operands::read_otherwise(one, other);
         which.iter().copied().filter(|at| self.subnormal[*at].share(changed)).collect()
     }
 
-    /// The dots as evaluators that flush so read them.
+    /// Returns the dots as an evaluator with this flush rule reads them.
     pub(super) fn sample(&mut self, flush: Flush) -> &Sample {
         let at = self.samples.iter().position(|sample| sample.flush() == flush).unwrap_or_else(|| {
             self.samples.push(sample_of(self.subject, &self.dots, flush));
@@ -172,14 +177,14 @@ pub(super) fn push(sample: &mut Sample, dot: &Dot) {
     sample.push(mxprobe_models::Dot { a: &dot.a, b: &dot.b, c: dot.c, scales });
 }
 
-/// Dots as evaluators that flush so read them.
+/// Returns dots as an evaluator with this flush rule reads them.
 pub(super) fn sample_of(subject: &Subject<'_>, dots: &[Dot], flush: Flush) -> Sample {
     let mut sample = Sample::new(subject.id(), flush);
     dots.iter().for_each(|dot| push(&mut sample, dot));
     sample
 }
 
-/// The exponent of a normal value, `None` for +0, `Err` for anything else.
+/// Returns the exponent of a normal value, `None` for +0, `Err` for anything else.
 fn normal(format: Format, bits: u64) -> Result<Option<i32>, ()> {
     match format.decode(bits) {
         Decoded::Zero { negative: false } => Ok(None),
@@ -190,6 +195,7 @@ fn normal(format: Format, bits: u64) -> Result<Option<i32>, ()> {
     }
 }
 
+/// Whether the terms of a dot and its answer are ordinary: normal or +0, and away from the ends of the range of d.
 fn is_ordinary(subject: &Subject<'_>, dot: &Dot, answer: u64) -> bool {
     let id = subject.id();
     let (Some(d), Ok(Some(of_answer))) = (id.d.as_float(), normal(id.d, answer)) else { return false };
@@ -221,7 +227,8 @@ fn is_ordinary(subject: &Subject<'_>, dot: &Dot, answer: u64) -> bool {
     of_answer >= low && of_answer <= high && top.is_some_and(|top| top >= low + 2)
 }
 
-/// The dots of the first round: two and three terms at every distance and level, and every class of inputs.
+/// Makes the dots of the first round: two and three terms at every distance and level, special values, and `drawn` dots
+/// of every class. Integer operations get the last only.
 pub(super) fn first_dots(subject: &Subject<'_>, drawn: usize, seed: u64) -> Vec<Dot> {
     let mut dots = Vec::new();
     if !subject.id().is_integer() {
@@ -236,7 +243,8 @@ pub(super) fn first_dots(subject: &Subject<'_>, drawn: usize, seed: u64) -> Vec<
 const LARGE: [i128; 3] = [4, 5, 7];
 const SMALL: [i128; 4] = [4, 6, 7, 5];
 
-/// A large term and smaller ones at every distance below it, at the top, the middle and the bottom of the range.
+/// Adds dots of a large term and smaller ones at every distance up to 68 bits below it, at the top, the middle and the
+/// bottom of the range.
 fn ladders(subject: &Subject<'_>, dots: &mut Vec<Dot>) {
     let k = subject.k();
     let product = Leaf::Product;
@@ -279,7 +287,8 @@ fn ladders(subject: &Subject<'_>, dots: &mut Vec<Dot>) {
     }
 }
 
-/// NaN with payloads in each operand, Inf·0, Inf − Inf, zeros of both signs.
+/// Adds dots of NaN with payloads of either sign in each operand, next to zeros, 1, Inf·0 and other NaN; Inf·0, Inf·1
+/// and Inf − Inf.
 fn specials(subject: &Subject<'_>, dots: &mut Vec<Dot>) {
     let id = subject.id();
     let zeros = subject.zeros();

@@ -1,10 +1,10 @@
-//! A summation tree over numbered adders: what is added where, and trees made from it.
+//! Summation trees over numbered adders, and trees derived from them.
 
 use mxprobe_models::{Plan, PlanNode, Term};
 
 use crate::{dots::Dot, probes::Leaf};
 
-/// A tree over adders that are numbered.
+/// A summation tree whose adders are numbers.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Expression {
     /// c.
@@ -25,21 +25,21 @@ pub(super) struct Node {
     pub(super) parts: Vec<Vec<Leaf>>,
 }
 
-/// In which order the arguments of an addition stand.
+/// An order of the arguments of an addition.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Order {
-    /// What holds no c before what does.
+    /// Arguments without c before those with it.
     ProductsFirst,
-    /// What holds c before what does not.
+    /// Arguments with c before those without.
     ProductsLast,
-    /// The other way round.
+    /// The reverse of the current order.
     Reversed,
-    /// What holds c after so many of the others.
+    /// The argument with c after this many of the others.
     CAfter(usize),
 }
 
 impl Expression {
-    /// Every product below, in the order in which it stands.
+    /// Returns every product below, in the order of the leaves.
     pub(super) fn products(&self) -> Vec<usize> {
         match self {
             Self::C | Self::Zero => Vec::new(),
@@ -48,7 +48,7 @@ impl Expression {
         }
     }
 
-    /// The additions in the order of their evaluation.
+    /// Returns the additions in the order of their evaluation.
     pub(super) fn plan(&self) -> Plan {
         let mut nodes = Vec::new();
         self.unroll(&mut nodes);
@@ -68,7 +68,7 @@ impl Expression {
         }
     }
 
-    /// The most terms that c, or what holds it, meets in an addition by this adder.
+    /// Returns the largest number of terms that c, or a sum with c in it, meets in an addition by this adder.
     pub(super) fn beside_c(&self, adder: usize) -> usize {
         let Self::Add(own, arguments) = self else { return 0 };
         let below = arguments.iter().map(|argument| argument.beside_c(adder)).max().unwrap_or(0);
@@ -76,7 +76,7 @@ impl Expression {
         below.max(if here { arguments.len() - 1 } else { 0 })
     }
 
-    /// The same sums with the arguments of one adder in another order.
+    /// Returns the tree with the arguments of one adder in another order.
     pub(super) fn turned(&self, adder: usize, order: Order) -> Self {
         let Self::Add(own, arguments) = self else { return self.clone() };
         let mut arguments: Vec<Self> = arguments.iter().map(|argument| argument.turned(adder, order)).collect();
@@ -97,7 +97,7 @@ impl Expression {
         Self::Add(*own, arguments)
     }
 
-    /// Products that meet one other term in their addition: each may be rounded alone before it does.
+    /// Returns the products that meet exactly one other term in their addition: each may be rounded alone before that.
     pub(super) fn joining_one(&self) -> Vec<usize> {
         let Self::Add(_, arguments) = self else { return Vec::new() };
         let here = arguments.iter().filter(|_| arguments.len() == 2).filter_map(|argument| match argument {
@@ -107,7 +107,7 @@ impl Expression {
         here.chain(arguments.iter().flat_map(Self::joining_one)).collect()
     }
 
-    /// The same tree with this product rounded alone, by the adder that takes it, before it meets anything.
+    /// Returns the tree with this product rounded alone, by the adder that takes it, before it meets anything.
     pub(super) fn alone(&self, product: usize) -> Self {
         let Self::Add(adder, arguments) = self else { return self.clone() };
         let arguments = arguments.iter().map(|argument| match argument {
@@ -117,7 +117,7 @@ impl Expression {
         Self::Add(*adder, arguments.collect())
     }
 
-    /// The leaves below; adds every addition of two terms or more.
+    /// Returns the leaves below, and appends every addition of at least two terms to `found`.
     pub(super) fn nodes(&self, found: &mut Vec<Node>) -> Vec<Leaf> {
         match self {
             Self::C => vec![Leaf::C],
@@ -134,7 +134,7 @@ impl Expression {
         }
     }
 
-    /// The adders in the order in which they come from d downward.
+    /// Returns the distinct adders in the order in which they occur from d downward.
     pub(super) fn adders_downward(&self) -> Vec<usize> {
         let mut found = Vec::new();
         for adder in self.adders_by_addition() {
@@ -145,7 +145,7 @@ impl Expression {
         found
     }
 
-    /// The same tree with an adder of its own for every addition, numbered from d downward, level by level.
+    /// Returns the tree with a separate adder for every addition, numbered from d downward, level by level.
     pub(super) fn untied(&self) -> Self {
         fn number(expression: &mut Expression, depth: usize, wanted: usize, next: &mut usize) -> bool {
             let Expression::Add(adder, arguments) = expression else { return false };
@@ -166,7 +166,7 @@ impl Expression {
         untied
     }
 
-    /// The adder of each addition, in the order in which [`Expression::untied`] numbers them.
+    /// Returns the adder of each addition, in the order in which [`Expression::untied`] numbers them.
     pub(super) fn adders_by_addition(&self) -> Vec<usize> {
         let mut found = Vec::new();
         let mut level = vec![self];
@@ -183,7 +183,7 @@ impl Expression {
         found
     }
 
-    /// The additions above one of an untied tree, from d downward.
+    /// Returns the additions above one of an untied tree, from d downward.
     pub(super) fn above(&self, addition: usize) -> Vec<usize> {
         match self {
             Self::Add(own, arguments) if *own != addition => {
@@ -203,7 +203,7 @@ impl Expression {
         }
     }
 
-    /// The same tree with other numbers for its adders.
+    /// Returns the tree with the adder `i` renumbered to `of[i]`.
     pub(super) fn recoloured(&self, of: &[usize]) -> Self {
         match self {
             Self::Add(adder, arguments) => {
@@ -213,7 +213,7 @@ impl Expression {
         }
     }
 
-    /// For every adder of an untied tree the leaves below each of its arguments.
+    /// Returns, for every adder of an untied tree, the leaves below each of its arguments.
     pub(super) fn arguments_by_adder(&self) -> Vec<Vec<Vec<Leaf>>> {
         fn collect(expression: &Expression, found: &mut Vec<Vec<Vec<Leaf>>>) -> Vec<Leaf> {
             match expression {
@@ -236,7 +236,7 @@ impl Expression {
         found
     }
 
-    /// The same tree without a leaf; `None` where nothing else is in it.
+    /// Returns the tree without a leaf; `None` if it has no other.
     pub(super) fn without(&self, leaf: Leaf) -> Option<Self> {
         match self {
             Self::C if leaf == Leaf::C => None,
@@ -249,7 +249,7 @@ impl Expression {
         }
     }
 
-    /// The same tree with an addition of their own around the leaves that are wanted.
+    /// Returns the tree with each of the wanted leaves in an addition of its own, by `adder`.
     pub(super) fn each_alone(&self, adder: usize, wanted: &dyn Fn(&Self) -> bool) -> Self {
         match self {
             Self::Add(own, arguments) => {
@@ -260,8 +260,8 @@ impl Expression {
         }
     }
 
-    /// The same tree with the products of each addition in groups, which `group` makes of them; the groups of one addition
-    /// are joined with each other first, if `joined`.
+    /// Returns the tree with the products of each addition in the groups that `group` makes of them, each summed by
+    /// `adder`. If `joined`, the groups of one addition are first added to each other.
     pub(super) fn grouped(&self, adder: usize, group: &dyn Fn(&[usize]) -> Vec<Vec<usize>>, joined: bool) -> Self {
         let Self::Add(own, arguments) = self else { return self.clone() };
         let products: Vec<usize> = arguments
@@ -281,7 +281,8 @@ impl Expression {
         Self::Add(*own, grouped.into_iter().chain(others).collect())
     }
 
-    /// The same tree with groups of so many neighbours in every addition of products alone.
+    /// Returns the tree with groups of `size` neighbours in every addition of more products than that and of nothing
+    /// else.
     pub(super) fn grouped_below(&self, adder: usize, size: usize) -> Self {
         let Self::Add(own, arguments) = self else { return self.clone() };
         if arguments.iter().all(|argument| matches!(argument, Self::Product(_))) && arguments.len() > size {
@@ -291,14 +292,14 @@ impl Expression {
         Self::Add(*own, arguments.iter().map(|argument| argument.grouped_below(adder, size)).collect())
     }
 
-    /// The most products that one addition takes.
+    /// Returns the largest number of products that one addition takes.
     pub(super) fn widest(&self) -> usize {
         let Self::Add(_, arguments) = self else { return 0 };
         let own = arguments.iter().filter(|argument| matches!(argument, Self::Product(_))).count();
         arguments.iter().map(Self::widest).max().unwrap_or(0).max(own)
     }
 
-    /// The adders that take one argument alone, which they round.
+    /// Returns the adders that take a single argument, which they round.
     pub(super) fn of_one_argument(&self) -> Vec<usize> {
         match self {
             Self::Add(adder, arguments) => {
@@ -309,7 +310,8 @@ impl Expression {
         }
     }
 
-    /// The adders, a bit each, that add two terms of this dot that are not zero, or that round a product alone.
+    /// Returns a mask of the adders that add at least two nonzero terms of this dot, or that round a single term alone.
+    /// Adders from 127 on share a bit.
     pub(super) fn busy(&self, dot: &Dot) -> u128 {
         self.busy_below(&|leaf| match leaf {
             Leaf::C => dot.c != 0,
@@ -333,13 +335,14 @@ impl Expression {
         }
     }
 
-    /// As [`Expression::busy`], and those that one term alone passes which an adder of a narrow format may change, as `long`
-    /// tells.
+    /// Returns the mask of [`Expression::busy`] with the adders that a single term passes if an adder of a narrow
+    /// format may change it, which `long` says of each leaf.
     pub(super) fn touched(&self, dot: &Dot, long: &dyn Fn(Leaf) -> bool) -> u128 {
         self.touched_below(dot, long).1
     }
 
-    /// Whether a term that is not zero comes from here, whether such a one may be changed, and who touches any.
+    /// Returns whether a narrow format may change a term below (`None` if all are zero), and the mask of the adders
+    /// that touch any.
     fn touched_below(&self, dot: &Dot, long: &dyn Fn(Leaf) -> bool) -> (Option<bool>, u128) {
         let leaf = |leaf: Leaf, any: bool| (any.then(|| long(leaf)), 0);
         match self {
@@ -357,7 +360,7 @@ impl Expression {
         }
     }
 
-    /// Products that are rounded alone.
+    /// Returns the products that are rounded alone.
     pub(super) fn rounded_alone(&self) -> Vec<usize> {
         match self {
             Self::Add(_, arguments) => match &arguments[..] {
@@ -368,7 +371,7 @@ impl Expression {
         }
     }
 
-    /// The same tree with this product no longer rounded alone.
+    /// Returns the tree with this product no longer rounded alone.
     pub(super) fn together(&self, product: usize) -> Self {
         let Self::Add(adder, arguments) = self else { return self.clone() };
         let arguments = arguments.iter().map(|argument| match argument {
@@ -378,7 +381,7 @@ impl Expression {
         Self::Add(*adder, arguments.collect())
     }
 
-    /// Pairs of products that meet first, rounded alone before or not.
+    /// Returns the pairs of products that meet first, whether or not each is rounded alone before.
     pub(super) fn begun(&self) -> Vec<(usize, usize)> {
         let Self::Add(_, arguments) = self else { return Vec::new() };
         match &arguments[..] {
@@ -390,8 +393,8 @@ impl Expression {
         }
     }
 
-    /// The same tree with one of the two products of each sum of two added to +0 before it meets the other: the first of them,
-    /// or the `second`.
+    /// Returns the tree with one of the two products of each sum of two added to +0 before it meets the other: the
+    /// first of them, or the second if `second`.
     pub(super) fn begun_at_zero(&self, adder: usize, second: bool) -> Self {
         let Self::Add(own, arguments) = self else { return self.clone() };
         if let [one, other] = &arguments[..]
@@ -404,7 +407,7 @@ impl Expression {
         Self::Add(*own, arguments.iter().map(|argument| argument.begun_at_zero(adder, second)).collect())
     }
 
-    /// The product that this is, rounded alone or not.
+    /// Returns the product that this is, rounded alone or not; `None` for any other tree.
     fn lone_product(&self) -> Option<usize> {
         match self {
             Self::Product(product) => Some(*product),
@@ -416,7 +419,7 @@ impl Expression {
         }
     }
 
-    /// The same tree with two products in each other's place.
+    /// Returns the tree with two products exchanged.
     pub(super) fn exchanged(&self, one: usize, other: usize) -> Self {
         match self {
             Self::Product(k) if *k == one => Self::Product(other),
@@ -428,7 +431,7 @@ impl Expression {
         }
     }
 
-    /// Whether c is below.
+    /// Whether c is a leaf of the tree.
     pub(super) fn has_c(&self) -> bool {
         match self {
             Self::C => true,
@@ -438,7 +441,7 @@ impl Expression {
     }
 }
 
-/// Whether one argument is all that an addition takes, with +0 beside it or not.
+/// Whether an addition takes a single argument, apart from +0.
 fn is_one(arguments: &[Expression]) -> bool {
     arguments.iter().filter(|argument| **argument != Expression::Zero).count() == 1
 }

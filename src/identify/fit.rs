@@ -1,4 +1,4 @@
-//! What one addition after the other of a tree is told to be: the adders so far, and what explains the dots about the next.
+//! Infers the adders of a tree, one addition after the other, from the dots about each.
 
 use std::{rc::Rc, sync::Arc};
 
@@ -17,44 +17,45 @@ use super::{
     skeleton::{Role, Skeleton},
 };
 
-/// Dots from which one addition is told at the least, and at the most.
+/// Minimum and maximum number of dots from which one addition is inferred.
 const TELLING: usize = 12;
 const TOLD_BY: usize = 700;
-/// Dots on which everything that an adder may be is tried first.
+/// Number of dots on which every possible adder is tried first.
 const FIRST: usize = 40;
-/// Per cent of the dots about one addition that the best adder has to explain for the others to be looked at.
+/// Percentage of the dots about one addition that the best adder has to explain for the other additions to be examined.
 const NEARLY: usize = 95;
-/// The same of ordinary dots before it is changed value by value.
+/// The same of ordinary dots, for an adder to be changed value by value.
 const HALF_WAY: usize = 60;
 
-/// One in so many dots about an addition may be left to its rules for NaN and zeros when those below it are looked at.
+/// One in this many dots about an addition may be left unexplained, for its rules for NaN and zeros, when the additions
+/// below it are examined.
 const FEW_OF: usize = 50;
 
-/// One tree whose additions are told one after the other.
+/// The fit of one tree, whose additions are inferred one after the other.
 pub(super) struct Fit<'e, 'a, 's> {
     pub(super) experiments: &'e mut Experiments<'a, 's>,
     pub(super) tree: Expression,
-    /// What each addition does: the place of its adder among `adders`.
+    /// The index in `adders` of each addition's adder, if it is known.
     pub(super) of: Vec<Option<usize>>,
     pub(super) adders: Vec<Adder>,
     pub(super) roles: Vec<Role>,
-    /// Stands for additions that are not known yet; without it they are as the one that gives d.
+    /// The adder assumed for additions that are not known yet; without it, they use the one that gives d.
     pub(super) neutral: Option<Adder>,
-    /// What an adder of which nothing is known begins as.
+    /// The initial adder for an addition of which nothing is known.
     pub(super) plain: Adder,
-    /// The dots from which each addition was told, and others about it.
+    /// The dots from which each addition was inferred, and all dots about it, both limited to `TOLD_BY`.
     pub(super) told: Vec<Vec<usize>>,
     pub(super) about: Vec<Vec<usize>>,
-    /// Whether every term of a dot lies where no format on the way ends.
+    /// Whether the terms of each dot are of moderate size, within the range of every format on the way to d.
     pub(super) moderate: Rc<[bool]>,
     pub(super) bits: u32,
     pub(super) flush: Flush,
-    /// Per cent of the dots about the addition last looked at that its best adder explains.
+    /// Percentage of the dots about the addition examined last that its best adder explains.
     pub(super) nearest: usize,
 }
 
 impl Fit<'_, '_, '_> {
-    /// The hypothesis so far.
+    /// Returns the hypothesis so far.
     pub(super) fn hypothesis(&self) -> Hypothesis {
         let neutral = if self.neutral.is_some() { self.adders.len() } else { 0 };
         let of: Vec<usize> = self.of.iter().map(|class| class.unwrap_or(neutral)).collect();
@@ -70,7 +71,7 @@ impl Fit<'_, '_, '_> {
         Hypothesis { skeleton: Rc::new(Skeleton { expression, plan, names, roles }), adders, flush: self.flush }
     }
 
-    /// How many of these dots are explained where an addition has this adder.
+    /// Counts the dots that are explained if an addition has this adder.
     fn right(&mut self, node: usize, class: usize, which: &[usize]) -> usize {
         let before = self.of[node].replace(class);
         let hypothesis = self.hypothesis();
@@ -78,14 +79,14 @@ impl Fit<'_, '_, '_> {
         explained(self.experiments, &hypothesis, which, which.len()).unwrap_or(0)
     }
 
-    /// Gives one addition an adder; false where none explains most of the dots about it.
+    /// Infers the adder of one addition. Returns false if none explains most of the dots about it.
     pub(super) fn node(&mut self, node: usize, role: Role, about: &[usize]) -> bool {
         let moderate: Vec<usize> = about.iter().copied().filter(|at| self.moderate[*at]).collect();
         let which = spread(if moderate.len() < TELLING { about } else { &moderate }, TOLD_BY);
         self.told[node].clone_from(&which);
         self.about[node] = spread(about, TOLD_BY);
         if which.len() < TELLING {
-            // Nothing tells: as the additions of its kind are, or as the one that gives d is.
+            // Too few dots: use the adder of the other additions of its kind, or the one that gives d.
             let like =
                 self.roles.iter().rposition(|other| *other == role).or(Some(0).filter(|_| !self.roles.is_empty()));
             match like {
@@ -108,11 +109,11 @@ impl Fit<'_, '_, '_> {
                 nearest = Some((class, right));
             }
         }
-        // What loses nothing before it rounds is simpler than another adder changed to do as much.
+        // An adder that loses nothing before it rounds is simpler than another adder changed to do as much.
         if node > 0 && (self.plainly(node, role, &which) || self.with_its_own_result(node, role, &which)) {
             return true;
         }
-        // The nearest, changed: for all its additions, if that works, else for this one.
+        // Change the nearest adder: for all its additions, if that works, else for this one.
         if let Some((class, right)) = nearest
             && right * 100 >= which.len() * HALF_WAY
         {
@@ -140,7 +141,7 @@ impl Fit<'_, '_, '_> {
         self.add(node, role);
         let own = self.adders.len() - 1;
         let made = self.made((node, own), &which);
-        // An adder of its own has to be worth it.
+        // A separate adder must explain over one per cent more dots.
         if let Some((class, right)) = nearest.filter(|(_, right)| made <= *right + which.len() / 100) {
             self.adders.pop();
             self.roles.pop();
@@ -152,9 +153,9 @@ impl Fit<'_, '_, '_> {
         self.nearest >= NEARLY
     }
 
-    /// Gives one addition an adder of its own that loses nothing before it rounds, if one explains all dots about it; else
-    /// gives it to the additions on the way to d as well, what gives d excepted, where rounding twice looked like rounding
-    /// once.
+    /// Gives one addition a separate adder that loses nothing before it rounds, if one explains all dots about it.
+    /// Otherwise tries the same adder for the additions on the way to d as well, except the one that gives d, in case
+    /// rounding twice looked like rounding once. Returns whether an adder was found.
     fn plainly(&mut self, node: usize, role: Role, which: &[usize]) -> bool {
         let above: Vec<usize> = self.tree.above(node).into_iter().filter(|other| *other > 0).collect();
         let told = above.iter().flat_map(|other| &self.told[*other]).chain(which).copied();
@@ -183,8 +184,8 @@ impl Fit<'_, '_, '_> {
         false
     }
 
-    /// Gives one addition the adder of another with a result of its own: another format, fewer bits, another rounding. The
-    /// first that explains all dots about it is taken, and else nothing.
+    /// Gives one addition the adder of another with a result of its own: another format, fewer bits, another rounding.
+    /// Takes the first that explains all dots about it, and returns false if none does.
     fn with_its_own_result(&mut self, node: usize, role: Role, which: &[usize]) -> bool {
         let some = spread(which, FIRST);
         for class in 0..self.adders.len() {
@@ -221,8 +222,8 @@ impl Fit<'_, '_, '_> {
         false
     }
 
-    /// Gives the additions of an adder another one, if that explains as many of the dots about them: what was told from few
-    /// dots may be what others are that were told later.
+    /// Replaces an adder by another one for all its additions, if that explains at least as many of the dots about
+    /// them: an adder that was inferred from few dots may be the same as one that was inferred later.
     fn shared_at_the_ends(&mut self, class: usize) {
         let which = self.all_about(class);
         let mut most = explained(self.experiments, &self.hypothesis(), &which, which.len()).unwrap_or(0);
@@ -238,7 +239,8 @@ impl Fit<'_, '_, '_> {
         }
     }
 
-    /// The format of an adder's results, told from where formats end: values of a moderate size show its precision alone.
+    /// Infers the format of an adder's results from dots at the ends of formats: values of a moderate size show only
+    /// its precision.
     fn format_at_the_ends(&mut self, class: usize, which: &[usize]) {
         if self.roles[class] == Role::Root {
             return;
@@ -258,8 +260,8 @@ impl Fit<'_, '_, '_> {
         self.adders[class] = best;
     }
 
-    /// An addition that was told by moderate values alone may differ from those whose adder it shares where terms are far
-    /// apart: one of the others, or one of its own, if that explains more.
+    /// Gives one addition another of the adders, or a separate one, if that explains more. An addition that was
+    /// inferred from moderate values only may differ from those that share its adder if terms are far apart.
     fn apart_at_the_ends(&mut self, node: usize, role: Role) {
         let Some(class) = self.of[node] else { return };
         let which = self.about[node].clone();
@@ -280,7 +282,7 @@ impl Fit<'_, '_, '_> {
         let flush = self.flush;
         self.add(node, role);
         let own = self.adders.len() - 1;
-        // Half of what was left has to be gone.
+        // Half of the unexplained dots must now be explained.
         if 2 * self.made((node, own), &which) < right + which.len() {
             self.adders.pop();
             self.roles.pop();
@@ -289,16 +291,16 @@ impl Fit<'_, '_, '_> {
         }
     }
 
-    /// Every adder on the dots about its additions at the ends of the range too.
+    /// Refines every adder with the dots about its additions, including those at the ends of the range.
     pub(super) fn at_the_ends(&mut self, unary: &[usize]) {
-        // What gives d first, with all that its own dots show.
+        // Refine the adder that gives d first, with all that its own dots show.
         let (first, flush, about) = (self.adders[0].clone(), self.flush, self.about[0].clone());
         if self.climbed(0, &about) < about.len() {
             (self.adders[0], self.flush) = (first, flush);
         }
         let mut unexplained = Vec::new();
         for node in 0..self.of.len() {
-            // What one above it does wrongly is not to be made good below.
+            // Do not make up for the errors of an addition above this one.
             if node > 0 && self.tree.above(node).iter().all(|above| !unexplained.contains(above)) {
                 self.apart_at_the_ends(node, if unary.contains(&node) { Role::Product } else { Role::Inner });
             }
@@ -322,7 +324,7 @@ impl Fit<'_, '_, '_> {
         }
     }
 
-    /// The dots about the additions of one adder.
+    /// Returns the dots about the additions of one adder.
     fn all_about(&self, class: usize) -> Vec<usize> {
         let own = (0..self.of.len()).filter(|node| self.of[*node] == Some(class));
         let mut all: Vec<usize> =
@@ -332,7 +334,7 @@ impl Fit<'_, '_, '_> {
         spread(&all, 2 * TOLD_BY)
     }
 
-    /// An adder for an addition, of which nothing is known.
+    /// Gives an addition a new adder, of which nothing is known.
     fn add(&mut self, node: usize, role: Role) {
         let id = self.experiments.subject.id();
         let adder = if role == Role::Root {
@@ -346,7 +348,7 @@ impl Fit<'_, '_, '_> {
         self.of[node] = Some(self.adders.len() - 1);
     }
 
-    /// Changes one adder value by value; how many of the dots it explains then.
+    /// Changes one adder value by value. Returns how many of the dots it explains then.
     fn climbed(&mut self, class: usize, which: &[usize]) -> usize {
         let now = Scored { hypothesis: self.hypothesis(), explained: 0 };
         let domain = Domain { dots: which.to_vec(), adder: Some(class), reading: class == 0 };
@@ -356,8 +358,8 @@ impl Fit<'_, '_, '_> {
         scored.explained
     }
 
-    /// Tries everything that the adder of one addition may be, then changes of single values; with a rule for values of its own
-    /// where one rule does not do. How many of the dots the best explains.
+    /// Tries every possible adder for one addition, then changes single values of the best; tries a separate grid rule
+    /// for values if one rule is not enough. Returns how many of the dots the best explains.
     fn made(&mut self, (node, class): (usize, usize), which: &[usize]) -> usize {
         let ordinary: Vec<usize> =
             which.iter().copied().filter(|at| self.experiments.ordinary.binary_search(at).is_ok()).collect();
@@ -366,12 +368,12 @@ impl Fit<'_, '_, '_> {
         let from = self.hypothesis();
         let now = Scored { hypothesis: from.clone(), explained: 0 };
         let beam = sweep_class(self.experiments, vec![now], class, self.bits, &ON_THE_WAY, &first, &second);
-        // What hands on its sum and what rounds it may look alike so far.
+        // An adder that passes its sum on unrounded and one that rounds it may look alike so far.
         let is_wide = |scored: &Scored| scored.hypothesis.adders[class].output == Output::Wide;
         let other = beam.iter().position(|scored| is_wide(scored) != is_wide(&beam[0])).unwrap_or(1);
         let some: Vec<Scored> = [0, other].into_iter().filter_map(|at| beam.get(at)).cloned().collect();
         let mut best: Option<Scored> = None;
-        // What is far from it is not changed value by value.
+        // Candidates that explain too little are not changed value by value.
         if beam.first().is_some_and(|best| best.explained * 100 >= second.len() * HALF_WAY) {
             self.climbed_from(some, class, which, &mut best);
         }
@@ -388,7 +390,8 @@ impl Fit<'_, '_, '_> {
         best.explained
     }
 
-    /// Changes one adder of each of some candidates value by value, until one explains all of these dots.
+    /// Changes one adder of each of some candidates value by value, until one explains all of these dots. Updates
+    /// `best`.
     fn climbed_from(&mut self, some: Vec<Scored>, class: usize, which: &[usize], best: &mut Option<Scored>) {
         for candidate in some {
             if best.as_ref().is_some_and(|best| best.explained == which.len()) {

@@ -1,4 +1,4 @@
-//! Trees in which sums that are handed on unrounded no longer pass through each other.
+//! Trees in which unrounded sums no longer pass through each other.
 
 use std::{rc::Rc, sync::Arc};
 
@@ -6,8 +6,9 @@ use mxprobe_models::Output;
 
 use super::{expression::Expression, hypothesis::Hypothesis, skeleton::Skeleton};
 
-/// The same with fewer levels of unrounded sums: each joined into the addition that takes it, or all of one argument
-/// added at once by the adder of any of them. Empty if no unrounded sum takes another sum.
+/// Returns variants of a hypothesis with fewer levels of unrounded sums: each sum joined into the addition that takes
+/// it, or all leaves of nested unrounded sums added at once by any of the adders that do not round. Empty if no
+/// unrounded sum takes another sum.
 pub(super) fn flattened(hypothesis: &Hypothesis) -> Vec<Hypothesis> {
     let tree = &hypothesis.skeleton.expression;
     let wide: Vec<bool> = hypothesis.adders.iter().map(|adder| adder.output == Output::Wide).collect();
@@ -23,11 +24,12 @@ pub(super) fn flattened(hypothesis: &Hypothesis) -> Vec<Hypothesis> {
     found.into_iter().map(with).collect()
 }
 
+/// Whether one of the arguments is a sum.
 fn takes_sums(arguments: &[Expression]) -> bool {
     arguments.iter().any(|argument| matches!(argument, Expression::Add(..)))
 }
 
-/// Unrounded sums of sums, replaced by their arguments.
+/// Replaces unrounded sums of sums by their arguments in the additions that take them.
 fn joined(tree: &Expression, wide: &[bool]) -> Expression {
     let Expression::Add(own, arguments) = tree else { return tree.clone() };
     let arguments = arguments.iter().flat_map(|argument| match joined(argument, wide) {
@@ -37,7 +39,7 @@ fn joined(tree: &Expression, wide: &[bool]) -> Expression {
     Expression::Add(*own, arguments.collect())
 }
 
-/// Unrounded sums of unrounded sums, replaced by one addition of all their leaves.
+/// Replaces unrounded sums of unrounded sums by one addition of all their leaves, by the adder `own`.
 fn at_once(tree: &Expression, wide: &[bool], own: usize) -> Expression {
     let Expression::Add(adder, arguments) = tree else { return tree.clone() };
     if wide[*adder] && takes_sums(arguments) {
@@ -49,7 +51,7 @@ fn at_once(tree: &Expression, wide: &[bool], own: usize) -> Expression {
     Expression::Add(*adder, arguments.iter().map(|argument| at_once(argument, wide, own)).collect())
 }
 
-/// Collects the leaves of a tree; false if one of its additions rounds.
+/// Collects the leaves of a tree; returns false if one of its additions rounds.
 fn leaves_of_unrounded(tree: &Expression, wide: &[bool], leaves: &mut Vec<Expression>) -> bool {
     match tree {
         Expression::Add(adder, arguments) => {

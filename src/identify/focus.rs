@@ -1,4 +1,5 @@
-//! Dots that show one addition of a tree: terms in different arguments of it, and nothing that another addition joins.
+//! Dots that show one addition of a tree: their terms lie in different arguments of it, and no other addition joins any
+//! of them.
 
 use mxprobe_api::{FloatEncoding, Format, Overflow, Rounding, Subnormals};
 
@@ -8,7 +9,7 @@ use crate::{
     probes::{Leaf, Subject},
 };
 
-/// Dots about all additions of a tree, and about one at the least.
+/// Number of dots about all additions of a tree, and the minimum and maximum about one.
 const TOTAL: usize = 6_000;
 const LEAST: usize = 96;
 const MOST: usize = 900;
@@ -16,22 +17,22 @@ const MOST: usize = 900;
 /// Where the terms of a dot lie.
 #[derive(Clone, Copy)]
 struct Place {
-    /// Terms are short, and neither small nor large: no format on the way changes one alone.
+    /// Whether terms are short and of moderate size, so that no format on the way changes a single one.
     short: bool,
-    /// Exponents of products and of c, lowest and highest.
+    /// Lowest and highest exponents of products and of c.
     of_product: (i32, i32),
     of_c: (i32, i32),
-    /// Bits of a result, and its smallest normal exponent.
+    /// Significand bits of a result, and its smallest normal exponent.
     precision: i32,
     least: i32,
 }
 
-/// Dots for every addition of a tree of one adder for each, in the order of the adders.
+/// Makes dots for every addition of an untied tree, in the order of its adders.
 pub(super) fn dots(subject: &Subject<'_>, expression: &Expression, random: &mut Random) -> Vec<Dot> {
     let nodes = expression.arguments_by_adder();
     let each = (TOTAL / nodes.len().max(1)).clamp(LEAST, MOST);
     let place = Place::of(subject);
-    // Terms that pass other additions are not to be changed there: some dots hold such alone.
+    // Other additions on the way should not change the terms: some dots hold only those that they do not.
     let short = if nodes.len() > 1 { each / 2 } else { 0 };
     let short_terms = Place { short: true, ..place };
     let mut dots = Vec::new();
@@ -68,7 +69,7 @@ impl Place {
         if leaf == Leaf::C { self.of_c } else { self.of_product }
     }
 
-    /// The exponent of a largest term: mostly about the middle, now and then at the ends.
+    /// Draws the exponent of a largest term: mostly in the middle of the range, sometimes at its ends.
     fn top(&self, leaf: Leaf, random: &mut Random) -> i32 {
         let (low, high) = self.of_leaf(leaf);
         if self.short {
@@ -85,7 +86,7 @@ impl Place {
     }
 }
 
-/// Puts ±significand·2^exponent, cut to what the leaf holds, where `long` fills its bits.
+/// Sets a leaf to ±significand·2^exponent, limited to what the leaf holds; `long` fills the bits of the significand.
 fn put(
     subject: &Subject<'_>,
     dot: &mut Dot,
@@ -114,6 +115,7 @@ fn put(
     }
 }
 
+/// Draws a value with this exponent, as bits. Unless `long`, at most two bits of its significand are set.
 fn value(format: Format, exponent: i32, negative: bool, long: bool, random: &mut Random) -> u64 {
     let bits = format.fraction_bits();
     let all = (1u64 << bits) - 1;
@@ -128,7 +130,7 @@ fn value(format: Format, exponent: i32, negative: bool, long: bool, random: &mut
     format.encode(negative, significand, exponent - bits.cast_signed(), rounding, overflow, Subnormals::Keep).bits
 }
 
-/// One term alone.
+/// Makes a dot of a single term.
 fn alone(subject: &Subject<'_>, place: &Place, leaves: &[Leaf], random: &mut Random) -> Dot {
     let mut dot = subject.zeros();
     let leaf = leaves[random.below(leaves.len())];
@@ -137,7 +139,7 @@ fn alone(subject: &Subject<'_>, place: &Place, leaves: &[Leaf], random: &mut Ran
     dot
 }
 
-/// Terms in two to all of the arguments of one addition.
+/// Makes a dot with terms in at least two arguments of one addition; `turn` selects the pattern.
 fn joined(subject: &Subject<'_>, place: &Place, parts: &[Vec<Leaf>], turn: usize, random: &mut Random) -> Dot {
     let mut dot = subject.zeros();
     let put =
@@ -147,7 +149,7 @@ fn joined(subject: &Subject<'_>, place: &Place, parts: &[Vec<Leaf>], turn: usize
         };
     let mut left: Vec<&Vec<Leaf>> = parts.iter().collect();
     let mut take = |random: &mut Random| {
-        // c is one argument among many: it comes first in every third dot.
+        // c is one argument among many: a third of the draws take it.
         let with_c = left.iter().position(|part| part.contains(&Leaf::C)).filter(|_| random.below(3) == 0);
         let at = with_c.unwrap_or_else(|| random.below(left.len().max(1)));
         let part = (!left.is_empty()).then(|| left.swap_remove(at))?;
@@ -166,12 +168,12 @@ fn joined(subject: &Subject<'_>, place: &Place, parts: &[Vec<Leaf>], turn: usize
     let (negative, other) = (random.flip(), random.flip());
     let long = random.flip();
     match turn % 8 {
-        // Two terms, so far from each other.
+        // Two terms at that distance.
         0..=2 => {
             put(subject, &mut dot, first, top, negative, random.flip(), random);
             put(subject, &mut dot, second, top - depth, other, long, random);
         }
-        // A term and its opposite, and a small one beside them; where there is no third, two that nearly cancel.
+        // A term, its negation, and a small term; without a third argument, two terms that nearly cancel.
         3 | 4 => match take(random) {
             Some(third) => {
                 put(subject, &mut dot, first, top, negative, false, random);
@@ -183,7 +185,7 @@ fn joined(subject: &Subject<'_>, place: &Place, parts: &[Vec<Leaf>], turn: usize
                 put(subject, &mut dot, second, top - random.between(0, 1), !negative, true, random);
             }
         },
-        // Half a unit in the last place beside a large term, and what lies below decides.
+        // A large term and about half a unit in its last place: what lies below decides the rounding.
         5 => {
             put(subject, &mut dot, first, top, negative, random.flip(), random);
             put(subject, &mut dot, second, top - place.precision + random.between(-1, 1), other, false, random);
@@ -211,7 +213,7 @@ fn joined(subject: &Subject<'_>, place: &Place, parts: &[Vec<Leaf>], turn: usize
                 next = take(random);
             }
         }
-        // Any sizes within some tens of places.
+        // Terms of any size within some tens of bits.
         _ => {
             put(subject, &mut dot, first, top, negative, true, random);
             put(subject, &mut dot, second, top - random.between(0, place.precision), other, true, random);
@@ -224,7 +226,7 @@ fn joined(subject: &Subject<'_>, place: &Place, parts: &[Vec<Leaf>], turn: usize
     dot
 }
 
-/// The dot with the opposite of one leaf's value at another.
+/// Returns the dot with the negation of one leaf's value at another leaf, if that can hold it.
 fn negated_into(subject: &Subject<'_>, dot: &Dot, from: Leaf, to: Leaf) -> Dot {
     use crate::probes::Number;
     let id = subject.id();

@@ -1,5 +1,5 @@
-//! Which products are added before c joins them: two of one group count as one product of twice the size, however little is
-//! kept beside c.
+//! Detection of products that are added before c joins them. Two products of one such group have the same effect as one
+//! product of twice the size, however few bits are kept next to c.
 
 use std::collections::HashMap;
 
@@ -11,18 +11,22 @@ use crate::{
     probes::{Leaf, Number, Subject},
 };
 
-/// Products of a dot at the most for which this is asked: the pairs grow with their square.
+/// The most products of a dot for which groups are searched: the number of pairs grows with their square.
 const MOST: usize = 64;
-/// How far below c products lie to begin with, and exponents about which two of them are asked: from where the larger one
-/// begins to count.
+/// How many binades below c are searched for the smallest product that counts, and by how many binades below and above
+/// it pairs are tested.
 const DEPTH: i32 = 60;
 const BELOW: i32 = 4;
 const ABOVE: i32 = 2;
 /// Significands of c, of few bits.
 const BESIDE: [i128; 2] = [4, -5];
 
-/// The number of the group of each product: two that are in one group count as one of twice the size beside a large c.
-/// Without a c that swallows anything all are in one.
+/// Returns the number of the group of each product. Two products are in one group if they count as one of twice the
+/// size next to a large c. All are in one group if c swallows nothing, if c or the products never count, or if there
+/// are too many.
+///
+/// # Errors
+/// Returns the error of the device if it fails.
 pub(super) fn groups(subject: &Subject<'_>) -> Result<Vec<usize>, Error> {
     let products: Vec<usize> = subject
         .leaves()
@@ -53,11 +57,11 @@ pub(super) fn groups(subject: &Subject<'_>) -> Result<Vec<usize>, Error> {
     Ok(of)
 }
 
-/// Values of c, each with one of a product that begins to count beside it.
+/// Returns values of c, each with the smallest value of a product that counts next to it.
 fn beside(subject: &Subject<'_>, product: usize) -> Result<Vec<(Number, Number)>, Error> {
     let leaf = Leaf::Product(product);
     let (low, high) = subject.exponents(Leaf::C);
-    // As far up as leaves room for what is lost.
+    // High enough that products below c can become too small to count.
     let top = (subject.exponents(leaf).0 + DEPTH).clamp(0, (high - 8).max(0)).max(low);
     let mut found = Vec::new();
     for of_c in BESIDE {
@@ -71,7 +75,7 @@ fn beside(subject: &Subject<'_>, product: usize) -> Result<Vec<(Number, Number)>
             let answers = subject.ask(&possible)?;
             let some: Vec<Number> =
                 values.iter().zip(&dots).filter(|(_, dot)| dot.is_some()).map(|(v, _)| *v).collect();
-            // The smallest that counts, where a smaller one does not.
+            // The smallest that counts, provided that a smaller one does not.
             let counts = some.iter().zip(&answers[1..]).rev().find(|(_, d)| **d != answers[0]);
             if let Some((least, _)) = counts
                 && some.last() != Some(least)
@@ -83,7 +87,7 @@ fn beside(subject: &Subject<'_>, product: usize) -> Result<Vec<(Number, Number)>
     Ok(found)
 }
 
-/// Whether two products count as one of twice the size beside each of these values of c.
+/// Returns whether two products count as one of twice the size next to each of these values of c.
 fn together(subject: &Subject<'_>, one: usize, other: usize, beside: &[(Number, Number)]) -> Result<bool, Error> {
     let mut dots = Vec::new();
     for (c, least) in beside {
@@ -98,13 +102,14 @@ fn together(subject: &Subject<'_>, one: usize, other: usize, beside: &[(Number, 
     Ok(subject.ask(&two)? == subject.ask(&single)?)
 }
 
-/// The same tree with an addition around the arguments that are of one group, where others stand beside them; `None` where
-/// that changes nothing.
+/// Returns the tree with a new addition around the arguments that belong to one group, wherever an addition has others
+/// too. `None` if that changes nothing.
 pub(super) fn joined(tree: &Expression, of: &[usize]) -> Option<Expression> {
     let found = join(tree, of);
     (found != *tree).then_some(found)
 }
 
+/// As [`joined`], but returns the tree if nothing changes.
 fn join(tree: &Expression, of: &[usize]) -> Expression {
     let Expression::Add(adder, arguments) = tree else { return tree.clone() };
     let group = |argument: &Expression| -> Option<usize> {

@@ -1,4 +1,4 @@
-//! A skeleton with parameters: an executable model of one operation.
+//! Hypotheses: skeletons with parameters, which are executable models of one operation.
 
 use std::{rc::Rc, sync::Arc};
 
@@ -22,17 +22,20 @@ pub(super) struct Hypothesis {
 }
 
 impl Hypothesis {
-    /// What computes it, one dot at a time.
+    /// Returns an evaluator that computes one dot at a time.
+    ///
+    /// # Errors
+    /// Returns an error if no evaluator can be made of these parameters.
     pub(super) fn evaluator(&self, id: &OperationId) -> Result<Evaluator, Error> {
         Evaluator::of_plan(&self.adders, self.flush, &self.skeleton.plan, id, Path::Scalar)
     }
 
-    /// As [`Hypothesis::evaluator`], for so many dots that a fast path is worth making.
+    /// As [`Hypothesis::evaluator`], but with the fastest path, which is worth its setup only for many dots.
     pub(super) fn fastest_evaluator(&self, id: &OperationId) -> Result<Evaluator, Error> {
         Evaluator::of_plan(&self.adders, self.flush, &self.skeleton.plan, id, Path::Avx512)
     }
 
-    /// The same with one adder in the place of equal ones, and without those that nothing uses.
+    /// Returns the same hypothesis with equal adders merged into one and unused adders removed.
     pub(super) fn merged(&self) -> Self {
         let same = |one: &Adder, other: &Adder| Adder { name: other.name.clone(), ..one.clone() } == *other;
         let mut kept: Vec<usize> = Vec::new();
@@ -60,13 +63,14 @@ impl Hypothesis {
         Self { skeleton: Rc::new(skeleton), adders: adders.collect(), flush: self.flush }
     }
 
-    /// For each addition of the untied tree whether it shares its adder with another.
+    /// Returns, for each addition of the untied tree, whether it shares its adder with another.
     pub(super) fn shared(&self) -> Vec<bool> {
         let of = self.skeleton.expression.adders_by_addition();
         of.iter().map(|adder| of.iter().filter(|other| *other == adder).count() > 1).collect()
     }
 
-    /// The same with an adder of its own for one addition, which is as the one that it shared, and the last of them.
+    /// Returns the same hypothesis with an adder of its own for one addition: a copy of the one that it shared, added
+    /// as the last adder.
     pub(super) fn parted(&self, addition: usize) -> Self {
         let mut of = self.skeleton.expression.adders_by_addition();
         let shared = std::mem::replace(&mut of[addition], self.adders.len());
@@ -86,18 +90,21 @@ impl Hypothesis {
         Self { skeleton: Rc::new(Skeleton { expression, plan, names, roles }), adders, flush: self.flush }
     }
 
-    /// How many values differ from the simplest: of two models that agree the simpler is taken.
+    /// Returns how many values differ from the simplest ones. Of two models that agree, the simpler is taken.
     pub(super) fn complexity(&self) -> usize {
         let flush = [self.flush.a, self.flush.b, self.flush.c, self.flush.to_positive];
         self.adders.iter().map(Adder::complexity).sum::<usize>() + flush.iter().filter(|flag| **flag).count()
     }
 }
 
-/// The formats that results on the way may have.
+/// The formats that intermediate results may have.
 pub(super) const ON_THE_WAY: [Format; 5] = [Format::F32, Format::F16, Format::BF16, Format::TF32, Format::F64];
 
-/// The same adder with a result in another format, of no more bits than it had, if it rounds and that is another one; one
-/// that hands on its sum, with what it cuts off that as the rounding.
+/// Returns the adder with its result in another format. A result that uses every fraction bit of its format uses every
+/// one of the new format; a narrower one keeps its number of bits if the new format has as many. An adder that passes
+/// its sum on unrounded gets the rounding of its normalisation if it has one, and rounds to nearest even otherwise.
+/// `None` if the result is in that format already or is an integer, or if an unrounded sum is to get a format without a
+/// NaN.
 pub(super) fn in_format(adder: &Adder, to: Format) -> Option<Adder> {
     if adder.output == Output::Wide {
         let bits = adder.normalised_fraction_bits.unwrap_or(to.fraction_bits()).min(to.fraction_bits());
@@ -118,24 +125,24 @@ pub(super) fn in_format(adder: &Adder, to: Format) -> Option<Adder> {
     if format == to {
         return None;
     }
-    // All that a format has stays all that it has.
+    // A result that uses every bit of its format also uses every bit of the new one.
     let bits = if fraction_bits == format.fraction_bits() { to.fraction_bits() } else { fraction_bits };
     let fraction_bits = bits.min(to.fraction_bits());
     let output = Output::Float { format: to, fraction_bits, rounding, overflow, subnormals };
     Some(Adder { output, nan: nan::in_format(&adder.nan, format, to), ..adder.clone() })
 }
 
-/// A result in a format, with the common choices at the ends of the range.
+/// Returns an output in a format that overflows as IEEE 754 asks and keeps subnormals.
 pub(super) fn float(format: Format, fraction_bits: u32, rounding: Rounding) -> Output {
     Output::Float { format, fraction_bits, rounding, overflow: Overflow::Ieee, subnormals: Subnormals::Keep }
 }
 
-/// A grid of one rule for all terms.
+/// Returns a grid of one rule for all terms.
 pub(super) fn grid(exponent: Exponent, fraction_bits: i32) -> Vec<GridRule> {
     vec![GridRule { terms: Class::All, exponent, fraction_bits, exponent_floor: None }]
 }
 
-/// An adder's output with every grid of one rule, and values cut further or not.
+/// Returns adders with the output of `base` and every grid of one rule, each with 0 to 12 bits cut from values.
 pub(super) fn plain_grids(base: &Adder) -> Vec<Adder> {
     let base = Adder {
         zero: base.zero,
@@ -156,7 +163,7 @@ pub(super) fn plain_grids(base: &Adder) -> Vec<Adder> {
     found
 }
 
-/// Those of [`cores`] that lose nothing before they round.
+/// Returns those of [`cores`] that lose no bit before they round.
 pub(super) fn exact_cores(
     role: Role,
     base: &Adder,
@@ -167,8 +174,9 @@ pub(super) fn exact_cores(
     with_grids(role, base, id, fraction_bits, formats, vec![(Vec::new(), Below::Truncate)])
 }
 
-/// What an adder of that role may be, as far as ordinary values show it: the simplest first. Where it does not give d, its
-/// result has d's format, f32 or one of `formats`.
+/// Returns every adder that a role allows, as far as ordinary values tell them apart, the simplest first. If the adder
+/// does not give d, its result is in d's format, f32 or one of `formats`, or unrounded unless it rounds a single
+/// product.
 pub(super) fn cores(role: Role, base: &Adder, id: &OperationId, fraction_bits: u32, formats: &[Format]) -> Vec<Adder> {
     let mut grids: Vec<(Vec<GridRule>, Below)> = vec![(Vec::new(), Below::Truncate)];
     if role != Role::Product {
@@ -183,7 +191,7 @@ pub(super) fn cores(role: Role, base: &Adder, id: &OperationId, fraction_bits: u
     with_grids(role, base, id, fraction_bits, formats, grids)
 }
 
-/// Every output of a role with each of these grids.
+/// Returns adders with every output that a role allows, each with each of these grids.
 fn with_grids(
     role: Role,
     base: &Adder,
@@ -223,7 +231,7 @@ fn with_grids(
             (Output::Float { format: from, .. }, Output::Float { format: to, .. }) if from != to => {
                 Adder { nan: nan::in_format(&base.nan, from, to), ..base.clone() }
             }
-            // What only handed on its sum gave no NaN of its own.
+            // An adder that only passed its sum on does not give a NaN of its own.
             (Output::Wide, Output::Float { format, .. }) => {
                 Adder { nan: NanRules { invalid: format.nan().unwrap_or(0), ..NanRules::default() }, ..base.clone() }
             }

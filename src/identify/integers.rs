@@ -1,4 +1,5 @@
-//! Sums of integers: exact but where they wrap or saturate, in the result's format or in a narrower one on the way.
+//! Sums of integers: exact except that they wrap or saturate, in the format of the result or in that of an intermediate
+//! sum.
 
 use std::rc::Rc;
 
@@ -12,10 +13,10 @@ use super::{
     skeleton::{Role, Skeleton},
 };
 
-/// The formats that sums on the way may have.
+/// The formats that intermediate sums may have.
 const ON_THE_WAY: [Format; 6] = [Format::S32, Format::S16, Format::U32, Format::S8, Format::U8, Format::S4];
 
-/// The best of everything that the adders of a skeleton may be.
+/// Tries every combination of outputs of a skeleton's adders, and returns the one that explains the most dots.
 pub(super) fn fit(experiments: &mut Experiments<'_, '_>, skeleton: &Rc<Skeleton>) -> Option<Scored> {
     let format = experiments.subject.id().d;
     let ends = |format: Format| [false, true].map(|saturates| Output::Integer { format, saturates });
@@ -45,7 +46,7 @@ pub(super) fn fit(experiments: &mut Experiments<'_, '_>, skeleton: &Rc<Skeleton>
         if let Some(explained) = explained(experiments, &hypothesis, &all, all.len() - least) {
             best = Some(Scored { hypothesis, explained });
         }
-        // The next combination.
+        // Advance to the next combination.
         let Some(next) = (0..at.len()).find(|place| at[*place] + 1 < choices[*place].len()) else { return best };
         at[next] += 1;
         at[..next].fill(0);

@@ -1,4 +1,5 @@
-//! What is already known beside what was identified: shipped models that compute the same, probes that say otherwise.
+//! Comparison of an identified model with what is known: shipped models that compute the same bits, probes whose
+//! findings differ, and the model that is expected of a device.
 
 use std::sync::Arc;
 
@@ -21,10 +22,12 @@ use crate::{
 /// Dots on which a shipped model is compared with what was identified.
 const COMPARED: usize = 20_000;
 
-/// Shipped models with an operation of the same shape and formats that gives the same bits for everything compared.
+/// Returns the shipped models that have an operation of the same k and formats and give the same bits on every dot
+/// compared, each with the id of that operation.
 ///
 /// # Errors
-/// If the arithmetic fits its own operation not.
+/// Returns an error if the arithmetic does not fit its own operation: if the tree cannot be parsed or an evaluator
+/// cannot be made.
 pub fn equals(arithmetic: &Arithmetic, seed: u64, nan: NanBits) -> Result<Vec<String>, Error> {
     let id = &arithmetic.operation;
     let names: Vec<&str> = arithmetic.adders.iter().map(|adder| adder.name.as_str()).collect();
@@ -49,7 +52,7 @@ pub fn equals(arithmetic: &Arithmetic, seed: u64, nan: NanBits) -> Result<Vec<St
     Ok(rivals.into_iter().map(|(name, _)| name).collect())
 }
 
-/// Whether two operations take the same dots.
+/// Returns whether two operations take the same dots.
 fn alike(id: &OperationId, other: &OperationId) -> bool {
     let of = |id: &OperationId| {
         (id.shape.k, id.d, id.a, id.b, id.c, id.block_scale().map(|scale| (scale.format, scale.block)))
@@ -57,8 +60,8 @@ fn alike(id: &OperationId, other: &OperationId) -> bool {
     of(id) == of(other) && id.has("satfinite") == other.has("satfinite")
 }
 
-/// The findings that the probes make of the device and of the model, where they differ; those of NaN bits are left out where
-/// any NaN counted as the same.
+/// Probes the device and the model, and returns the findings that differ, one line each. If any NaN counts as equal,
+/// the finding about NaN bits is left out.
 #[must_use]
 pub fn disagreements(device: &dyn Device, operation: &Operation, model: &Model, nan: NanBits) -> Vec<String> {
     let Some(modelled) = model.operations.get(&operation.id) else { return Vec::new() };
@@ -80,13 +83,13 @@ pub fn disagreements(device: &dyn Device, operation: &Operation, model: &Model, 
     found
 }
 
-/// The finding that a comparison with an expected model makes: whether it gives the same bits.
+/// The probe name of a comparison with an expected model: whether the device gives the same bits.
 pub const EXPECTED: &str = "expected";
 
-/// Dots of such a comparison.
+/// The least number of dots of such a comparison.
 const EXPECTED_DOTS: u64 = 200_000;
 
-/// Compares an operation with the model that is expected of it, as one more finding of a run.
+/// Compares an operation with the model that is expected of it, and returns the result as a finding of a run.
 #[must_use]
 pub fn as_expected(device: &dyn Device, operation: &Operation, model: &Model, name: &str) -> FindingRecord {
     let finding = |outcome: Outcome, reason: Option<String>, value: Option<bool>, statement: String| FindingRecord {

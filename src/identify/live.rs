@@ -1,14 +1,14 @@
-//! How often each leaf counts: a product or c that is left out, and one that is added twice.
+//! How often each leaf counts: a product or c may be left out, or added twice.
 
 use mxprobe_api::Error;
 
 use super::expression::Expression;
 use crate::probes::{Leaf, Number, Subject};
 
-/// Significands of the values that each leaf holds alone: of few bits, so that no unit rounds them.
+/// Significands of the values that a leaf holds while all others are zero: of few bits, so that no unit rounds them.
 const SIGNIFICANDS: [i128; 4] = [1, -1, 3, -3];
 
-/// How often a leaf counts, where it counts otherwise than once.
+/// The leaves that do not count exactly once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Counts {
     /// Leaves that never count.
@@ -17,12 +17,16 @@ pub(super) struct Counts {
     pub(super) twice: Vec<Leaf>,
 }
 
-/// Each leaf alone: most of its values have to come out as nothing, or doubled.
+/// Tests each leaf alone and returns those that never count or count twice: every result must be zero, or more than two
+/// thirds of them must be doubled. If every leaf seems never to count, `never` is empty.
+///
+/// # Errors
+/// Returns the error of the device if it fails.
 pub(super) fn counts(subject: &Subject<'_>) -> Result<Counts, Error> {
     let mut found = Counts::default();
     let leaves = subject.leaves();
     for leaf in &leaves {
-        // About 1, and as large as it gets: what is small may be lost.
+        // Values about 1 and near the largest; small ones may be lost.
         let (low, high) = subject.exponents(*leaf);
         let exponents = [0, -2, 2, high / 2, high - 4].map(|exponent| exponent.clamp(low, high));
         let values = exponents.iter().flat_map(|exponent| SIGNIFICANDS.map(|of| Number::new(of, *exponent)));
@@ -43,8 +47,8 @@ pub(super) fn counts(subject: &Subject<'_>) -> Result<Counts, Error> {
     Ok(found)
 }
 
-/// Trees in which a leaf that counts twice stands at two places: in one addition twice, in two of them, and joined with the
-/// result of one.
+/// Returns the variants of a tree without a leaf in which that leaf is added at two places: twice in one addition, in
+/// two additions, or in an addition of its own with the result of another.
 pub(super) fn twice(tree: &Expression, leaf: Leaf) -> Vec<Expression> {
     let term = match leaf {
         Leaf::C => Expression::C,
@@ -62,11 +66,11 @@ pub(super) fn twice(tree: &Expression, leaf: Leaf) -> Vec<Expression> {
     found
 }
 
-/// Trees in which a leaf stands at one more place.
+/// Returns the variants of a tree in which a leaf is added at one more place.
 fn once(tree: &Expression, term: &Expression) -> Vec<Expression> {
     let Expression::Add(adder, arguments) = tree else { return Vec::new() };
     let mut found = Vec::new();
-    // Among the terms of this addition, then below it, then after it.
+    // As a further term of this addition, then of a new addition above it, then in each addition below.
     let mut beside = arguments.clone();
     beside.push(term.clone());
     found.push(Expression::Add(*adder, beside));

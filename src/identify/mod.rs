@@ -1,8 +1,10 @@
-//! Identifies a unit: writes the executable model of whatever computes, without help, and then tries to break it.
+//! Identification of a unit: builds an executable model of an operation without prior knowledge, and then tries to
+//! refute it.
 //!
-//! The tree comes from experiments on the order of summation, the parameters of its adders from one batch of structured
-//! inputs and a search through everything that a model file can say; what is found is attacked with inputs it has not
-//! seen, and widened where it fails. A unit that nothing in the family explains is reported as such, never fitted.
+//! The tree comes from experiments on the order of summation. The parameters of its adders come from one batch of
+//! structured inputs and a search through everything that a model file can express. The model found is then attacked
+//! with new inputs, and the search goes on with those on which it fails. A unit that no model explains is reported as
+//! such, never fitted.
 
 mod attack;
 mod beside;

@@ -1,16 +1,17 @@
-//! Dots and terms from which no format on the way to d takes anything, unless it is very narrow.
+//! Dots and terms that an intermediate result holds exactly, unless its format is very narrow.
 
 use mxprobe_api::{Decoded, Format, OperationId};
 
 use crate::{dots::Dot, probes::Leaf};
 
-/// Exponents of terms from which no format on the way loses or overflows, unless it is very narrow.
+/// Exponents of terms at which no intermediate format underflows or overflows, unless it is very narrow.
 pub(super) const MODERATE: std::ops::RangeInclusive<i32> = -14..=13;
 
-/// Bits of a term that every format on the way holds.
+/// Significand bits that every intermediate format holds.
 const SHORT: u32 = 8;
 
-/// The exponent of a normal value and the bits of its significand, `None` for a zero, `Err` for anything else.
+/// Returns the exponent of a normal value and its significand without trailing zeros, `None` for a zero, and `Err` for
+/// anything else.
 fn normal(format: Format, bits: u64) -> Result<Option<(i32, u64)>, ()> {
     match format.decode(bits) {
         Decoded::Zero { .. } => Ok(None),
@@ -21,7 +22,7 @@ fn normal(format: Format, bits: u64) -> Result<Option<(i32, u64)>, ()> {
     }
 }
 
-/// A leaf of a dot as [`normal`] has it.
+/// Returns a leaf of a dot in the form of [`normal`]; a product is that of two such values.
 fn term(id: &OperationId, dot: &Dot, leaf: Leaf) -> Result<Option<(i32, u128)>, ()> {
     match leaf {
         Leaf::C => Ok(normal(id.c, dot.c)?.map(|(exponent, odd)| (exponent, u128::from(odd)))),
@@ -31,13 +32,13 @@ fn term(id: &OperationId, dot: &Dot, leaf: Leaf) -> Result<Option<(i32, u128)>, 
     }
 }
 
-/// Whether all terms of a dot are normal values of such sizes, or zeros.
+/// Returns whether every term of a dot is zero, or made of normal values and with an exponent in [`MODERATE`].
 pub(super) fn is_moderate(id: &OperationId, dot: &Dot) -> bool {
     let fits = |leaf: Leaf| term(id, dot, leaf).is_ok_and(|term| term.is_none_or(|(at, _)| MODERATE.contains(&at)));
     fits(Leaf::C) && (0..dot.a.len()).all(|k| fits(Leaf::Product(k)))
 }
 
-/// Whether some format on the way may change this term of a dot.
+/// Returns whether an intermediate format may change this term of a dot.
 pub(super) fn is_long(id: &OperationId, dot: &Dot, leaf: Leaf) -> bool {
     let fits = |(at, odd): (i32, u128)| MODERATE.contains(&at) && odd >> SHORT == 0;
     !term(id, dot, leaf).is_ok_and(|term| term.is_none_or(fits))

@@ -1,4 +1,4 @@
-//! Changes of one value of a hypothesis: every parameter that a model file has.
+//! Changes of one value of a hypothesis: of every parameter that a model file has.
 
 use std::rc::Rc;
 
@@ -16,68 +16,69 @@ use super::{
     skeleton::Role,
 };
 
-/// One change.
+/// One change of a hypothesis.
 #[derive(Clone, Debug)]
 pub(super) enum Move {
-    /// Of one adder, by its number.
+    /// Changes one adder, given by its number.
     Adder(usize, Change),
-    /// Of how operands are read.
+    /// Changes the operands whose subnormals are flushed.
     Flush(Flush),
-    /// Of the order of an adder's arguments.
+    /// Changes the order of an adder's arguments.
     Turned(usize, Order),
-    /// Of whether products are rounded alone before they meet one other term.
+    /// Rounds each of these products alone before it meets its one other term.
     Alone(Vec<usize>),
-    /// The same undone for one product.
+    /// Undoes that for one product.
     Together(usize),
-    /// Two products that meet first, in each other's place.
+    /// Exchanges two products that meet first.
     Exchanged(usize, usize),
-    /// The sum of an adder handed on as it is, which the others align by its leading bit: what rounds to many bits gives the
-    /// same numbers, and another NaN.
+    /// Passes the sum of an adder on unrounded, and aligns all terms by their leading bits. An adder that rounds to
+    /// many bits gives the same numbers as this, but another NaN.
     HandedOn(usize),
 }
 
-/// Fraction bits of a grid at the most: more than terms of any but the widest formats lie apart.
+/// The most fraction bits of a grid: terms of all but the widest formats are closer together.
 const MOST_BITS: i32 = 200;
-/// The same of a rule beside those there are.
+/// The most fraction bits of a rule that is added to a grid.
 const MOST_BITS_OF_MORE: i32 = 130;
 
-/// How far a floor and the bits below it are moved together.
+/// The largest distance by which a floor and the fraction bits below it are moved together.
 const SHIFT: i32 = 48;
 
-/// How far a grid is moved, and how many bits more are cut of values, where the limit below which values count stays.
+/// The largest distance by which a grid is moved, and the most bits cut from values, if the limit below which values
+/// are left out stays where it is.
 const MOST_SPLIT: i32 = 8;
 
-/// Places between the other terms of an addition that c is put in, at the most.
+/// The most places between the other terms of an addition that are tried for c.
 const MIDDLES: usize = 16;
 
 /// A change of one adder.
 #[derive(Clone, Debug)]
 pub(super) enum Change {
+    /// Replaces the grid.
     Grid(Vec<GridRule>),
-    /// A grid of one rule, where there was none, and what happens below it.
+    /// Sets a grid of one rule, and the treatment of the bits below it.
     Cut(GridRule, Below),
-    /// So many more fraction bits for everything but values.
+    /// Adds this many fraction bits for everything but values.
     Widen(i32),
-    /// As many more for everything but values, and what is more is lost once the sum is normalised.
+    /// Adds this many fraction bits for everything but values; the normalised sum is then cut to the previous number of
+    /// bits.
     CutLater(i32),
-    /// Parameters to these values.
+    /// Sets parameters to these values.
     Set(Vec<(&'static Parameter<Adder>, Setting)>),
-    /// A result on the way in this format.
+    /// Puts an intermediate result in this format.
     Format(Format),
+    /// Replaces the rules for NaN.
     Nan(NanRules),
-    /// So many more fraction bits for everything but values, which lose so many more than that, and are left out below the
-    /// same limit as before; the floors as much higher, where the lowest bit is to stay where it is.
-    SameLimit {
-        wider: i32,
-        cut: u32,
-        floors: bool,
-    },
-    /// Takes everything but the name and the output from another adder.
+    /// Makes the grid `wider` by this many fraction bits and cuts `cut` bits from values, which are left out below the
+    /// same limit as before. If `floors` is set, floors rise by `wider` too, so that the lowest bit at a floor stays
+    /// where it is.
+    SameLimit { wider: i32, cut: u32, floors: bool },
+    /// Copies everything but the name from another adder.
     As(usize),
 }
 
 impl Move {
-    /// The hypothesis with the change, or `None` where it is what it was.
+    /// Returns the hypothesis with the change, or `None` if it changes nothing.
     pub(super) fn apply(&self, to: &Hypothesis) -> Option<Hypothesis> {
         let mut changed = to.clone();
         match self {
@@ -116,6 +117,7 @@ impl Move {
 }
 
 impl Change {
+    /// Applies the change to an adder, except for [`Change::As`], which needs another adder.
     fn apply(&self, adder: &mut Adder) {
         match self {
             Self::Grid(grid) => adder.grid.clone_from(grid),
@@ -142,6 +144,7 @@ impl Change {
     }
 }
 
+/// Applies [`Change::SameLimit`], if the adder leaves out small values.
 fn same_limit(adder: &mut Adder, wider: i32, cut: u32, floors: bool) {
     let Some(ignored) = &mut adder.ignored_values else { return };
     ignored.below_bits += cut.cast_signed() - adder.value_cut_bits.cast_signed() - wider;
@@ -154,17 +157,19 @@ fn same_limit(adder: &mut Adder, wider: i32, cut: u32, floors: bool) {
     }
 }
 
+/// Adds fraction bits to every rule of the grid, and cuts as many more bits from values.
 fn widen(adder: &mut Adder, by: i32) {
     adder.grid.iter_mut().for_each(|rule| rule.fraction_bits += by);
     adder.value_cut_bits = adder.value_cut_bits.saturating_add_signed(by);
 }
 
-/// How far fraction bits, and floors from the smallest exponents, usually are from where they are now.
+/// The usual distance of fraction bits from their current value, and of floors from the smallest exponents.
 const NEAR_BITS: i32 = 8;
 const NEAR_FLOOR: i32 = 26;
 
 impl Move {
-    /// Whether it is among the changes that most units ask for: no further rule of the grid, nothing far from what it is.
+    /// Returns whether most units need only such changes: those that do not add a rule to the grid, except the first,
+    /// and that stay near the current values.
     pub(super) fn is_likely(&self, now: &Hypothesis) -> bool {
         let Self::Adder(at, change) = self else { return true };
         let grid = match change {
@@ -186,7 +191,7 @@ impl Move {
     }
 }
 
-/// Every change of one value.
+/// Returns every change of one value of a hypothesis.
 pub(super) fn all(experiments: &Experiments<'_, '_>, hypothesis: &Hypothesis) -> Vec<Move> {
     let mut moves: Vec<Move> = flushes(hypothesis.flush).into_iter().map(Move::Flush).collect();
     for at in 0..hypothesis.adders.len() {
@@ -201,7 +206,8 @@ pub(super) fn all(experiments: &Experiments<'_, '_>, hypothesis: &Hypothesis) ->
         moves.extend((1..others).map(|others| Move::Turned(at, Order::CAfter(others))));
     }
     let products = hypothesis.skeleton.joining_one();
-    // All of them first: of changes that explain as much the first is taken, and units treat their products alike.
+    // All of them come first: of changes that explain equally many dots the first is taken, and units treat products
+    // alike.
     if products.len() > 1 {
         moves.push(Move::Alone(products.clone()));
     }
@@ -211,7 +217,7 @@ pub(super) fn all(experiments: &Experiments<'_, '_>, hypothesis: &Hypothesis) ->
     moves
 }
 
-/// Every change of one value of one adder.
+/// Returns every change of one value of one adder.
 pub(super) fn of_adder(experiments: &Experiments<'_, '_>, hypothesis: &Hypothesis, at: usize) -> Vec<Move> {
     let adder = &hypothesis.adders[at];
     let mut changes = Vec::new();
@@ -231,11 +237,11 @@ pub(super) fn of_adder(experiments: &Experiments<'_, '_>, hypothesis: &Hypothesi
     if experiments.subject.id().block_scale().is_some() {
         of_turn(experiments, adder, |turn| turn == Turn::Scales, &mut changes);
     }
-    // What a group of few bits hands on and what it rounds into a wide format differ by their NaN alone.
+    // Whether a group of few bits passes its sum on or rounds it to a wide format shows only in its NaN.
     if hypothesis.skeleton.roles[at] != Role::Root {
         changes.extend(ON_THE_WAY.map(Change::Format));
     }
-    // An addition on the way may hand on what another rounds, and the other way round.
+    // An intermediate addition may take the parameters of any adder, whether that rounds or passes its sum on.
     let is_alike = |other: usize| {
         hypothesis.skeleton.roles[at] != Role::Root
             || std::mem::discriminant(&hypothesis.adders[other].output) == std::mem::discriminant(&adder.output)
@@ -245,8 +251,8 @@ pub(super) fn of_adder(experiments: &Experiments<'_, '_>, hypothesis: &Hypothesi
     changes.into_iter().map(|change| Move::Adder(at, change)).collect()
 }
 
-/// Every split of the limit below which values are left out into the grid, what is cut of values and the places below that:
-/// where values meet larger terms alone, one split gives the same bits as another.
+/// Returns every split of the limit below which values are left out into the grid, the bits cut from values and the
+/// places below them. As long as values meet only larger terms, all splits give the same bits.
 fn same_limits(adder: &Adder) -> impl Iterator<Item = Change> {
     let has_floor = adder.grid.iter().any(|rule| rule.exponent_floor.is_some());
     let floors = if has_floor { &[true, false][..] } else { &[false][..] };
@@ -257,6 +263,7 @@ fn same_limits(adder: &Adder) -> impl Iterator<Item = Change> {
     })
 }
 
+/// Returns every other choice of operands whose subnormals are flushed, and of the sign of their zeros.
 pub(super) fn flushes(now: Flush) -> Vec<Flush> {
     let mut found = Vec::new();
     for bits in 0..8u8 {
@@ -270,7 +277,7 @@ pub(super) fn flushes(now: Flush) -> Vec<Flush> {
     found
 }
 
-/// Every value of the parameters whose turn it is, and what is changed together with each.
+/// Adds changes to every value of the parameters whose turn it is, alone and together with other parameters.
 fn of_turn(experiments: &Experiments<'_, '_>, adder: &Adder, turn: impl Fn(Turn) -> bool, changes: &mut Vec<Change>) {
     for parameter in Parameter::by_turn(&PARAMETERS, turn).into_iter().filter(|parameter| parameter.applies(adder)) {
         let bits = |bits: std::ops::RangeInclusive<i32>| bits.map(Setting::Whole);
@@ -286,6 +293,7 @@ fn of_turn(experiments: &Experiments<'_, '_>, adder: &Adder, turn: impl Fn(Turn)
     }
 }
 
+/// Returns the fraction bits of the format of an adder's result, or 0 if that is not a float.
 fn format_bits(adder: &Adder) -> i32 {
     adder.float_format().map_or(0, Format::fraction_bits).cast_signed()
 }
@@ -294,7 +302,7 @@ fn floor(at: Option<i32>) -> Setting {
     at.map_or(Setting::Absent, Setting::Whole)
 }
 
-/// Changes of a parameter together with another that shows where it has the right value alone.
+/// Adds changes of a parameter together with another one, if the first shows only once the other has the right value.
 fn together(
     experiments: &Experiments<'_, '_>,
     adder: &Adder,
@@ -306,7 +314,7 @@ fn together(
         changes.push(Change::Set(vec![(parameter, to), (other, of_other)]));
     };
     match parameter.key {
-        // Where a grid leaves no more bits than that, the direction shows at the end of the range alone.
+        // If the grid keeps no more bits than the output does, the rounding shows only at the end of the range.
         "output_fraction_bits" if (parameter.get)(adder) != Setting::Absent => {
             for rounding in Rounding::values() {
                 both(Setting::Absent, "rounding", Setting::of(rounding));
@@ -333,7 +341,7 @@ fn together(
     }
 }
 
-/// Every other rule for NaN.
+/// Adds changes to every other rule for NaN.
 pub(super) fn of_nan(experiments: &Experiments<'_, '_>, adder: &Adder, changes: &mut Vec<Change>) {
     let Output::Float { format, .. } = adder.output else { return };
     use NanCause::{Invalid, Operand, Value};
@@ -362,7 +370,8 @@ pub(super) fn of_nan(experiments: &Experiments<'_, '_>, adder: &Adder, changes: 
     }
 }
 
-/// Exponents at which a floor may lie: about the smallest of d, of c and of what an adder gives.
+/// Returns the exponents at which a floor may lie, and `None`: those about the smallest normal ones of d, c and a, and
+/// those of a fixed point.
 fn floors(experiments: &Experiments<'_, '_>) -> Vec<Option<i32>> {
     let id = experiments.subject.id();
     let mut found = std::collections::BTreeSet::new();
@@ -372,11 +381,13 @@ fn floors(experiments: &Experiments<'_, '_>) -> Vec<Option<i32>> {
             found.extend(least - 48..=least + 40);
         }
     }
-    // A floor above most terms is a fixed point.
+    // A floor above most terms makes the grid a fixed point.
     found.extend(-180..=80);
     std::iter::once(None).chain(found.into_iter().map(Some)).collect()
 }
 
+/// Adds changes of one rule of a grid, of its number of rules, and of its first rule with the treatment of the bits
+/// below.
 fn of_grid(experiments: &Experiments<'_, '_>, adder: &Adder, changes: &mut Vec<Change>) {
     let grid = &adder.grid;
     let mut with = |at: usize, rule: GridRule| {
@@ -396,7 +407,7 @@ fn of_grid(experiments: &Experiments<'_, '_>, adder: &Adder, changes: &mut Vec<C
         for exponent_floor in floors(experiments) {
             with(at, GridRule { exponent_floor, ..*rule });
         }
-        // The same lowest bit from another floor.
+        // Another floor with the same lowest bit.
         if let Some(floor) = rule.exponent_floor {
             for by in (-SHIFT..=SHIFT).filter(|by| *by != 0 && rule.fraction_bits + by > 0) {
                 let (fraction_bits, exponent_floor) = (rule.fraction_bits + by, Some(floor + by));

@@ -1,11 +1,12 @@
-//! Which NaN comes out, read off the answers.
+//! The NaN that a unit returns, read from its results.
 
 use mxprobe_api::{Decoded, Format};
 use mxprobe_models::{NanCause, NanRules};
 
 use super::experiments::Experiments;
 
-/// Every NaN among the answers, the most frequent first; in another format, what becomes one of them.
+/// Returns up to six NaN among the results, the most frequent first. If `format` is not that of d, they are converted
+/// to it.
 pub(super) fn bits_seen(experiments: &Experiments<'_, '_>, format: Format) -> Vec<u64> {
     let d = experiments.subject.id().d;
     let mut counts: Vec<(u64, usize)> = Vec::new();
@@ -21,7 +22,8 @@ pub(super) fn bits_seen(experiments: &Experiments<'_, '_>, format: Format) -> Ve
     counts.into_iter().filter_map(|(bits, _)| widened(bits, d, format)).take(6).collect()
 }
 
-/// A NaN of one format in another, payload at the top.
+/// Converts a NaN from one format to another, with the payload aligned to its highest bit. `None` if the other format
+/// does not have such a NaN.
 fn widened(bits: u64, from: Format, to: Format) -> Option<u64> {
     if from == to {
         return Some(bits);
@@ -43,7 +45,7 @@ fn widened(bits: u64, from: Format, to: Format) -> Option<u64> {
     Some(infinity | payload << into.unread_bits)
 }
 
-/// The rules of an adder that now gives another format.
+/// Converts the NaN rules of an adder whose result is now in another format.
 pub(super) fn in_format(rules: &NanRules, from: Format, to: Format) -> NanRules {
     let bits = |bits: u64| widened(bits, from, to).or(to.nan()).unwrap_or(0);
     NanRules {
@@ -54,7 +56,8 @@ pub(super) fn in_format(rules: &NanRules, from: Format, to: Format) -> NanRules 
     }
 }
 
-/// The rules that the simplest dots show: what an invalid operation gives, and whether payloads pass.
+/// Returns the rules that the simplest dots show: the result of an invalid operation, and whether payloads are passed
+/// on.
 pub(super) fn seen(experiments: &Experiments<'_, '_>, format: Format) -> NanRules {
     let id = experiments.subject.id();
     let order = vec![NanCause::Operand, NanCause::Value, NanCause::Invalid];

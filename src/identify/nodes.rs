@@ -1,8 +1,9 @@
-//! The adders of a tree one addition at a time, from the one that gives d downward.
+//! Determines the adders of a tree one addition at a time, from the one that gives d downward.
 //!
-//! Each addition is told from dots in which it alone joins terms, or those above it, which are known by then. An adder that is
-//! known already is taken where it explains them; else it is changed so that it explains these dots and those of the additions
-//! it stood for before; else the addition gets an adder of its own.
+//! Each addition is determined from dots in which only it and the additions above it, which are known by then, join
+//! terms. If a known adder explains those dots, the addition shares it. If not, that adder is changed so that it
+//! explains these dots and those of the additions that use it already. If that fails too, the addition gets an adder of
+//! its own.
 
 use std::rc::Rc;
 
@@ -19,24 +20,26 @@ use super::{
     skeleton::Role,
 };
 
-/// Additions of one tree at the most.
+/// The most additions of a tree that is tried.
 const NODES: usize = 120;
-/// So many dots about an addition are enough to leave out those in which a term passes an addition that is not known yet.
+/// From this many dots about an addition, dots in which a term passes through an addition that is not known yet are
+/// left out.
 const ENOUGH: usize = 40;
-/// Per cent of the dots about what gives d that one adder in the place of all that is not known has to explain before others are
-/// tried there.
+/// Per cent of the dots about the addition that gives d that one neutral adder must explain. If it explains fewer, no
+/// other neutral adder is tried.
 const FAR: usize = 80;
 
-/// How far telling a tree's additions came.
+/// How far the additions of a tree were determined.
 #[derive(Clone, Debug)]
 pub(super) struct Told {
-    /// The candidate, where every addition was told.
+    /// The candidate, if every addition was determined.
     pub(super) hypothesis: Option<Hypothesis>,
-    /// Additions told, and dots of the next one explained, in per cent.
+    /// The number of additions determined, and the dots of the next one that are explained, in per cent.
     pub(super) progress: (usize, usize),
 }
 
-/// The adders of a tree as far as they explain dots about single additions.
+/// Determines the adders of a tree from dots about single additions, as far as they explain those dots. `bits` are the
+/// fraction bits of d that are ever set.
 pub(super) fn by_nodes(experiments: &mut Experiments<'_, '_>, tree: &Expression, bits: u32) -> Told {
     let tree = tree.untied();
     let count = tree.arguments_by_adder().len();
@@ -59,8 +62,9 @@ pub(super) fn by_nodes(experiments: &mut Experiments<'_, '_>, tree: &Expression,
         given.told(experiments, Start { neutral: None, sure: false, exactly: false }, &mut told);
         return told;
     }
-    // What is not known yet is as the addition that gives d, or only rounds, or hands on what it has: first that with which
-    // all is explained of what gives d, then by how much is.
+    // An addition that is not known yet acts like the one that gives d, or only rounds, or passes its sum on unrounded.
+    // First comes the choice that explains every dot about the addition that gives d, then the others by how many they
+    // explain.
     let start = |neutral: Option<Adder>, sure: bool| Start { neutral, sure, exactly: true };
     let mut later: Vec<(usize, Option<Adder>)> = Vec::new();
     for start in [start(None, false), start(None, true), start(Some(rounding), true), start(Some(wide), true)] {
@@ -81,32 +85,34 @@ pub(super) fn by_nodes(experiments: &mut Experiments<'_, '_>, tree: &Expression,
     told
 }
 
-/// One way to tell a tree's additions.
+/// One way to determine the additions of a tree.
 struct Start {
-    /// What stands for those that are not known yet.
+    /// The adder of additions that are not known yet; if `None`, they share the adder that gives d.
     neutral: Option<Adder>,
-    /// Only from dots in which nothing passes one of those that it may change, if there are enough.
+    /// Uses only dots in which no term passes through an unknown addition that may change it, if there are enough.
     sure: bool,
-    /// Goes on only if all is explained of what gives d.
+    /// Goes on only if every dot about the addition that gives d is explained.
     exactly: bool,
 }
 
-/// How telling a tree with one neutral adder ended.
+/// How determining a tree with one neutral adder ended.
 enum Ended {
-    /// Every addition was told.
+    /// Every addition was determined.
     Whole,
     /// Some were not.
     Partly,
-    /// Of what gives d so many per cent were explained, and nothing else was looked at.
+    /// Only this many per cent of the dots about the addition that gives d were explained, and the search stopped
+    /// there.
     Inexact(usize),
 }
 
-/// What telling a tree's additions begins with.
+/// The input for determining the additions of a tree.
 struct Given {
     tree: Expression,
     count: usize,
     unary: Vec<usize>,
-    /// For each dot the additions that join terms, and those which something else passes that they may change.
+    /// For each dot a bit mask of the additions that join terms (`busy`), and a mask that also has the additions
+    /// through which a single term passes that they may change (`touched`).
     busy: Vec<u128>,
     touched: Vec<u128>,
     moderate: Rc<[bool]>,
@@ -115,7 +121,8 @@ struct Given {
 }
 
 impl Given {
-    /// Tells the additions from d downward, as far as that goes; what gives d alone, if it is to be exact and is not.
+    /// Determines the additions from d downward, as far as dots explain them. Stops after the addition that gives d if
+    /// `start.exactly` is set and some of its dots remain unexplained.
     fn told(&self, experiments: &mut Experiments<'_, '_>, start: Start, told: &mut Told) -> Ended {
         let mut fit = Fit {
             experiments,

@@ -14,10 +14,10 @@ use crate::{
     probes::Subject,
 };
 
-/// Identifies one operation. `progress` is told in words what goes on.
+/// Identifies one operation. `progress` is called with a message for people at each step.
 ///
 /// # Errors
-/// What the device reports.
+/// Returns the error of the device if it fails.
 pub fn identify(
     device: &dyn Device,
     operation: &Operation,

@@ -1,4 +1,4 @@
-//! How hard to try, and what was learnt about an operation.
+//! The effort of an identification, and its result.
 
 use std::time::Duration;
 
@@ -7,24 +7,24 @@ use mxprobe_models::{Adder, Flush};
 
 use crate::{findings::Evidence, nan_bits::NanBits};
 
-/// How hard to try.
+/// The effort of an identification.
 #[derive(Clone, Copy, Debug)]
 pub struct Effort {
-    /// What inputs are drawn from.
+    /// The seed that inputs are drawn from.
     pub seed: u64,
-    /// Structured dots of the first round, beside the directed ones.
+    /// Structured dots of the first round, in addition to the directed ones.
     pub first: usize,
-    /// Dots of one attack on what was found.
+    /// Dots of one attack on the model found.
     pub attack: usize,
-    /// Rounds after the tree, at the most.
+    /// The most rounds after the tree is known.
     pub rounds: usize,
-    /// Terms that candidates add up before the unit is reported as not explained. A count and no time, so that a busy
-    /// machine finds what an idle one finds.
+    /// Terms that candidates may add before the unit is reported as not explained. This is a count rather than a time,
+    /// so that the result does not depend on how busy the machine is.
     pub terms: u64,
-    /// How long to search, whatever was added up by then.
+    /// The time limit of the search, however many terms are left.
     pub time: Duration,
-    /// Which NaN of the device count as the same. With [`NanBits::Any`] the model has one NaN, which says nothing about the
-    /// device's, and is marked as assumed.
+    /// Which NaN of the device count as equal. With [`NanBits::Any`] the model has a single NaN, which says nothing
+    /// about those of the device and is marked as assumed.
     pub nan: NanBits,
 }
 
@@ -51,28 +51,28 @@ pub struct Arithmetic {
     pub tree: String,
     /// The adders.
     pub adders: Vec<Adder>,
-    /// Whose subnormals are read as zero.
+    /// The operands whose subnormals are read as zero.
     pub flush: Flush,
 }
 
-/// What was learnt about one operation.
+/// The result of identifying one operation.
 #[derive(Clone, Debug)]
 pub struct Identification {
     /// The operation.
     pub operation: OperationId,
     /// The outcome.
     pub outcome: Outcome,
-    /// The tree in words, where it shows.
+    /// The order of summation in words, if probes searched for it.
     pub order: Option<String>,
-    /// Batches asked once the tree was known.
+    /// Batches run after the tree was known.
     pub rounds: usize,
-    /// Dots asked in all.
+    /// Dots run on the device in total.
     pub dots: u64,
     /// Dots on which the final model was compared with the unit.
     pub tested: usize,
     /// Candidates that were tried.
     pub readings: usize,
-    /// Inputs that made the search go on: what had been found until then failed on them.
+    /// Inputs that refuted a model found before, so that the search went on.
     pub counterexamples: Vec<Evidence>,
 }
 
@@ -80,32 +80,32 @@ pub struct Identification {
 #[allow(clippy::large_enum_variant, reason = "there is one for each operation")]
 #[derive(Clone, Debug)]
 pub enum Outcome {
-    /// A model explains every dot asked.
+    /// A model explains every dot that was run.
     Identified(Arithmetic),
-    /// The same dot gives other bits when asked again, beside others or elsewhere.
+    /// The same dot gives different bits when repeated, next to other dots or at another place.
     Unrepeatable {
-        /// What differs.
+        /// The difference, in words.
         what: String,
-        /// The dot, and what it gave.
+        /// The dot, and its results.
         evidence: Option<Evidence>,
     },
-    /// Nothing in the family explains every dot.
+    /// No model that a model file can express explains every dot.
     Outside {
         /// The simplest dot that the nearest candidate does not explain.
         evidence: Option<Evidence>,
         /// The nearest candidate.
         nearest: Arithmetic,
-        /// Dots that it explains, of those asked.
+        /// How many dots it explains.
         explained: usize,
-        /// Dots that it was compared on.
+        /// How many dots it was compared on.
         of: usize,
-        /// Whether each of the others is a NaN of other bits.
+        /// Whether every dot that it does not explain is a NaN with different bits.
         only_nan: bool,
     },
 }
 
 impl Identification {
-    /// The arithmetic, where it was identified.
+    /// Returns the arithmetic if it was identified.
     #[must_use]
     pub fn arithmetic(&self) -> Option<&Arithmetic> {
         match &self.outcome {

@@ -1,5 +1,6 @@
-//! Which NaN comes out, where nothing else is left to explain: rules for NaN and the order of arguments are searched together,
-//! apart from everything else. One of them alone may explain nothing before another is right.
+//! The search for the NaN that a unit returns, once nothing else is left to explain. Rules for NaN and the order of
+//! arguments are searched together, separately from all other parameters, because a correct one may explain nothing
+//! until another is correct too.
 
 use mxprobe_api::Decoded;
 
@@ -11,12 +12,13 @@ use super::{
     scored::{Scored, explained, spread},
 };
 
-/// Candidates kept from one round to the next, rounds, and dots on which they are compared.
+/// Candidates kept from one round to the next, the most rounds, and dots on which candidates are compared.
 const KEPT: usize = 10;
 const ROUNDS: usize = 5;
 const COMPARED: usize = 400;
 
-/// A candidate that explains every dot whose result is a NaN, if so many changes lead to one.
+/// Returns a candidate that explains every dot, if at most `ROUNDS` changes of NaN rules or of the order of arguments
+/// lead to one.
 pub(super) fn fitted(experiments: &mut Experiments<'_, '_>, from: &Scored) -> Option<Scored> {
     let d = experiments.subject.id().d;
     let is_nan = |at: &usize| matches!(d.decode(experiments.answers[*at]), Decoded::Nan { .. });
@@ -58,11 +60,12 @@ pub(super) fn fitted(experiments: &mut Experiments<'_, '_>, from: &Scored) -> Op
     None
 }
 
+/// Returns whether two hypotheses have the same adders and tree; their flush rules are not compared.
 fn is_same(one: &Hypothesis, other: &Hypothesis) -> bool {
     one.adders == other.adders && one.skeleton.expression == other.skeleton.expression
 }
 
-/// Every change that NaN alone show.
+/// Returns every change of a hypothesis that only NaN results can show.
 fn of_nan_alone(experiments: &Experiments<'_, '_>, hypothesis: &Hypothesis) -> Vec<Move> {
     let mut found = Vec::new();
     for at in 0..hypothesis.adders.len() {

@@ -1,4 +1,4 @@
-//! Dots on which rivals of a hypothesis are compared with it.
+//! Pools of dots on which a hypothesis is compared with its rivals.
 
 use mxprobe_models::{Flush, Sample};
 
@@ -9,10 +9,10 @@ use super::{
 };
 use crate::{dots::Dot, probes::Subject};
 
-/// Dots on which a rival differs that are asked.
+/// The most dots returned for each rival.
 const ASKED: usize = 3;
 
-/// Dots, and what the hypothesis makes of them.
+/// Dots, and their results by the hypothesis.
 pub(super) struct Pool {
     dots: Vec<Dot>,
     flush: Flush,
@@ -21,6 +21,7 @@ pub(super) struct Pool {
 }
 
 impl Pool {
+    /// Computes these dots with the hypothesis.
     pub(super) fn new(subject: &Subject<'_>, dots: Vec<Dot>, hypothesis: &Hypothesis) -> Self {
         let sample = sample_of(subject, &dots, hypothesis.flush);
         let mut own = Vec::with_capacity(dots.len());
@@ -33,11 +34,11 @@ impl Pool {
         Self { dots, flush: hypothesis.flush, sample, own }
     }
 
-    /// The first dots on which another hypothesis differs.
+    /// Returns the first dots on which another hypothesis differs.
     pub(super) fn split(&self, subject: &Subject<'_>, other: &Hypothesis) -> Vec<Dot> {
         let mut found = Vec::new();
         if other.flush != self.flush {
-            // Any other dot is read as before.
+            // With another flush rule, only dots that it reads differently are compared.
             let id = subject.id();
             let reads = |at: &usize| is_read_otherwise(id, &self.dots[*at], self.flush, other.flush);
             let which: Vec<usize> = (0..self.own.len()).filter(reads).collect();

@@ -1,4 +1,5 @@
-//! Whether the same dot gives the same bits: again, at other places of a tile, beside other dots, and after other calls.
+//! Checks that the same dot always gives the same bits: when repeated, at other places of a tile, next to other dots,
+//! and after other calls.
 
 use mxprobe_api::{Elements, Error, TileBatch, execute};
 
@@ -14,15 +15,16 @@ use crate::{
     probes::steadiness,
 };
 
-/// Calls of one batch, again and again, and elements of D that they compute in all.
+/// The most calls that repeat the same batches, and the most elements of D that they compute in total.
 const CALLS: usize = 1_024;
 const MOST_ELEMENTS: usize = 1 << 19;
-/// Products that each multiplier is given alone, or nearly alone, at the most.
+/// The most products that each multiplier computes alone or nearly alone, and the most products in one such batch.
 const OF_EACH_MULTIPLIER: usize = 16;
 const MOST_PLACED: usize = 1 << 18;
 
-/// An element of D whose bits another call, place or neighbour changes.
+/// An element of D whose bits change with the call, the place or the neighbours.
 struct Differs {
+    /// The change, as the end of a sentence.
     how: String,
     dot: Dot,
     now: u64,
@@ -30,6 +32,7 @@ struct Differs {
 }
 
 impl Search<'_, '_> {
+    /// Makes the outcome, with a hint at `--nan any` if both results are NaN.
     fn unrepeatable(&self, differs: Differs) -> Outcome {
         let Differs { how, dot, now, before } = differs;
         let id = self.subject().id();
@@ -40,7 +43,8 @@ impl Search<'_, '_> {
         Outcome::Unrepeatable { what, evidence: Some(evidence) }
     }
 
-    /// The same dots again: at once, in another order, alone, at other places, and in many calls.
+    /// Computes the same dots again: immediately, in reverse order, alone, at other places, and in many calls. Returns
+    /// [`Outcome::Unrepeatable`] if any bits differ.
     pub(super) fn repeats(&mut self) -> Result<Option<Outcome>, Error> {
         let subject = self.experiments.subject;
         for finding in steadiness(subject)? {
@@ -73,11 +77,12 @@ impl Search<'_, '_> {
         if let Some(outcome) = self.elsewhere(&dots, &first, 1)? {
             return Ok(Some(outcome));
         }
-        (self.progress)("asking the same again in many calls");
+        (self.progress)("repeating the same tiles in many calls");
         self.many_calls()
     }
 
-    /// Dots that were answered, asked at other places and beside others.
+    /// Computes dots whose results are known at other places and next to other dots. Returns [`Outcome::Unrepeatable`]
+    /// if any bits differ.
     pub(super) fn elsewhere(&self, dots: &[Dot], answers: &[u64], shift: usize) -> Result<Option<Outcome>, Error> {
         let id = self.subject().id();
         let (m, n, _) = id.shape.sizes();
@@ -85,7 +90,7 @@ impl Search<'_, '_> {
         let mut moved = self.subject().ask_from(&turned, shift)?;
         moved.reverse();
         let Some(at) = (0..dots.len()).find(|at| moved[*at] != answers[*at]) else { return Ok(None) };
-        // Where: the place at which most others agree is taken as right.
+        // To find the place that differs, the dot is computed at every place; the most frequent result counts as right.
         let dot = dots[at].clone();
         let mut seen: Vec<(usize, usize, u64)> = Vec::new();
         let (_, places) = crate::dots::pack(self.subject().operation(), &vec![dot.clone(); m * n]);
@@ -104,7 +109,8 @@ impl Search<'_, '_> {
         Ok(Some(self.unrepeatable(differs)))
     }
 
-    /// Two full batches of one tile each, in turns that follow no pattern, as often as that is cheap.
+    /// Computes two random tiles again and again, in random order, as often as is cheap. Returns
+    /// [`Outcome::Unrepeatable`] if any bits differ.
     fn many_calls(&self) -> Result<Option<Outcome>, Error> {
         let subject = self.experiments.subject;
         let (m, n, _) = subject.id().shape.sizes();
@@ -129,11 +135,12 @@ impl Search<'_, '_> {
         Ok(None)
     }
 
+    /// Runs a batch on the device.
     fn execute(&self, batch: &TileBatch) -> Result<Elements, Error> {
         execute(self.subject().device(), self.subject().operation(), batch)
     }
 
-    /// Tiles every element of which is drawn.
+    /// Returns tiles of random elements.
     fn random_tiles(&self, random: &mut Random, tiles: usize) -> TileBatch {
         let mut batch = TileBatch::zeros(self.subject().operation(), tiles);
         for elements in [&mut batch.a, &mut batch.b, &mut batch.c] {
@@ -145,15 +152,16 @@ impl Search<'_, '_> {
         batch
     }
 
-    /// What was found against every multiplier of a tile: each row, column and k, nearly alone and among others. What
-    /// differs at one place and not at others is no arithmetic; what differs everywhere is a dot to learn from.
+    /// Compares the model found with every multiplier of a tile: each row, column and k, nearly alone and among others.
+    /// If the result at one place differs from that at most others, the unit is [`Outcome::Unrepeatable`]. Otherwise
+    /// returns up to 64 dots on which the model is wrong, from which the search can go on.
     pub(super) fn every_place(&mut self, found: &Hypothesis) -> Result<Result<Vec<Dot>, Outcome>, Error> {
         let subject = self.experiments.subject;
         let id = subject.id();
         let (m, n, k) = id.shape.sizes();
         let mut random = Random(seed_of(self.effort.seed, 9));
         let evaluator = found.fastest_evaluator(id)?;
-        // As many k of each row hold a value as bring all of them into so many tiles.
+        // The number of tiles over which the k of each row are spread, so that a batch stays below `MOST_PLACED`.
         let each = (MOST_PLACED / (m * n * k)).clamp(2, OF_EACH_MULTIPLIER);
         let filled = (m * n * k * each).div_ceil(MOST_PLACED).min(k);
         let steps = k.div_ceil(filled);
@@ -201,13 +209,13 @@ impl Search<'_, '_> {
     }
 }
 
-/// The bits that come most often.
+/// Returns the most frequent bits.
 fn majority(answers: &[u64]) -> u64 {
     let count = |bits: u64| answers.iter().filter(|other| **other == bits).count();
     answers.iter().copied().max_by_key(|bits| count(*bits)).unwrap_or(0)
 }
 
-/// The first element of two results that is not the same.
+/// Returns the index of the first element in which two results differ.
 fn differing(one: &Elements, other: &Elements) -> Option<usize> {
     if one.bytes() == other.bytes() {
         return None;

@@ -1,4 +1,4 @@
-//! Rivals: neighbours of what was found that explain everything asked so far, and inputs on which they differ from it.
+//! Rivals: neighbours of the model found that explain every dot so far, and inputs on which they differ from it.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -19,28 +19,29 @@ use crate::{
     probes::{Leaf, Subject},
 };
 
-/// Dots in which rivals are looked for, fewer where they are long: some for all of them, then more for each.
+/// Dots on which rivals are compared: `POOL` for all of them together, then multiples of `AIMED` for each. Fewer if
+/// dots are long.
 const POOL: usize = 12_000;
 const AIMED: usize = 4_000;
-/// So many times as many for all rivals that change one adder, and for all that differ nowhere in particular.
+/// How many times as many dots are drawn for all rivals that change one adder, and for rivals that may differ anywhere.
 const OF_AN_ADDER: usize = 2;
 const MORE: usize = 3;
-/// Products that are treated otherwise than they are, each in a rival of its own.
+/// The most products that get rivals of their own, in which the product is rounded alone, or no longer is.
 const OF_ONE_PRODUCT: usize = 12;
 
-/// A neighbour, and what inputs may tell it apart.
+/// A neighbour of the hypothesis, and where inputs that tell it apart may lie.
 struct Rival {
     hypothesis: Hypothesis,
-    /// Exponents about which it differs, if any.
+    /// The exponent about which it differs, if it changes a floor.
     floor: Option<i32>,
-    /// A product that it treats otherwise.
+    /// The product that it treats differently, if it is one.
     product: Option<usize>,
     /// The adder that it changes, if it is one.
     adder: Option<usize>,
 }
 
 impl Rival {
-    /// Whether it explains all of these dots, which the hypothesis does.
+    /// Returns whether it explains all of these dots, which the hypothesis explains.
     fn explains(&self, experiments: &mut Experiments<'_, '_>, hypothesis: &Hypothesis, all: &[usize]) -> bool {
         if self.hypothesis.flush == hypothesis.flush {
             return explained(experiments, &self.hypothesis, all, 0).is_some();
@@ -52,8 +53,7 @@ impl Rival {
     }
 }
 
-/// Inputs on which some neighbour that explains everything so far differs from the hypothesis, a few for each such
-/// neighbour.
+/// Returns a few inputs for each neighbour that explains every dot so far, on which it differs from the hypothesis.
 pub(super) fn splitting(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypothesis, seed: u64) -> Vec<Dot> {
     let subject = experiments.subject;
     if subject.id().is_integer() {
@@ -67,7 +67,7 @@ pub(super) fn splitting(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypo
     shared.extend(draw(subject.id(), seed_of(seed, 4), pool / 3));
     shared.extend(Sparse::new(subject.id(), seed_of(seed, 5)).take(pool / 3));
     let shared = Pool::new(subject, shared, hypothesis);
-    // Dots about each adder, and any others, drawn when the first rival needs them.
+    // Dots about each adder, and arbitrary others, drawn when the first rival needs them.
     let mut about: BTreeMap<Option<usize>, Pool> = BTreeMap::new();
     let mut sparse: Option<Pool> = None;
     let mut found = Vec::new();
@@ -103,7 +103,7 @@ pub(super) fn splitting(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypo
     found
 }
 
-/// Some of these, any of them.
+/// Returns at most `OF_ONE_PRODUCT` of these, chosen at random.
 fn some(mut products: Vec<usize>, random: &mut Random) -> Vec<usize> {
     while products.len() > OF_ONE_PRODUCT {
         products.swap_remove(random.below(products.len()));
@@ -111,7 +111,7 @@ fn some(mut products: Vec<usize>, random: &mut Random) -> Vec<usize> {
     products
 }
 
-/// The nearest other choice of every value, both ways where it is a number.
+/// Returns the rivals in which one value is replaced by its nearest other choice, in both directions if it is a number.
 fn neighbours(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypothesis, random: &mut Random) -> Vec<Rival> {
     let mut moves: Vec<Move> = Vec::new();
     let Flush { a, b, c, .. } = hypothesis.flush;
@@ -155,7 +155,8 @@ fn neighbours(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypothesis, ra
     of_moves.chain(limits(hypothesis)).chain(floors(experiments, hypothesis)).collect()
 }
 
-/// Each adder that leaves small values out with the next limits, and with the next widths that leave the limit where it is.
+/// Returns the rivals in which an adder that leaves out small values has the next limits, or the next widths with the
+/// same limit.
 fn limits(hypothesis: &Hypothesis) -> Vec<Rival> {
     let mut found = Vec::new();
     for (at, adder) in hypothesis.adders.iter().enumerate() {
@@ -171,6 +172,7 @@ fn limits(hypothesis: &Hypothesis) -> Vec<Rival> {
     found
 }
 
+/// Adds changes of each rule of a grid to the nearest values, and of the width of the grid.
 fn of_grid(adder: &Adder, changes: &mut Vec<Change>) {
     for at in 0..adder.grid.len() {
         let mut with = |parameter: &Parameter<GridRule>, to: Setting| {
@@ -188,7 +190,8 @@ fn of_grid(adder: &Adder, changes: &mut Vec<Change>) {
     changes.extend([1, 2].map(Change::CutLater));
 }
 
-/// Each rule with no floor, with the next lower one, and with the highest ones that nothing asked so far speaks against.
+/// Returns the rivals in which a rule has no floor, the next lower one, or one of the four highest that explain every
+/// dot so far.
 fn floors(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypothesis) -> Vec<Rival> {
     let id = experiments.subject.id();
     let Some(least) = id.d.as_float().map(FloatEncoding::min_exponent) else { return Vec::new() };
@@ -201,7 +204,7 @@ fn floors(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypothesis) -> Vec
                 changed.adders[at].grid[rule].exponent_floor = floor;
                 Rival { hypothesis: changed, floor: floor.or(now), product: None, adder: Some(at) }
             };
-            // Floors that are low enough change nothing that was asked; from some floor on everything changes.
+            // Low floors change no result so far, and higher ones do: a binary search finds the highest that does not.
             let (mut good, mut bad) = (now.unwrap_or(least - 80), least + 40);
             while bad - good > 1 {
                 let middle = i32::midpoint(good, bad);
@@ -218,24 +221,25 @@ fn floors(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypothesis) -> Vec
     found
 }
 
-/// Where a hypothesis decides something.
+/// The places at which a hypothesis makes a decision, such as rounding or dropping a bit.
 #[derive(Clone)]
 struct Aim {
     /// Exponents of the largest term.
     centres: Vec<i32>,
-    /// How far below it the others lie.
+    /// How far below it, in binades, the other terms lie.
     depths: Vec<i32>,
-    /// Leaves that meet.
+    /// The additions whose leaves are used as terms.
     nodes: Vec<Node>,
-    /// Now and then leaves are taken wherever they are.
+    /// Half of the dots use leaves regardless of `nodes`.
     anywhere: bool,
-    /// Products that c meets in one step: for each node where it comes in.
+    /// For each node in which c or a sum that contains it is added, the products that it meets there.
     beside_c: Vec<Vec<usize>>,
     /// Fraction bits to which the unit, or the adder in question, rounds.
     fraction_bits: u32,
 }
 
 impl Aim {
+    /// Returns the aim at every place where a hypothesis decides something.
     fn of(subject: &Subject<'_>, hypothesis: &Hypothesis) -> Self {
         let root = hypothesis.adders.iter().zip(&hypothesis.skeleton.roles).find(|(_, role)| **role == Role::Root);
         let root = root.map(|(adder, _)| adder);
@@ -249,7 +253,7 @@ impl Aim {
         }
     }
 
-    /// The same, aimed at what makes a rival.
+    /// Returns the aim at the place where a rival differs.
     fn at(&self, rival: &Rival) -> Self {
         let mut aim = self.clone();
         if let Some(floor) = rival.floor {
@@ -271,15 +275,16 @@ impl Aim {
         aim
     }
 
-    /// Dots of one to four terms there.
+    /// Draws dots of one to four terms at these places.
     fn dots(&self, subject: &Subject<'_>, random: &mut Random, count: usize) -> Vec<Dot> {
         let leaves: Vec<Vec<Leaf>> = subject.leaves().into_iter().map(|leaf| vec![leaf]).collect();
         (0..count).map(|_| self.tie(subject, random).unwrap_or_else(|| self.dot(subject, random, &leaves))).collect()
     }
 
-    /// A tie, or what a lost bit makes one, and a term where something is decided. The tie is c or a product alone, where
-    /// they have bits enough, or c and a product of a few half units in the last place of a result near it. Every third dot;
-    /// `None` in the other cases and where c meets too few products.
+    /// Draws a tie, or a value that becomes one if a bit is lost, and a small term at a depth where something is
+    /// decided. The tie is c or a product alone if it has enough bits; otherwise it is c and a product of one or three
+    /// units or half units in the last place of a result near c. `None` in two of three cases, and if c meets too few
+    /// products.
     fn tie(&self, subject: &Subject<'_>, random: &mut Random) -> Option<Dot> {
         if random.below(3) > 0 || self.beside_c.is_empty() {
             return None;
@@ -324,6 +329,7 @@ impl Aim {
         Some(dot)
     }
 
+    /// Draws a dot of one to four terms of one addition, or of any leaves.
     fn dot(&self, subject: &Subject<'_>, random: &mut Random, leaves: &[Vec<Leaf>]) -> Dot {
         let id = subject.id();
         let top = self.centres[random.below(self.centres.len())] + random.between(-3, 3);
@@ -335,7 +341,8 @@ impl Aim {
             if parts.is_empty() {
                 break;
             }
-            // c is one leaf among many, and the one of most bits: every other dot begins with it.
+            // c is only one leaf of many, but the one with the most bits: half of the dots that may hold it begin with
+            // it.
             let c = parts.iter().position(|part| *part == [Leaf::C]).filter(|_| term == 0 && random.flip());
             let part = parts.swap_remove(c.unwrap_or_else(|| random.below(parts.len())));
             let down = match (term, random.below(2)) {
@@ -358,7 +365,7 @@ impl Aim {
     }
 }
 
-/// The products that c, or what holds it, meets in a node, if there are any.
+/// Returns the products that c, or the sum that contains it, meets in a node, if there are any.
 fn beside_c(node: &[Vec<Leaf>]) -> Option<Vec<usize>> {
     node.iter().any(|part| part.contains(&Leaf::C)).then_some(())?;
     let others = node.iter().filter(|part| !part.contains(&Leaf::C)).flatten();
@@ -367,16 +374,16 @@ fn beside_c(node: &[Vec<Leaf>]) -> Option<Vec<usize>> {
     (!products.is_empty()).then_some(products)
 }
 
-/// Fraction bits to which an adder rounds, if it rounds.
+/// Returns the fraction bits to which an adder rounds, if it rounds.
 fn rounded_to(adder: &Adder) -> Option<u32> {
     if let Output::Float { fraction_bits, .. } = adder.output { Some(fraction_bits) } else { None }
 }
 
-/// Odd significands whose product has so many bits; `None` where none have.
+/// Draws two odd significands whose product has this many bits; `None` if 16 attempts find none.
 fn factors(a: Format, b: Format, bits: u32, random: &mut Random) -> Option<(u64, u64)> {
     let (most_a, most_b) = (a.fraction_bits() + 1, b.fraction_bits() + 1);
     let least = bits.saturating_sub(most_b).max(1);
-    // Two numbers of x and y bits have a product of x + y bits or of one less.
+    // The product of two numbers of x and y bits has x + y bits, or one less.
     (0..16).find_map(|_| {
         let of_a = least + u32::try_from(random.below((most_a + 1).checked_sub(least)? as usize)).ok()?;
         let of_b = (bits + u32::from(random.flip())).checked_sub(of_a).filter(|of_b| (1..=most_b).contains(of_b))?;
@@ -386,13 +393,13 @@ fn factors(a: Format, b: Format, bits: u32, random: &mut Random) -> Option<(u64,
     })
 }
 
-/// The bits of ±significand·2^exponent, as near as the format comes.
+/// Encodes ±significand·2^exponent, rounded toward zero and saturated.
 fn power(format: Format, negative: bool, significand: u64, exponent: i32) -> u64 {
     let (rounding, overflow) = (Rounding::TowardZero, Overflow::Saturate);
     format.encode(negative, u128::from(significand), exponent, rounding, overflow, Subnormals::Keep).bits
 }
 
-/// A value of about this exponent, of few bits or of many, as near as the format comes.
+/// Draws a value with this exponent and with few or many significand bits, rounded toward zero and saturated.
 fn value(random: &mut Random, format: Format, exponent: i32) -> u64 {
     let bits = format.fraction_bits();
     let fraction = match random.below(4) {
@@ -404,7 +411,8 @@ fn value(random: &mut Random, format: Format, exponent: i32) -> u64 {
     power(format, random.flip(), 1 << bits | fraction, exponent - bits.cast_signed())
 }
 
-/// Exponents about which something is decided, as far as products reach: the middle, the ends of the ranges, the floors.
+/// Returns the exponents about which something is decided, as far as products reach: the middle, the ends of the
+/// ranges, and the floors.
 fn centres(subject: &Subject<'_>, hypothesis: &Hypothesis) -> Vec<i32> {
     let (low, high) = subject.exponents(Leaf::Product(0));
     let mut found = vec![0, i32::midpoint(low, 0), i32::midpoint(high, 0), high - 4];
@@ -419,13 +427,13 @@ fn centres(subject: &Subject<'_>, hypothesis: &Hypothesis) -> Vec<i32> {
         }
     }
     found.retain(|centre| (low - 3..=high + 3).contains(centre));
-    // How a sum overflows shows by c alone if products do not reach so far.
+    // If products do not reach that far, only c can show how a sum overflows.
     let most = subject.id().c.as_float().map_or(high, FloatEncoding::max_exponent);
     found.extend((most > high + 3).then_some(most));
     found
 }
 
-/// How far below the largest term something is decided.
+/// Returns how far below the largest term, in binades, something is decided.
 fn depths(adders: &[Adder]) -> Vec<i32> {
     let mut found = vec![11, 24];
     for adder in adders {

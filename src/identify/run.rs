@@ -1,4 +1,4 @@
-//! The order in which trees, their readings and what they may hide are tried.
+//! The search of one operation: the order in which trees, their readings and additions that they may hide are tried.
 
 use std::{collections::HashSet, rc::Rc};
 
@@ -21,36 +21,44 @@ use crate::{
     probes::{Subject, probe},
 };
 
-/// Per cent of the ordinary dots that a reading has to explain to be bent before others are tried; the first one, which
-/// is the tree as it was seen, fewer.
+/// Per cent of the ordinary dots that a reading must explain for its values to be changed before other readings are
+/// tried. The first reading, which is the tree as observed, needs fewer.
 const NEARLY: usize = 94;
 const NEARLY_AT_FIRST: usize = 80;
-/// Per cent of all dots from which on two values are changed at once, and how many readings are tried before that.
+/// Per cent of all dots that a candidate must explain before two of its values are changed simultaneously.
 const ALMOST: usize = 98;
+/// Readings tried before two values of the best candidate are changed simultaneously, and readings still tried after a
+/// candidate misses only the bits of NaN.
 const PATIENCE: usize = 12;
 
-/// Per cent of all terms that are spent when the trees as they were seen, their readings, and what they may hide have had
-/// their turn.
+/// Per cent of the term budget after which the search ends a stage: the trees as observed, their readings, and the
+/// trees with hidden additions (`HIDDEN`).
 const AS_SEEN: u64 = 55;
 const AS_READ: u64 = 80;
-/// The same for one tree, and again for bending what was told of it.
+/// Per cent of the term budget for determining the additions of one tree, and again for changing the values found.
 const ONE_SHAPE: u64 = 10;
-/// The same for bending it where other trees are likelier.
+/// The same for changing the values found if other trees are likelier.
 const A_LITTLE: u64 = 3;
+/// See `AS_SEEN`.
 const HIDDEN: u64 = 95;
 
-/// Readings that are bent a little, and those that are bent as far as it goes.
+/// Readings whose values are changed one at a time when no reading has fitted.
 const BENT: usize = 8;
+/// The last attempts: how many of the best candidates are refined, and how often two of their values may be changed
+/// simultaneously.
 const BENT_FAR: [(usize, usize); 2] = [(4, 1), (2, 8)];
 
-/// Trees in which something hidden is looked for, and trees of which two values are changed at once.
+/// Trees that are searched for hidden additions.
 const HIDING: usize = 3;
+/// The most candidates of which two values are changed simultaneously after that.
 const BENT_SHAPES: usize = 3;
 
-/// How often two values are changed at once of what nearly explains everything.
+/// How often two values of a candidate that explains nearly every dot may be changed simultaneously.
 const PAIRS: usize = 2;
 
-/// These trees with what is added before c joins it in an addition of its own, and with groups in those.
+/// Returns these trees with the products that are added before c moved into additions of their own, each followed by
+/// its variants with groups of neighbours in those additions. `of` is the group of each product, as [`groups::groups`]
+/// finds it.
 fn joined(shapes: &[&Expression], of: &[usize]) -> Vec<Expression> {
     let mut found: Vec<Expression> = Vec::new();
     for joined in shapes.iter().filter_map(|shape| groups::joined(shape, of)) {
@@ -62,7 +70,7 @@ fn joined(shapes: &[&Expression], of: &[usize]) -> Vec<Expression> {
     found
 }
 
-/// A search at work.
+/// The state of the search for one operation.
 pub(super) struct Search<'a, 's> {
     pub(super) experiments: Experiments<'a, 's>,
     pub(super) effort: Effort,
@@ -71,9 +79,10 @@ pub(super) struct Search<'a, 's> {
     pub(super) readings: usize,
     pub(super) tested: usize,
     pub(super) counterexamples: Vec<Evidence>,
-    /// How often two values may be changed at once where an attack finds something: not before every tree had its turn.
+    /// How often two values may be changed simultaneously after an attack finds a counterexample. Zero until every tree
+    /// has been tried.
     pub(super) pairs: usize,
-    /// Trees and adders of which two values were changed at once.
+    /// Trees and adders of which two values have been changed simultaneously.
     pub(super) bent: HashSet<(String, String)>,
 }
 
@@ -82,6 +91,7 @@ impl Search<'_, '_> {
         self.experiments.subject
     }
 
+    /// Makes the result with an outcome and the counts so far. Takes the counterexamples.
     fn finished(&mut self, outcome: Outcome) -> Identification {
         Identification {
             operation: self.subject().id().clone(),
@@ -95,6 +105,10 @@ impl Search<'_, '_> {
         }
     }
 
+    /// Runs the whole identification.
+    ///
+    /// # Errors
+    /// Returns the error of the device if it fails, and an error if there is no tree to try.
     pub(super) fn run(&mut self) -> Result<Identification, Error> {
         if let Some(outcome) = self.repeats()? {
             return Ok(self.finished(outcome));
@@ -102,7 +116,7 @@ impl Search<'_, '_> {
         let counts = if self.subject().id().is_integer() { Counts::default() } else { live::counts(self.subject())? };
         self.subject().leave_out(counts.never.iter().chain(&counts.twice).copied().collect());
         let trees = self.trees()?;
-        // What the probes saw, whatever they made of it.
+        // The evidence of the probes, whatever they concluded from it.
         let probed = probe(self.subject().device(), self.subject().operation(), None);
         let shown = probed.findings.iter().filter(|finding| finding.outcome == findings::Outcome::Measured);
         let seen: Vec<(Dot, u64)> = shown
@@ -112,7 +126,7 @@ impl Search<'_, '_> {
         self.tested += seen.len();
         let (dots, answers) = seen.into_iter().unzip();
         self.experiments.keep(dots, answers);
-        (self.progress)("asking the first round");
+        (self.progress)("running the first round of dots");
         let first = experiments::first_dots(self.subject(), self.effort.first, seed_of(self.effort.seed, 1));
         self.tested += first.len();
         let answers = self.experiments.only_ask(&first)?;
@@ -122,12 +136,12 @@ impl Search<'_, '_> {
         self.experiments.keep(first, answers);
         let id = self.subject().id().clone();
         let mut skeletons: Vec<Rc<Skeleton>> = trees.iter().flat_map(|tree| readings(tree, &id)).map(Rc::new).collect();
-        // What cancelling terms leave behind may hide the order: blocks of every size come after what was seen.
+        // Residues of cancelling terms may hide the order, so blocks of every size are tried after the observed tree.
         let others = guesses(id.shape.sizes().2, &[]);
         let plain = others.iter().filter_map(|tree| readings(tree, &id).into_iter().next());
         let at = skeletons.len().min(1);
         skeletons.splice(at..at, plain.map(Rc::new));
-        // Groups come next where blocks have scales: of as many products as a block first, then of fewer.
+        // With block scales, groups come next: first groups of as many products as a block, then smaller ones.
         if let Some(scale) = id.block_scale() {
             let rank = |skeleton: &Skeleton| match skeleton.group_size() {
                 None => usize::MAX,
@@ -146,7 +160,8 @@ impl Search<'_, '_> {
         let of = if shapes.is_empty() { Vec::new() } else { groups::groups(self.subject())? };
         let joins = shapes.first().is_some_and(|shape| groups::joined(shape, &of).is_some());
         for shape in &shapes {
-            // Where products are joined before c, that is tried before what shows is bent to do as much.
+            // If products are joined before c, trees with such additions are tried before the values of the observed
+            // tree are changed to imitate them.
             let (progress, outcome) = self.shape(shape, joins, &mut tried)?;
             if let Some(outcome) = outcome {
                 return Ok(self.finished(outcome));
@@ -177,7 +192,7 @@ impl Search<'_, '_> {
             }
         }
         self.pairs = PAIRS;
-        // What is almost it is bent before other readings are tried.
+        // A candidate that explains almost every dot is refined before other readings are tried.
         if let Some(outcome) = self.bend_what_is_almost_it(&mut tried)? {
             return Ok(self.finished(outcome));
         }
@@ -185,11 +200,11 @@ impl Search<'_, '_> {
         Ok(self.finished(outcome))
     }
 
-    /// What may be hidden in the shapes that came the farthest, told addition by addition; two changes at once of what
-    /// explains the most come last.
+    /// Tries additions that may be hidden in the trees that came the farthest, addition by addition. Finally changes
+    /// two values simultaneously of the candidates that explain the most dots.
     fn hidden(&mut self, shapes: &[&Expression], tried: &mut Vec<Scored>) -> Result<Option<Outcome>, Error> {
         for (at, shape) in shapes.iter().enumerate() {
-            // What is rounded alone in the first of them had its turn.
+            // Leaves rounded alone in the first of them have been tried already.
             let rounded = if at == 0 { Vec::new() } else { shapes::rounded(shape) };
             for variant in rounded.into_iter().chain(shapes::grouped(shape)) {
                 let (_, outcome) = self.shape(&variant, false, tried)?;
@@ -214,8 +229,9 @@ impl Search<'_, '_> {
         Ok(None)
     }
 
-    /// The additions of a tree one by one; bent at once, or a little now and the rest `later`. If nothing but zeros of the other
-    /// sign is left then, the same with sums that begin at +0. How far that came, and what attacks ended with.
+    /// Determines the additions of a tree one by one and changes their values until they fit, with a smaller budget if
+    /// a `later` step comes back to them. If every dot left unexplained then has a result of zero, the same is tried
+    /// with sums that begin at +0. Returns how far this came, and the outcome of the attacks if there is one.
     fn shape(
         &mut self,
         shape: &Expression,
@@ -239,6 +255,7 @@ impl Search<'_, '_> {
         Ok((progress, None))
     }
 
+    /// As [`Search::shape`], but for this tree only.
     fn shape_as_it_is(
         &mut self,
         shape: &Expression,
@@ -256,7 +273,7 @@ impl Search<'_, '_> {
         let Some(hypothesis) = told.hypothesis else { return Ok((told.progress, None)) };
         let adders = hypothesis.adders.len();
         let tree = hypothesis.skeleton.text(self.subject().k());
-        (self.progress)(&format!("{tree}: told addition by addition, {adders} adders"));
+        (self.progress)(&format!("{tree}: fitted addition by addition, with {adders} adders"));
         let all: Vec<usize> = (0..self.experiments.dots.len()).collect();
         let explained = scored::explained(&mut self.experiments, &hypothesis, &all, all.len()).unwrap_or(0);
         let scored = Scored { hypothesis, explained };
@@ -270,7 +287,7 @@ impl Search<'_, '_> {
         Ok((told.progress, self.settle(scored, tried)?))
     }
 
-    /// What was told of these trees but for some dots, changed value by value.
+    /// Changes values, one at a time, of the candidates that explain all but some of the dots.
     fn bent_shapes(&mut self, tried: &mut Vec<Scored>) -> Result<Option<Outcome>, Error> {
         let all = self.experiments.dots.len();
         let (near, others): (Vec<Scored>, Vec<Scored>) =
@@ -288,7 +305,7 @@ impl Search<'_, '_> {
         Ok(None)
     }
 
-    /// Readings of the tree, the simplest first, until one explains everything; then attacks on it.
+    /// Tries the readings of the trees, the simplest first, until one explains every dot, and attacks that one.
     fn search(
         &mut self,
         skeletons: &[Rc<Skeleton>],
@@ -297,7 +314,7 @@ impl Search<'_, '_> {
     ) -> Result<Outcome, Error> {
         self.experiments.stage(AS_READ);
         let mut beams: Vec<(usize, Vec<Scored>)> = Vec::new();
-        // The reading at which nothing but NaN of other bits was left for the first time.
+        // The first reading after which every dot left unexplained was a NaN of other bits.
         let mut only_nan_since = None;
         let of = scored::spread(&self.experiments.ordinary, search::SECOND).len();
         for (at, skeleton) in skeletons.iter().enumerate() {
@@ -318,8 +335,9 @@ impl Search<'_, '_> {
             let beam = search::coarse(&mut self.experiments, skeleton);
             let Some(top) = beam.first().map(|scored| scored.explained) else { continue };
             let tree = skeleton.text(self.subject().k());
-            (self.progress)(&format!("{tree}: explains {top} of {of} ordinary dots"));
-            // What nearly fits is bent at once, if nothing before came as near: sums on the way may leave the ordinary.
+            (self.progress)(&format!("{tree}: explains {top} of {of} dots of ordinary values"));
+            // A near fit is refined immediately if no earlier reading came as near: intermediate sums of ordinary dots
+            // may leave the ordinary range.
             let nearly = if beams.is_empty() { NEARLY_AT_FIRST } else { NEARLY };
             let near = top * 100 >= of * nearly && beams.iter().all(|(other, _)| top > *other);
             if top == of || near {
@@ -338,7 +356,7 @@ impl Search<'_, '_> {
                 let wrong = scored::unexplained(&mut self.experiments, &best.hypothesis);
                 only_nan_since = self.only_nan(best, &wrong)?.then_some(at);
             }
-            // What is almost it is bent further, but others have their turn first: that costs as much as many of them.
+            // Changing two values costs as much as many readings, so `PATIENCE` readings are tried first.
             if (at + 1).is_multiple_of(PATIENCE)
                 && let Some(found) = self.bend_what_is_almost_it(&mut tried)?
             {
@@ -355,13 +373,14 @@ impl Search<'_, '_> {
             return Ok(found);
         }
         self.experiments.stage(100);
-        // What explains all but the bits of some NaN was bent, and so were others: no other tree gives them.
+        // Only the bits of some NaN are unexplained, although values were changed in this candidate and in others: no
+        // other tree would give them.
         if only_nan_since.is_some()
             && let Some(best) = tried.iter().max_by_key(|scored| scored.explained).cloned()
         {
             return self.outside(&best);
         }
-        // None fits at once: the nearest are bent, one value at a time first, then two, as far as it goes.
+        // None fits so far: values of the nearest are changed, first one at a time, then two simultaneously.
         beams.sort_by_key(|(top, _)| std::cmp::Reverse(*top));
         for (_, beam) in beams.into_iter().take(BENT) {
             if self.experiments.is_late() && !tried.is_empty() {
@@ -388,11 +407,11 @@ impl Search<'_, '_> {
         tried.sort_by_key(|scored| std::cmp::Reverse(scored.explained));
         match tried.first() {
             Some(best) => self.outside(&best.clone()),
-            None => Err(Error::invalid(format!("{} has no tree to try", self.subject().id()))),
+            None => Err(Error::invalid(format!("no summation tree to try for {}", self.subject().id()))),
         }
     }
 
-    /// Two values at once of what explains the most, unless that was done.
+    /// Changes two values simultaneously of the candidate that explains the most dots, unless that was done before.
     fn bend_what_is_almost_it(&mut self, tried: &mut Vec<Scored>) -> Result<Option<Outcome>, Error> {
         let all = self.experiments.dots.len();
         let best = tried.iter().max_by_key(|scored| scored.explained).cloned();

@@ -1,4 +1,4 @@
-//! Candidates, and the dots that they explain.
+//! Candidates and the dots that they explain.
 
 use mxprobe_api::{Decoded, Error};
 use mxprobe_models::Sample;
@@ -9,14 +9,14 @@ use super::{
 };
 use crate::{dots::Dot, probes::Subject};
 
-/// A candidate, and how many dots it explains.
+/// A candidate, and the number of dots that it explains.
 #[derive(Clone, Debug)]
 pub(super) struct Scored {
     pub(super) hypothesis: Hypothesis,
     pub(super) explained: usize,
 }
 
-/// How many of these dots a hypothesis explains; gives up where more than `allowed` are not.
+/// Returns how many of these dots a hypothesis explains, or `None` as soon as more than `allowed` are not explained.
 pub(super) fn explained(
     experiments: &mut Experiments<'_, '_>,
     hypothesis: &Hypothesis,
@@ -40,13 +40,13 @@ pub(super) fn explained(
     (wrong <= allowed).then_some(right)
 }
 
-/// The dots that a hypothesis does not explain.
+/// Returns the dots that a hypothesis does not explain.
 pub(super) fn unexplained(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypothesis) -> Vec<usize> {
     let all: Vec<usize> = (0..experiments.dots.len()).collect();
     unexplained_of(experiments, hypothesis, &all)
 }
 
-/// Whether each dot that a candidate does not explain has a result of zero.
+/// Returns whether a candidate leaves dots unexplained and the device's result of each of them is zero.
 pub(super) fn misses_zeros_alone(experiments: &mut Experiments<'_, '_>, scored: Option<&Scored>) -> bool {
     let Some(scored) = scored else { return false };
     let d = experiments.subject.id().d;
@@ -55,7 +55,7 @@ pub(super) fn misses_zeros_alone(experiments: &mut Experiments<'_, '_>, scored: 
     !wrong.is_empty() && wrong.iter().all(is_zero)
 }
 
-/// Those of these dots that a hypothesis does not explain.
+/// Returns those of these dots that a hypothesis does not explain.
 pub(super) fn unexplained_of(
     experiments: &mut Experiments<'_, '_>,
     hypothesis: &Hypothesis,
@@ -75,10 +75,13 @@ pub(super) fn unexplained_of(
     wrong
 }
 
-/// Dots that are taken apart at once, where each is looked at once.
+/// Dots decoded in one go if each is used only once.
 const AT_ONCE: usize = 512;
 
-/// What a hypothesis makes of each of these dots, none of which is kept.
+/// Computes these dots with a hypothesis, without adding them to the experiments.
+///
+/// # Errors
+/// Returns an error if no evaluator can be made of the hypothesis.
 pub(super) fn modelled(subject: &Subject<'_>, hypothesis: &Hypothesis, dots: &[Dot]) -> Result<Vec<u64>, Error> {
     let evaluator = hypothesis.evaluator(subject.id())?;
     let mut sample = Sample::new(subject.id(), hypothesis.flush);
@@ -94,7 +97,7 @@ pub(super) fn modelled(subject: &Subject<'_>, hypothesis: &Hypothesis, dots: &[D
     Ok(found)
 }
 
-/// So many numbers spread over a list.
+/// Returns `count` entries spread evenly over a list, or all of a shorter one.
 pub(super) fn spread(list: &[usize], count: usize) -> Vec<usize> {
     if list.len() <= count {
         return list.to_vec();

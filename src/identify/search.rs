@@ -1,4 +1,4 @@
-//! The search for parameters: candidates that explain the most of what was asked, changed until they explain everything.
+//! The search for parameters: takes the candidates that explain the most dots, and changes them until they explain all.
 
 use std::rc::Rc;
 
@@ -16,14 +16,14 @@ use super::{
     wrapped::wrapped,
 };
 
-/// Candidates that are kept at once.
+/// Candidates kept from one step to the next.
 const BEAM: usize = 6;
-/// Dots on which every candidate is tried first.
+/// Dots on which every candidate is first tried.
 pub(super) const FIRST: usize = 40;
 /// Dots on which the better ones are compared.
 pub(super) const SECOND: usize = 700;
 
-/// Fraction bits of d that are ever set.
+/// Returns the number of fraction bits of d, without the lowest ones that are zero in the result of every ordinary dot.
 pub(super) fn fraction_bits(experiments: &Experiments<'_, '_>) -> u32 {
     let id = experiments.subject.id();
     let Some(float) = id.d.as_float() else { return 0 };
@@ -33,14 +33,14 @@ pub(super) fn fraction_bits(experiments: &Experiments<'_, '_>) -> u32 {
     float.fraction_bits - unused
 }
 
-/// The best candidates of one skeleton on ordinary values, best first.
+/// Returns the best candidates of one skeleton on ordinary values, best first.
 pub(super) fn coarse(experiments: &mut Experiments<'_, '_>, skeleton: &Rc<Skeleton>) -> Vec<Scored> {
     let id = experiments.subject.id();
     let bits = fraction_bits(experiments);
     let start = start(skeleton, id, experiments, bits);
     let ordinary = experiments.ordinary.clone();
     let (first, second) = (spread(&ordinary, FIRST), spread(&ordinary, SECOND));
-    // What block scales multiply decides on what grid everything else is.
+    // Whether block scales multiply products or sums decides the grid of everything else, so both are tried.
     let mut starts = vec![start.clone()];
     if id.block_scale().is_some() && skeleton.roles.contains(&Role::Group) {
         let mut scaled = start.clone();
@@ -74,11 +74,11 @@ pub(super) fn coarse(experiments: &mut Experiments<'_, '_>, skeleton: &Rc<Skelet
     beam
 }
 
-/// Dots at the least from which one adder is told.
+/// The fewest dots from which one adder is determined.
 const TELLING: usize = 24;
 
-/// The adders one by one, the one that gives d first: each from dots in which nothing below it adds two terms, so that what
-/// is not known yet has no say.
+/// Determines the adders one by one, beginning with the one that gives d: each from dots in which no adder below it
+/// adds two terms, so that adders not known yet do not matter. `None` if there is only one adder.
 fn downward(experiments: &mut Experiments<'_, '_>, from: &Hypothesis, bits: u32) -> Option<Scored> {
     let classes = from.skeleton.expression.adders_downward();
     if classes.len() < 2 {
@@ -117,7 +117,8 @@ fn downward(experiments: &mut Experiments<'_, '_>, from: &Hypothesis, bits: u32)
     Some(now)
 }
 
-/// Tries everything that one adder may be, in each candidate of the beam; results on the way in these formats too.
+/// Tries every core of one adder in each candidate of the beam, with intermediate results in `formats` too. Candidates
+/// are tried on the dots `first`, and the best of them compared on `second`. Returns the best ones, best first.
 pub(super) fn sweep_class(
     experiments: &mut Experiments<'_, '_>,
     beam: Vec<Scored>,
@@ -129,10 +130,11 @@ pub(super) fn sweep_class(
 ) -> Vec<Scored> {
     let id = experiments.subject.id();
     let mut quick: Vec<(usize, usize, Adder)> = Vec::new();
-    // How many candidates explain so many of the first dots: what cannot be among the best is given up early.
+    // How many candidates explain each number of the first dots. Those that cannot be among the best are abandoned
+    // early.
     let mut better = vec![0usize; first.len() + 1];
     let mut least = 0;
-    // What loses nothing before it rounds is looked at first, and at nothing else where it explains everything.
+    // Adders that lose no bit before they round are tried first; if one explains every dot, nothing else is tried.
     for scored in &beam {
         let hypothesis = &scored.hypothesis;
         let (role, now) = (hypothesis.skeleton.roles[class], hypothesis.adders[class].clone());
@@ -185,7 +187,8 @@ pub(super) fn sweep_class(
 /// Per cent of the dots that a candidate has to explain before its tree is changed.
 const NEARLY: usize = 80;
 
-/// The candidate with fewer levels of unrounded sums, or an adder of its own for each product, if that explains more.
+/// Tries the candidate with fewer levels of unrounded sums and with an adder of its own for single products, and
+/// returns the one that explains the most dots.
 fn reshaped(experiments: &mut Experiments<'_, '_>, now: Scored, domain: &Domain) -> Scored {
     let mut best = now.clone();
     for hypothesis in flattened(&now.hypothesis) {
@@ -205,7 +208,7 @@ fn reshaped(experiments: &mut Experiments<'_, '_>, now: Scored, domain: &Domain)
     best
 }
 
-/// A candidate to begin with.
+/// Returns the candidate that the search begins with: every adder is exact before it rounds to nearest even.
 fn start(skeleton: &Rc<Skeleton>, id: &OperationId, experiments: &Experiments<'_, '_>, bits: u32) -> Hypothesis {
     let adders = skeleton.names.iter().zip(&skeleton.roles).map(|(name, role)| {
         let (output, rules) = match role {
@@ -224,7 +227,8 @@ fn start(skeleton: &Rc<Skeleton>, id: &OperationId, experiments: &Experiments<'_
     Hypothesis { skeleton: Rc::clone(skeleton), adders: adders.collect(), flush: Flush::default() }
 }
 
-/// Changes values of the best candidates until every dot is explained, or no change explains more.
+/// Changes values of the best `width` candidates until every dot is explained, or no change explains more. Two values
+/// may be changed simultaneously `pairs` times.
 pub(super) fn refine(
     experiments: &mut Experiments<'_, '_>,
     beam: Vec<Scored>,
@@ -263,12 +267,12 @@ pub(super) fn refine(
     best
 }
 
-/// Additions that are given an adder of their own, one after another, and how many are tried each time.
+/// The most additions that are given an adder of their own, one after another, and how many are tried each time.
 const PARTED: usize = 4;
 const PARTED_TRIED: usize = 6;
 
-/// The adder of one addition made anew, of everything that it may be, from dots about that addition: what rounds and what
-/// hands on its sum lie more than one change apart.
+/// Searches the adder of one addition afresh among all its cores, from dots about that addition. Changes of one value
+/// do not suffice, because an adder that rounds and one that passes its sum on are more than one change apart.
 fn made_anew(
     experiments: &mut Experiments<'_, '_>,
     hypothesis: &Hypothesis,
@@ -276,7 +280,7 @@ fn made_anew(
     wrong: &[usize],
     domain: &Domain,
 ) -> Option<Scored> {
-    // A sum of integers has no choice of format and rounding: all that it may be was tried.
+    // For sums of integers, everything that an adder may be has been tried already.
     if node == 0 || experiments.is_late() || experiments.subject.id().is_integer() {
         return None;
     }
@@ -288,7 +292,7 @@ fn made_anew(
     if wrong.len() < TELLING {
         return None;
     }
-    // As many of those that tell as of the others.
+    // Half of the dots are unexplained ones, half are explained.
     let some = |count: usize| {
         let mut some = [spread(&wrong, count / 2), spread(&right, count / 2)].concat();
         some.sort_unstable();
@@ -303,7 +307,8 @@ fn made_anew(
     Some(climb(experiments, best, 0, &domain))
 }
 
-/// Gives single additions an adder of their own, where the one that they share explains all but a few dots about them.
+/// Gives single additions an adder of their own if the shared one leaves dots about them unexplained and that explains
+/// more.
 fn parted(experiments: &mut Experiments<'_, '_>, mut now: Scored, domain: &Domain) -> Scored {
     for _ in 0..PARTED {
         let wrong = unexplained_of(experiments, &now.hypothesis, &domain.dots);
@@ -315,19 +320,19 @@ fn parted(experiments: &mut Experiments<'_, '_>, mut now: Scored, domain: &Domai
         let mut counts = vec![0usize; shared.len()];
         for at in spread(&wrong, TRIED_WRONG) {
             let busy = untied.busy(&experiments.dots[at]);
-            // A dot about one addition says more than one about many.
+            // A dot that involves one addition says more about it than a dot that involves many.
             let weight = 64 / busy.count_ones().max(1) as usize;
             (0..shared.len()).filter(|node| busy >> (*node).min(127) & 1 == 1).for_each(|node| counts[node] += weight);
         }
         let mut nodes: Vec<usize> =
             (0..shared.len()).filter(|node| shared[*node] && (*node == 0 || counts[*node] > 0)).collect();
-        // The last addition of all is the likeliest to differ.
+        // The addition that gives d is the likeliest to differ.
         nodes.sort_by_key(|node| (*node != 0, std::cmp::Reverse(counts[*node])));
         let mut best: Option<Scored> = None;
         for node in nodes.into_iter().take(PARTED_TRIED) {
             let hypothesis = now.hypothesis.parted(node);
             let own = hypothesis.adders.len() - 1;
-            // The one that has its own may be as it should be, and the others not.
+            // The copy may be right for this addition and wrong for the others, so the shared adder is changed too.
             let before = now.hypothesis.skeleton.expression.adders_by_addition()[node];
             for adder in [own, before].into_iter().take(if node == 0 { 2 } else { 1 }) {
                 let domain = Domain { dots: domain.dots.clone(), adder: Some(adder), reading: false };

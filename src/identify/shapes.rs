@@ -1,10 +1,10 @@
-//! Trees to try where the one that was seen may hide something: what is rounded alone, and groups of products whose sums are
-//! not rounded before they meet.
+//! Variants of an observed tree with additions that it may hide: leaves or results that are rounded alone, and groups
+//! of products whose sums are not rounded before they meet.
 
 use super::expression::Expression;
 
-/// A tree with products, c or the result rounded alone: the likeliest first. The adders' numbers say nothing; each addition
-/// is told by itself.
+/// Returns the variants of a tree with products, c or the result rounded alone, the likeliest first. The numbers of
+/// their adders have no meaning, because each addition is determined separately.
 pub(super) fn rounded(tree: &Expression) -> Vec<Expression> {
     let is_product = |leaf: &Expression| matches!(leaf, Expression::Product(_));
     let is_c = |leaf: &Expression| matches!(leaf, Expression::C);
@@ -16,12 +16,12 @@ pub(super) fn rounded(tree: &Expression) -> Vec<Expression> {
     distinct(tree, vec![products, c, result, both, all])
 }
 
-/// A tree whose sums of two products begin at +0, with the first of them or with the second.
+/// Returns the variants of a tree in which sums of two products begin at +0, with the first or with the second of them.
 pub(super) fn begun_at_zero(tree: &Expression) -> Vec<Expression> {
     distinct(tree, [false, true].map(|second| tree.begun_at_zero(0, second)).into())
 }
 
-/// A tree with groups of products in its additions.
+/// Returns the variants of a tree with groups of products in its additions.
 pub(super) fn grouped(tree: &Expression) -> Vec<Expression> {
     let widest = tree.widest();
     let mut found = vec![tree.grouped(0, &|products: &[usize]| vec![products.to_vec()], false)];
@@ -44,18 +44,18 @@ pub(super) fn grouped(tree: &Expression) -> Vec<Expression> {
     distinct(tree, found)
 }
 
-/// A tree with groups of neighbours in the additions of products alone.
+/// Returns the variants of a tree with groups of neighbours in the additions that take only products.
 pub(super) fn grouped_below(tree: &Expression) -> Vec<Expression> {
     let found = sizes(tree.widest()).into_iter().map(|size| tree.grouped_below(0, size)).collect();
     distinct(tree, found)
 }
 
-/// Sizes of groups of so many products.
+/// Returns the sizes into which this many products can be grouped.
 fn sizes(widest: usize) -> Vec<usize> {
     (2..widest).filter(|size| widest.is_multiple_of(*size)).collect()
 }
 
-/// Each of these once, and not the tree that they were made from.
+/// Removes duplicates, and the tree from which the others were made.
 fn distinct(tree: &Expression, found: Vec<Expression>) -> Vec<Expression> {
     let mut distinct: Vec<Expression> = Vec::new();
     for shape in found {
@@ -67,10 +67,12 @@ fn distinct(tree: &Expression, found: Vec<Expression>) -> Vec<Expression> {
     distinct
 }
 
+/// Splits products into groups of `size` neighbours.
 fn neighbours(products: &[usize], size: usize) -> Vec<Vec<usize>> {
     products.chunks(size).map(<[usize]>::to_vec).collect()
 }
 
+/// Splits products into `count` groups of the same remainder.
 fn remainders(products: &[usize], count: usize) -> Vec<Vec<usize>> {
     (0..count.min(products.len())).map(|from| products.iter().copied().skip(from).step_by(count).collect()).collect()
 }

@@ -1,10 +1,11 @@
-//! The simplest model that still explains everything asked.
+//! Simplification of a model that explains every dot.
 
 use mxprobe_models::{Adder, Below, Exponent, Flush, PARAMETERS};
 
 use super::{experiments::Experiments, flattened::flattened, hypothesis::Hypothesis, scored::explained};
 
-/// Takes away levels of unrounded sums, and then, one after the other, every value that no experiment asks for.
+/// Removes levels of unrounded sums, and then, one after another, every value that no experiment needs. The result
+/// still explains every dot.
 pub(super) fn simplify(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypothesis) -> Hypothesis {
     let all: Vec<usize> = (0..experiments.dots.len()).collect();
     let mut now = hypothesis.clone();
@@ -29,6 +30,7 @@ pub(super) fn simplify(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypot
     now
 }
 
+/// Returns hypotheses in which one value is replaced by its default.
 fn steps(now: &Hypothesis) -> Vec<Hypothesis> {
     let mut found = Vec::new();
     for flush in [

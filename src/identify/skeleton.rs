@@ -1,8 +1,9 @@
-//! What a summation tree that shows from outside may be made of: which nodes share an adder, and what does not show.
+//! The readings of an observed summation tree: which nodes share an adder, and which further steps it may hide.
 //!
-//! Experiments on the order tell which leaves meet before which. They do not tell whether a product is rounded before it
-//! is added, whether the products of a block are summed on a grid of their own before c joins them, or whether a result
-//! is cut in a second step. Each such reading is a skeleton: a tree over adders whose parameters are to be found.
+//! Experiments on the order show which leaves meet before which. They do not show whether a product is rounded before
+//! it is added, whether the products of a block are summed on a grid of their own before c joins them, or whether a
+//! result is cut in a second step. Each such reading is a skeleton: a tree over adders whose parameters are still to be
+//! found.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -15,16 +16,16 @@ use super::{
 };
 use crate::probes::{Joint, Leaf, Tree};
 
-/// What an adder of a skeleton may do.
+/// The role of an adder in a skeleton, which limits the parameters that it may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
-    /// It gives d.
+    /// Gives d.
     Root,
-    /// It adds several terms whose sum another adder takes, rounded or not.
+    /// Adds several terms and passes the sum to another adder, rounded or not.
     Inner,
-    /// It adds products on a grid of their own and hands on the sum as it is.
+    /// Adds products on a grid of their own and passes the sum on unrounded.
     Group,
-    /// It rounds one product.
+    /// Rounds one product.
     Product,
 }
 
@@ -33,80 +34,81 @@ pub(super) enum Role {
 pub(super) struct Skeleton {
     /// The tree.
     pub(super) expression: Expression,
-    /// The same for the evaluator.
+    /// The same tree in the form that the evaluator takes.
     pub(super) plan: Arc<Plan>,
     /// The adders' names.
     pub(super) names: Vec<String>,
-    /// What each adder may do.
+    /// The role of each adder.
     pub(super) roles: Vec<Role>,
 }
 
 impl Skeleton {
-    /// As in a model file, for dots of `k` products.
+    /// Returns the tree as in a model file, for dots of `k` products.
     pub(super) fn text(&self, k: usize) -> String {
         let names: Vec<&str> = self.names.iter().map(String::as_str).collect();
         self.expression.text(&names, k)
     }
 
-    /// Products that meet one other term: each may be rounded alone before it does.
+    /// Returns the products that meet exactly one other term: each may be rounded alone before that.
     pub(super) fn joining_one(&self) -> Vec<usize> {
         self.expression.joining_one()
     }
 
-    /// The same tree with these products rounded alone before they meet anything.
+    /// Returns the same tree with these products rounded alone before they meet anything.
     pub(super) fn alone(&self, products: &[usize]) -> Self {
         let expression = products.iter().fold(self.expression.clone(), |tree, product| tree.alone(*product));
         Self { plan: Arc::new(expression.plan()), expression, ..self.clone() }
     }
 
-    /// How many products the first of its groups has, where it has any.
+    /// Returns the number of products in the first of its groups, if it has groups.
     pub(super) fn group_size(&self) -> Option<usize> {
         let group = self.roles.iter().position(|role| *role == Role::Group)?;
         self.plan.nodes.iter().find(|node| node.adder == group).map(|node| node.terms.len())
     }
 
-    /// The additions of two terms or more.
+    /// Returns the additions of two terms or more.
     pub(super) fn nodes(&self) -> Vec<Node> {
         let mut found = Vec::new();
         self.expression.nodes(&mut found);
         found
     }
 
-    /// Products that are rounded alone.
+    /// Returns the products that are rounded alone.
     pub(super) fn rounded_alone(&self) -> Vec<usize> {
         self.expression.rounded_alone()
     }
 
-    /// The same tree with this product no longer rounded alone.
+    /// Returns the same tree with this product no longer rounded alone.
     pub(super) fn together(&self, product: usize) -> Self {
         let expression = self.expression.together(product);
         Self { plan: Arc::new(expression.plan()), expression, ..self.clone() }
     }
 
-    /// The most terms that c, or what holds it, meets in an addition by this adder.
+    /// Returns the most terms that c, or the sum that contains it, meets in an addition by this adder.
     pub(super) fn beside_c(&self, adder: usize) -> usize {
         self.expression.beside_c(adder)
     }
 
-    /// Pairs of products that meet first, rounded alone before or not.
+    /// Returns the pairs of products that meet first, whether or not they are rounded alone before.
     pub(super) fn begun(&self) -> Vec<(usize, usize)> {
         self.expression.begun()
     }
 
-    /// The same tree with two products in each other's place, which decides what NaN comes first.
+    /// Returns the same tree with two products exchanged, which changes the NaN that comes first.
     pub(super) fn exchanged(&self, one: usize, other: usize) -> Self {
         let expression = self.expression.exchanged(one, other);
         Self { plan: Arc::new(expression.plan()), expression, ..self.clone() }
     }
 
-    /// The same sums with the arguments of one adder in another order, which decides what NaN comes first.
+    /// Returns the same sums with the arguments of one adder in another order, which changes the NaN that comes first;
+    /// `None` if the order is already this one.
     pub(super) fn turned(&self, adder: usize, order: Order) -> Option<Self> {
         let expression = self.expression.turned(adder, order);
         (expression != self.expression).then(|| Self { plan: Arc::new(expression.plan()), expression, ..self.clone() })
     }
 }
 
-/// Where results are rounded a second time.
+/// The places at which results are rounded a second time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cut {
     Nowhere,
@@ -117,11 +119,11 @@ enum Cut {
 /// How a chain of products begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Start {
-    /// Its first two products meet in one addition.
+    /// The first two products meet in one addition.
     Together,
-    /// One of them is rounded, then the other is added.
+    /// One of them, the `second` or the first, is rounded, and then the other is added.
     Alone { second: bool },
-    /// As `Alone`, beginning with +0.
+    /// As `Alone`, but the product is added to +0.
     FromZero { second: bool },
 }
 
@@ -129,22 +131,25 @@ enum Start {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Grouping {
     None,
-    /// All of them in one group, c beside it.
+    /// All products in one group, which then meets c.
     Whole,
-    /// Groups of so many neighbours.
+    /// Groups of this many neighbours.
     Neighbours(usize),
-    /// As many groups, each of the products whose number has the same remainder.
+    /// This many groups, each of the products whose numbers have the same remainder.
     Remainders(usize),
 }
 
+/// One reading of a tree.
 #[derive(Clone, Copy, Debug)]
 struct Reading {
+    /// All additions share one adder. Otherwise there is one each for blocks that hold c, for other blocks, and for
+    /// sums without products with c and without it.
     tied: bool,
     rounds_products: bool,
     cut: Cut,
     start: Start,
     grouping: Grouping,
-    /// The groups are joined with each other before c.
+    /// The groups are added to each other before c.
     joined: bool,
 }
 
@@ -157,7 +162,7 @@ const PLAIN: Reading = Reading {
     joined: false,
 };
 
-/// Every reading of a tree, the simplest first.
+/// Returns every reading of a tree, the simplest first.
 pub(super) fn readings(tree: &Tree, id: &OperationId) -> Vec<Skeleton> {
     let mut skeletons = Vec::new();
     let mut seen = HashSet::new();
@@ -172,6 +177,7 @@ pub(super) fn readings(tree: &Tree, id: &OperationId) -> Vec<Skeleton> {
     skeletons
 }
 
+/// Returns the readings to try for a tree, the simplest first; some of them may give the same skeleton.
 fn reading_list(tree: &Tree, id: &OperationId) -> Vec<Reading> {
     let starts = [
         Start::Alone { second: false },
@@ -212,6 +218,7 @@ fn reading_list(tree: &Tree, id: &OperationId) -> Vec<Reading> {
     readings
 }
 
+/// Returns the products that are direct children of a node, in ascending order.
 fn products_of(node: &Tree) -> Vec<usize> {
     let mut products: Vec<usize> = node
         .direct_leaves()
@@ -225,6 +232,7 @@ fn products_of(node: &Tree) -> Vec<usize> {
     products
 }
 
+/// Builds the skeleton of one reading, and collects its adders.
 struct Builder {
     reading: Reading,
     names: Vec<String>,
@@ -236,6 +244,7 @@ impl Builder {
         Self { reading, names: Vec::new(), roles: Vec::new() }
     }
 
+    /// Returns the number of the adder of this name, and adds it if it is new.
     fn adder(&mut self, name: &'static str, role: Role) -> usize {
         self.names.iter().position(|known| *known == name).unwrap_or_else(|| {
             self.names.push(name.to_owned());
@@ -244,6 +253,7 @@ impl Builder {
         })
     }
 
+    /// Builds the skeleton of a tree; `None` if the tree is a single leaf and the reading adds nothing around it.
     fn skeleton(mut self, tree: &Tree) -> Option<Skeleton> {
         let mut expression = self.build(tree);
         if self.reading.cut == Cut::AtTheEnd {
@@ -256,6 +266,7 @@ impl Builder {
         Some(Skeleton { expression, plan, names: self.names, roles: self.roles })
     }
 
+    /// Builds the expression of a tree.
     fn build(&mut self, tree: &Tree) -> Expression {
         match tree {
             Tree::Leaf(Leaf::C) => Expression::C,
@@ -288,7 +299,7 @@ impl Builder {
         }
     }
 
-    /// A chain's first two products, one after the other.
+    /// Builds the start of a chain whose first two products are added one after the other.
     fn begun(adder: usize, start: Start, first: usize, second: usize) -> Vec<Expression> {
         let (of_zero, swapped) = match start {
             Start::Alone { second } => (false, second),
@@ -303,7 +314,7 @@ impl Builder {
         vec![Expression::Product(second), Expression::Add(adder, inner)]
     }
 
-    /// The products of one node, rounded or grouped as the reading says.
+    /// Builds the terms for the products of one node, rounded or grouped as the reading says.
     fn terms(&mut self, products: &[usize]) -> Vec<Expression> {
         let plain = |products: &[usize]| products.iter().map(|k| Expression::Product(*k)).collect::<Vec<_>>();
         if self.reading.rounds_products {
@@ -332,7 +343,7 @@ impl Builder {
     }
 }
 
-/// Trees to try where experiments on the order tell nothing or only the blocks: the simplest first.
+/// Returns the trees to try, the simplest first, if experiments on the order show nothing or only the blocks.
 pub(super) fn guesses(k: usize, blocks: &[Vec<usize>]) -> Vec<Tree> {
     let leaf = |k: &usize| Tree::Leaf(Leaf::Product(*k));
     let node = |children: Vec<Tree>| {
@@ -350,7 +361,7 @@ pub(super) fn guesses(k: usize, blocks: &[Vec<usize>]) -> Vec<Tree> {
     }
     let sizes = (1..=k).rev().filter(|size| k.is_multiple_of(*size) || *size <= 16);
     trees.extend(sizes.map(|size| chain(&cut_into(size))));
-    // c last, after all products at once or after blocks of them.
+    // c last, after one sum of all products or after blocks of them.
     if k > 1 {
         let all: Vec<usize> = (0..k).collect();
         trees.push(node(vec![Tree::Leaf(Leaf::C), node(all.iter().map(leaf).collect())]));

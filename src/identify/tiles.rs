@@ -1,4 +1,4 @@
-//! Tiles of random values, by the million.
+//! Batches of tiles with random values, for comparisons of millions of dots.
 
 use mxprobe_api::{Elements, Error, Format, GemmOperands, Operation, Specials, TileBatch};
 use mxprobe_models::Evaluator;
@@ -7,19 +7,19 @@ use crate::dots::Random;
 
 /// Elements of the operands of one batch.
 const ELEMENTS: usize = 1 << 20;
-/// The share of a batch that tiles of any bits have: nearly all of them hold a NaN, which hides the rest and is slow to
-/// model.
+/// Divides the size of a batch of tiles with arbitrary bits: nearly all of them hold a NaN, which hides the other
+/// values and is slow to model.
 const ANY: usize = 64;
 
-/// Tiles of random values: each of some tiles of A with each of as many tiles of B, so that the model sees one product of
-/// matrices.
+/// Tiles of random values: every tile of A is combined with every tile of B, so that the model can compute them as one
+/// matrix product.
 pub(super) struct Tiles {
     pub(super) batch: TileBatch,
     /// Tiles of A, one below another.
     a: Pool,
     /// Tiles of B, side by side.
     b: Pool,
-    /// How many there are of each.
+    /// The number of tiles of A, and of B.
     size: usize,
 }
 
@@ -30,7 +30,7 @@ struct Pool {
 }
 
 impl Tiles {
-    /// The tiles of one round: values about 1, of many sizes, or any bits.
+    /// Draws the tiles of one round: values about 1, of many sizes, up to the largest, or arbitrary bits.
     pub(super) fn drawn(operation: &Operation, seed: u64, round: u64) -> Self {
         let id = &operation.id;
         let (m, n, k) = id.shape.sizes();
@@ -67,7 +67,10 @@ impl Tiles {
         Self { batch, a, b, size }
     }
 
-    /// What the model gives for them.
+    /// Computes the tiles with the model.
+    ///
+    /// # Errors
+    /// Returns an error if the evaluator rejects the operands.
     pub(super) fn modelled(&self, operation: &Operation, evaluator: &Evaluator) -> Result<Elements, Error> {
         let (m, n, k) = operation.id.shape.sizes();
         let c = side_by_side(&self.batch.c, self.size, self.size, n);
@@ -82,12 +85,12 @@ impl Tiles {
             scale_b: self.b.scales.as_ref(),
         };
         let d = evaluator.multiply(&product, 1)?;
-        // From rows of the product to tiles: a row of the product holds one row of each tile of the band.
+        // Converts rows of the product to tiles: a row of the product holds one row of each tile of its band.
         Ok(side_by_side(&d, self.size, m, n))
     }
 }
 
-/// Each of `size` tiles so many times in a row.
+/// Fills `into` with each of `size` tiles, repeated equally often before the next one comes.
 fn each(tiles: &Elements, size: usize, into: &mut Elements) {
     let one = tiles.bytes().len() / size;
     for (at, tile) in into.bytes_mut().chunks_exact_mut(one.max(1)).enumerate() {
@@ -95,13 +98,14 @@ fn each(tiles: &Elements, size: usize, into: &mut Elements) {
     }
 }
 
-/// All tiles again and again.
+/// Fills `into` with the whole sequence of tiles, repeated.
 fn all(tiles: &Elements, into: &mut Elements) {
     into.bytes_mut().chunks_exact_mut(tiles.bytes().len().max(1)).for_each(|slot| slot.copy_from_slice(tiles.bytes()));
 }
 
-/// In each of so many equal bands: `count` blocks of rows of `n` elements, one block after another, as rows that hold a row of
-/// each block: the first rows, then the second rows.
+/// Rearranges blocks of rows so that they lie side by side. Each of the `bands` equal parts of `elements` has `count`
+/// blocks, one after another, with rows of `n` elements. In the result, the first rows of all blocks of a band come
+/// first, then the second rows, and so on.
 fn side_by_side(elements: &Elements, bands: usize, count: usize, n: usize) -> Elements {
     let mut found = Elements::zeros(elements.format(), elements.len());
     let row = n * elements.format().storage_bytes();
@@ -118,19 +122,21 @@ fn side_by_side(elements: &Elements, bands: usize, count: usize, n: usize) -> El
     found
 }
 
+/// The distribution of random values.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Spread {
     /// Exponents from −4 to 3.
     Narrow,
-    /// Exponents from −16 to 15; in formats of fewer, the lower half of them, subnormals with them.
+    /// Exponents from −16 to 15; in formats with fewer exponents, the lower half of them, with subnormals.
     Wide,
-    /// The same, but the upper half of finite exponents in formats of fewer.
+    /// The same, but the upper half of the finite exponents in formats with fewer.
     Large,
-    /// Any bits.
+    /// Arbitrary bits.
     Any,
 }
 
-/// Fills eight bytes at a time: random bits under a mask, plus the bits of the least exponent.
+/// Fills elements with random values, eight bytes at a time: random bits under a mask, plus the bits of the least
+/// exponent.
 pub(super) fn fill(elements: &mut Elements, random: &mut Random, spread: Spread) {
     let format = elements.format();
     let (mask, base) = lane(format, spread);
@@ -147,8 +153,8 @@ pub(super) fn fill(elements: &mut Elements, random: &mut Random, spread: Spread)
     rest.copy_from_slice(&last[..length]);
 }
 
-/// Which bits of one element are random, and what is added to them. No sum of the two is NaN or an infinity, unless any
-/// bits are wanted.
+/// Returns the mask of the random bits of one element, and the bits that are added to them. Their sum is never NaN or
+/// an infinity, except with [`Spread::Any`].
 fn lane(format: Format, spread: Spread) -> (u64, u64) {
     let any = (format.mask(), 0);
     let wanted = match spread {
@@ -165,7 +171,7 @@ fn lane(format: Format, spread: Spread) -> (u64, u64) {
     let least = match spread {
         _ if bits == wanted => (float.bias - (1 << (bits - 1))).max(0).cast_unsigned().into(),
         Spread::Large => (1u64 << bits) - 1,
-        // Where −0 is the code of NaN, not from 0 on.
+        // If the code of −0 is a NaN, exponents begin at 1 rather than 0.
         _ => u64::from(float.specials == Specials::NegativeZeroNan),
     };
     (sign | exponents | fraction, least << below)

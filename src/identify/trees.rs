@@ -1,4 +1,4 @@
-//! The trees that a search begins with, and what is asked about them.
+//! The trees that a search begins with, and dots about their additions.
 
 use mxprobe_api::Error;
 
@@ -15,13 +15,17 @@ use crate::{
 };
 
 impl Search<'_, '_> {
+    /// Searches the order of summation. Returns the tree found, or trees to try if it does not show.
+    ///
+    /// # Errors
+    /// Returns the error of the device if it fails.
     pub(super) fn trees(&mut self) -> Result<Vec<Tree>, Error> {
         let subject = self.experiments.subject;
         let k = subject.k();
         if subject.id().is_integer() {
             return Ok(guesses(k, &[(0..k).collect()]));
         }
-        (self.progress)("finding the order of summation");
+        (self.progress)("searching for the order of summation");
         let order = summation(subject)?;
         self.order = Some(order.statement);
         Ok(match order.tree {
@@ -30,7 +34,11 @@ impl Search<'_, '_> {
         })
     }
 
-    /// The shapes that show beside a floor under which no value counts, unless they are among those that showed.
+    /// Searches the order again with values that count next to a floor below which values are lost. Returns the trees
+    /// that are not among the `known` ones.
+    ///
+    /// # Errors
+    /// Returns the error of the device if it fails.
     pub(super) fn shapes_above_floors(
         &mut self,
         known: &[Expression],
@@ -46,7 +54,12 @@ impl Search<'_, '_> {
         Ok(found)
     }
 
-    /// Trees whose additions are told one by one, the likeliest first, and dots about each addition of the first of them.
+    /// Returns the trees whose additions are determined one by one, the likeliest first, with leaves left out or added
+    /// twice as `counts` says. Also runs dots about each addition of the first of them and adds the results to the
+    /// experiments.
+    ///
+    /// # Errors
+    /// Returns the error of the device if it fails.
     pub(super) fn shapes(&mut self, trees: &[Tree], counts: &Counts) -> Result<Vec<Expression>, Error> {
         let id = self.subject().id().clone();
         if id.is_integer() {

@@ -1,4 +1,4 @@
-//! A device against a model, bit for bit, on as many dots as are asked for.
+//! Comparison of a device with a model, bit for bit, on as many dots as are requested.
 
 use std::time::Instant;
 
@@ -16,29 +16,30 @@ use crate::{
     report::{EvidenceRecord, VerifiedOperation},
 };
 
-/// Dots of directed classes that come first.
+/// Dots of directed classes, which come first.
 const DIRECTED: u64 = 100_000;
-/// Directed dots asked at once.
+/// Directed dots in one batch.
 const AT_ONCE: usize = 8_192;
-/// Mismatches that are made simple and shown.
+/// Mismatches that are simplified and shown.
 const SHOWN: usize = 3;
 
-/// What is compared, and how much of it.
+/// The parameters of a comparison.
 #[derive(Clone, Copy, Debug)]
 pub struct Comparison {
-    /// Dots, at the least.
+    /// The least number of dots.
     pub count: u64,
-    /// What inputs are drawn from.
+    /// The seed that inputs are drawn from.
     pub seed: u64,
-    /// Which NaN count as the same.
+    /// Which NaN count as equal.
     pub nan: NanBits,
 }
 
-/// Compares an operation of a device with the model's, directed classes first, then tiles of random values of several
-/// spreads; every element of D counts as a dot. `progress` hears how many dots were compared.
+/// Compares an operation of a device with that of a model: dots of directed classes first, then tiles of random values
+/// of several spreads. Every element of D counts as a dot. Stops early once a few mismatches are found. `progress` is
+/// called with the number of dots compared so far.
 ///
 /// # Errors
-/// What the device reports, and if the model has no such operation.
+/// Returns the error of the device if it fails, and an error if the model does not have the operation.
 pub fn verify(
     device: &dyn Device,
     operation: &Operation,
@@ -85,7 +86,7 @@ pub fn verify(
     })
 }
 
-/// A mismatch made simple, with the bits and the decimals of both.
+/// Simplifies a mismatch, and returns it with the results of device and model as bits and decimals.
 fn shown(subject: &Subject<'_>, evaluator: &Evaluator, nan: NanBits, dot: &Dot) -> Result<Evidence, Error> {
     let id = subject.id();
     let model = |dot: &Dot| {
@@ -95,7 +96,7 @@ fn shown(subject: &Subject<'_>, evaluator: &Evaluator, nan: NanBits, dot: &Dot) 
     let differs = |dots: &[Dot]| -> Result<Vec<bool>, Error> {
         Ok(dots.iter().zip(subject.ask(dots)?).map(|(dot, d)| !nan.alike(id.d, model(dot), d)).collect())
     };
-    // A mismatch that depends on its place in the tile may be gone when it is asked alone.
+    // A mismatch that depends on its place in the tile may disappear if the dot is computed alone.
     let alone = differs(std::slice::from_ref(dot))?[0];
     let dot = if alone { simplest(id, dot, differs)? } else { dot.clone() };
     let d = subject.ask(std::slice::from_ref(&dot))?[0];
@@ -108,17 +109,18 @@ fn shown(subject: &Subject<'_>, evaluator: &Evaluator, nan: NanBits, dot: &Dot) 
     Ok(subject.evidence(about, &dot, d, &[("the model".to_owned(), wanted)]))
 }
 
+/// The counts of a comparison so far.
 struct Found {
     nan: NanBits,
     dots: u64,
     mismatches: u64,
-    /// NaN of other bits that count as the same.
+    /// NaN that differ in their bits but count as equal.
     other_nan: u64,
     first: Vec<Dot>,
 }
 
 impl Found {
-    /// The device and the model compute at the same time.
+    /// Compares a batch on the device with the model's result, which is computed in another thread meanwhile.
     fn compare(
         &mut self,
         device: &dyn Device,

@@ -1,10 +1,10 @@
-//! What an adder does, in words.
+//! A description of identified arithmetic in words.
 
 use mxprobe_models::Adder;
 
 use super::outcome::Arithmetic;
 
-/// What each adder does and how operands are read, one line each.
+/// Describes each adder, and the operands whose subnormals are read as zero, in one line each.
 #[must_use]
 pub fn parameters(arithmetic: &Arithmetic) -> Vec<String> {
     let mut lines: Vec<String> = arithmetic.adders.iter().map(Adder::summary).collect();

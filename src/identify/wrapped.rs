@@ -1,4 +1,5 @@
-//! An adder of its own for each product before it meets anything else: it cuts or rounds the product, or gives a NaN of its own.
+//! A separate adder for single products, through which each passes before it meets anything else: it cuts or rounds the
+//! product, or gives a NaN of its own.
 
 use std::{rc::Rc, sync::Arc};
 
@@ -18,7 +19,7 @@ use crate::probes::Leaf;
 /// Candidates for the new adder that are changed value by value.
 const CLIMBED: usize = 2;
 
-/// The candidate with an adder of its own for every single product, if that explains more of the domain's dots.
+/// Returns the candidate with a separate adder for single products, if that explains more of the domain's dots.
 pub(super) fn wrapped(experiments: &mut Experiments<'_, '_>, now: &Scored, domain: &Domain) -> Option<Scored> {
     let wrong = unexplained_of(experiments, &now.hypothesis, &domain.dots);
     if wrong.is_empty() || experiments.is_late() || experiments.subject.id().is_integer() {
@@ -27,7 +28,7 @@ pub(super) fn wrapped(experiments: &mut Experiments<'_, '_>, now: &Scored, domai
     let hypothesis = with_own_adder(&now.hypothesis)?;
     let own = hypothesis.adders.len() - 1;
     let right: Vec<usize> = domain.dots.iter().copied().filter(|at| wrong.binary_search(at).is_err()).collect();
-    // As many of those that are not explained as of the others.
+    // Half of the dots are unexplained ones, half are explained.
     let some = |count: usize| {
         let mut some = [spread(&wrong, count / 2), spread(&right, count / 2)].concat();
         some.sort_unstable();
@@ -51,11 +52,11 @@ pub(super) fn wrapped(experiments: &mut Experiments<'_, '_>, now: &Scored, domai
     best
 }
 
-/// Fraction bits of a grid whose floor is tried at every exponent: more than a product has in most formats.
+/// Fraction bits of the grid whose floor is tried at every exponent: more than a product has in most formats.
 const FIXED_BITS: i32 = 24;
 
-/// The best candidate in which the new adder cuts or rounds every product at the same place, if it explains more than half of
-/// these dots: half of them are explained anyway.
+/// Returns the best candidate in which the new adder cuts or rounds every product at the same place, if it explains
+/// more than half of these dots. Half of them are explained without it.
 fn on_a_fixed_grid(
     experiments: &mut Experiments<'_, '_>,
     hypothesis: &Hypothesis,
@@ -84,7 +85,8 @@ fn on_a_fixed_grid(
     best
 }
 
-/// The same with a further adder, which hands on each product as it is; `None` if single products have one already.
+/// Returns the hypothesis with a further adder that passes each product on unchanged; `None` if single products have
+/// one already.
 fn with_own_adder(hypothesis: &Hypothesis) -> Option<Hypothesis> {
     let own = hypothesis.adders.len();
     let before = &hypothesis.skeleton;
@@ -104,7 +106,8 @@ fn with_own_adder(hypothesis: &Hypothesis) -> Option<Hypothesis> {
 /// The name of the adder of single products.
 const NAME: &str = "each";
 
-/// The same tree with an addition of this adder around each product, in the place of one that takes the product alone.
+/// Returns the tree with an addition by this adder around each product. It replaces an addition that has the product as
+/// its only argument.
 fn around_products(tree: &Expression, own: usize) -> Expression {
     match tree {
         Expression::Product(k) => Expression::Add(own, vec![Expression::Product(*k)]),

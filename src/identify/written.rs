@@ -1,4 +1,4 @@
-//! A summation tree as an expression of a model file, in the shortest form that means the same.
+//! Writing a summation tree as an expression of a model file, in a short form with the same meaning.
 
 use std::collections::HashMap;
 
@@ -6,26 +6,27 @@ use mxprobe_models::{Plan, Term, plan_of};
 
 use super::expression::Expression;
 
-/// Expressions in their short form.
+/// The short forms of expressions written so far.
 type Written = HashMap<Expression, Option<String>>;
 
 impl Expression {
-    /// As a model file has it, over adders of these names, for dots of `k` products.
+    /// Returns the tree as in a model file, over adders of these names, for dots of `k` products.
     pub(super) fn text(&self, names: &[&str], k: usize) -> String {
         let plain = self.plain(names, &[]);
         let Some(short) = self.short(names, k, &mut Written::new()) else { return plain };
-        // The short form is taken only if it is seen to mean the same.
+        // The short form is used only if it parses to the same plan.
         let same = plan_of(&short, names, k).is_ok_and(|short| nested(&short) == nested(&self.plan()));
         if same { short } else { plain }
     }
 
-    /// Nested to the last product; products are numbered by their place in `scope`, unless that is empty.
+    /// Returns the tree as nested calls without folds. Products are numbered by their place in `scope`, unless that is
+    /// empty.
     fn plain(&self, names: &[&str], scope: &[usize]) -> String {
         let numbered = |k: usize| scope.iter().position(|other| *other == k).unwrap_or(k);
         match self {
             Self::C => "c".into(),
             Self::Zero => "+0".into(),
-            // Only inside of an addition.
+            // Valid only inside an addition.
             Self::Product(k) => numbered(*k).to_string(),
             Self::Add(adder, arguments) => {
                 let mut parts = Vec::new();
@@ -44,8 +45,9 @@ impl Expression {
         }
     }
 
-    /// With folds where a pattern repeats along a chain. `written` holds what was written of expressions below: a chain is
-    /// the start of a fold and an argument, at every step.
+    /// Returns the tree with folds where a pattern repeats along a chain; `None` if this is not an addition. `written`
+    /// caches the expressions below, because every step of a chain needs the text below it both as the start of a fold
+    /// and as an argument.
     fn short(&self, names: &[&str], k: usize, written: &mut Written) -> Option<String> {
         let Self::Add(adder, arguments) = self else { return None };
         if let Some(known) = written.get(self) {
@@ -64,26 +66,26 @@ impl Expression {
         }
         parts.extend(products(&run, all.len()));
         let flat = format!("{}({})", names[*adder], parts.join(", "));
-        // A fold of one step is worth it only where it is a block that might repeat for a longer k.
+        // A fold may be somewhat longer than the nested form: its pattern may repeat for a longer k.
         let fold = self.fold(names, k, written).filter(|fold| fold.len() <= flat.len() + 48);
         let text = Some(fold.unwrap_or(flat));
         written.insert(self.clone(), text.clone());
         text
     }
 
-    /// `fold(start, products/n, body)`, where the same body comes again and again.
+    /// Returns the tree as `fold(start, products/n, body)` if every step has the same body.
     fn fold(&self, names: &[&str], k: usize, written: &mut Written) -> Option<String> {
         let mut steps = Vec::new();
         let mut at = self.clone();
         let mut body: Option<String> = None;
-        // From the last step down the spine, as long as the body stays the same.
+        // Follow the running sum down from the last step as long as the body is the same.
         let start = loop {
             let Some((below, with_acc, scope)) = at.step() else { break Some(at) };
             let text = with_acc.body(names, &scope);
             match &body {
                 None => body = Some(text),
                 Some(known) if *known == text => {}
-                // The last step of a dot whose k is no multiple of the block has fewer products.
+                // The last step has fewer products if k is not a multiple of the block.
                 Some(_) => break Some(at),
             }
             steps.push(scope);
@@ -93,7 +95,7 @@ impl Expression {
             }
         };
         let body = body?;
-        // A first step without a sum below it, of the same pattern: the fold starts with none.
+        // If the first step has the same pattern without a running sum, the fold starts with none.
         let (start, first) = match start {
             Some(Self::Add(adder, arguments)) => {
                 let first = Self::Add(adder, arguments);
@@ -120,14 +122,15 @@ impl Expression {
             return None;
         }
         let order: Vec<usize> = steps.concat();
-        // One step of picked products is no pattern.
+        // A single step is not a pattern unless it takes the first products in order.
         if steps.len() == 1 && order.iter().enumerate().any(|(at, product)| at != *product) {
             return None;
         }
         Some(format!("fold({start}, {}/{size}, {body})", order_text(&order, k)?))
     }
 
-    /// The sum below this step, the step with a mark in its place, and its products in order.
+    /// Returns the running sum below this step, the step with a mark in its place, and the step's products in order.
+    /// `None` if there is no running sum or no product.
     fn step(&self) -> Option<(Option<Self>, Marked, Vec<usize>)> {
         let mark = self.spine()?;
         let scope = mark.rest_products();
@@ -137,7 +140,8 @@ impl Expression {
         Some((Some(mark.below.clone()), mark, scope))
     }
 
-    /// Where the running sum enters: the one argument that holds c, or the first that is a sum as this one is.
+    /// Finds where the running sum enters: at the only argument that contains c, or, if none does, at the longest sum
+    /// by the same adder.
     fn spine(&self) -> Option<Marked> {
         let Self::Add(adder, arguments) = self else { return None };
         let with_c: Vec<usize> = (0..arguments.len()).filter(|at| arguments[*at].has_c()).collect();
@@ -151,12 +155,12 @@ impl Expression {
                         _ => false,
                     })
                     .collect();
-                // Of several sums the longest is the running one.
+                // Of several sums, the one with the most products is the running sum.
                 *sums.iter().max_by_key(|at| (arguments[**at].products().len(), usize::MAX - **at))?
             }
             _ => return None,
         };
-        // The running sum may enter through a cut: one addition of nothing else.
+        // The running sum may be the only argument of this addition, which then cuts it: look inside.
         if let (Self::Add(_, inner), true) = (&arguments[at], arguments.len() == 1)
             && !inner.is_empty()
         {
@@ -171,7 +175,7 @@ impl Expression {
         }
         Some(Marked { adder: *adder, arguments: arguments.clone(), at, inner: None, below: arguments[at].clone() })
     }
-    /// The text of a first step, products numbered within it.
+    /// Returns the text of a first step, with products numbered within it.
     fn body(&self, names: &[&str], scope: &[usize]) -> String {
         self.plain(names, scope)
     }
@@ -187,6 +191,7 @@ struct Marked {
 }
 
 impl Marked {
+    /// Returns the products of this step, which are those outside the running sum.
     fn rest_products(&self) -> Vec<usize> {
         let mut products = Vec::new();
         for (at, argument) in self.arguments.iter().enumerate() {
@@ -199,6 +204,7 @@ impl Marked {
         products
     }
 
+    /// Returns the text of the step, with `acc` for the running sum.
     fn body(&self, names: &[&str], scope: &[usize]) -> String {
         let mut parts = Vec::new();
         let mut run = Vec::new();
@@ -219,12 +225,12 @@ impl Marked {
     }
 }
 
-/// The texts of a body that has no running sum yet.
+/// Returns the texts that a body may have without the running sum.
 fn without_acc(body: &str) -> Vec<String> {
     ["acc, ", ", acc"].iter().filter(|acc| body.contains(**acc)).map(|acc| body.replacen(acc, "", 1)).collect()
 }
 
-/// Products within a scope of so many (0: of unknown length), as few words as possible.
+/// Returns the selection of products within a scope of this many (0 if unknown), in as few words as possible.
 fn products(run: &[usize], scope: usize) -> Vec<String> {
     let Some((first, last)) = run.first().zip(run.last()) else { return Vec::new() };
     let step = run.get(1).map_or(1, |second| second.wrapping_sub(*first));
@@ -249,7 +255,8 @@ fn products(run: &[usize], scope: usize) -> Vec<String> {
     run.iter().map(usize::to_string).collect()
 }
 
-/// Products picked by residue: the shortest period that gives just these, in this order.
+/// Returns `every(period, …)` with the shortest period that selects exactly these products in this order, if there is
+/// one.
 fn every(run: &[usize], scope: usize) -> Option<String> {
     for period in (1..=scope).filter(|period| period * 2 <= scope || *period == scope) {
         let offsets: Vec<usize> = run.iter().copied().take_while(|k| *k < period).collect();
@@ -269,7 +276,7 @@ fn every(run: &[usize], scope: usize) -> Option<String> {
     None
 }
 
-/// The products of a fold in order.
+/// Returns the products of a fold in order, if one word selects them.
 fn order_text(order: &[usize], k: usize) -> Option<String> {
     let words = products(order, k);
     match &words[..] {
@@ -278,7 +285,7 @@ fn order_text(order: &[usize], k: usize) -> Option<String> {
     }
 }
 
-/// A plan as one nested text, however its nodes are numbered.
+/// Returns a plan as one nested text that does not depend on the numbers of its nodes.
 pub(super) fn nested(plan: &Plan) -> String {
     fn node(plan: &Plan, at: usize) -> String {
         let terms = plan.nodes[at].terms.iter().map(|term| match term {
@@ -294,7 +301,7 @@ pub(super) fn nested(plan: &Plan) -> String {
 mod tests {
     use super::*;
 
-    /// The expression of a text, by way of its plan.
+    /// Parses a text to an expression, by way of its plan.
     fn expression(text: &str, names: &[&str], k: usize) -> Expression {
         fn of(plan: &Plan, at: usize) -> Expression {
             let term = |term: &Term| match term {
@@ -309,8 +316,8 @@ mod tests {
         of(&plan, plan.nodes.len() - 1)
     }
 
-    /// Each step is another pattern, so that no fold goes further than one: the text of what is below must not be made again
-    /// for every step above it.
+    /// Every step has a different pattern, so no fold has more than one step. The text of the steps below must not be
+    /// written again for every step above them.
     #[test]
     fn a_long_chain_of_steps_that_differ_is_written_at_once() {
         let mut chain = Expression::Add(0, vec![Expression::Product(0), Expression::Product(1)]);

@@ -1,13 +1,14 @@
-//! Adders drawn over everything that a model file can say of one.
+//! Adders drawn from everything that a model file can express.
 
 use mxprobe::dots::Random;
 use mxprobe_api::Format;
 
+/// Draws one entry of a list.
 pub(super) fn one_of<T: Copy>(random: &mut Random, list: &[T]) -> T {
     list[random.below(list.len())]
 }
 
-/// One time in so many.
+/// Returns true once in this many `times` on average.
 pub(super) fn seldom(random: &mut Random, times: usize) -> bool {
     random.below(times) == 0
 }
@@ -15,7 +16,7 @@ pub(super) fn seldom(random: &mut Random, times: usize) -> bool {
 const ROUNDINGS: [&str; 5] = ["nearest-even", "toward-zero", "down", "up", "to-odd"];
 const BELOWS: [&str; 5] = ["truncate", "floor", "nearest", "sticky", "ones-complement"];
 
-/// What is common to the adders of one unit.
+/// The properties of d that the adders of one unit depend on.
 #[derive(Clone, Copy)]
 pub(super) struct Kind {
     /// The smallest normal exponent of d.
@@ -32,7 +33,7 @@ impl Kind {
     }
 }
 
-/// The lines of a grid, or none.
+/// Draws the lines of a grid.
 pub(super) fn grid(random: &mut Random, kind: Kind) -> String {
     let bits = |random: &mut Random| match random.below(8) {
         0 => random.between(5, 12),
@@ -74,7 +75,7 @@ pub(super) fn grid(random: &mut Random, kind: Kind) -> String {
     lines
 }
 
-/// The lines of an adder that rounds into a format.
+/// Draws the lines of an adder that rounds to a format.
 pub(super) fn rounded(random: &mut Random, format: &str, grid: &str) -> String {
     let of = Format::named(format).unwrap();
     let rounding = if seldom(random, 3) { one_of(random, &ROUNDINGS) } else { one_of(random, &ROUNDINGS[..2]) };
@@ -99,11 +100,12 @@ pub(super) fn rounded(random: &mut Random, format: &str, grid: &str) -> String {
     lines + "\n" + &nan(random, of)
 }
 
-/// The lines of an adder whose sum is not rounded.
+/// Returns the lines of an adder that does not round its sum.
 pub(super) fn wide(grid: &str) -> String {
     format!("output = \"wide\"\n{grid}")
 }
 
+/// Draws the line of the rules for NaN; empty if the format does not have a NaN.
 fn nan(random: &mut Random, format: Format) -> String {
     let Some(quiet) = format.nan() else { return String::new() };
     let sign = 1u64 << (format.bits() - 1);

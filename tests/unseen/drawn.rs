@@ -1,4 +1,4 @@
-//! Units drawn from a seed over everything that the model format can say.
+//! Units drawn from a seed over everything that the model format can express.
 
 use mxprobe::dots::{Random, seed_of};
 
@@ -7,7 +7,7 @@ use super::{
     adders::{Kind, grid, one_of, rounded, seldom, wide},
 };
 
-/// a, b, c and d; those of many kinds of units more often.
+/// The formats of a, b, c and d; combinations that many kinds of units have occur more often.
 const FORMATS: [[&str; 4]; 15] = [
     ["f16", "f16", "f32", "f32"],
     ["f16", "f16", "f32", "f32"],
@@ -28,7 +28,7 @@ const FORMATS: [[&str; 4]; 15] = [
 
 const SIZES: [usize; 11] = [2, 3, 4, 6, 8, 8, 12, 16, 16, 24, 32];
 
-/// Unit `index` of a seed.
+/// Draws unit `index` of a seed.
 pub(crate) fn drawn(seed: u64, index: u64) -> Made {
     let random = &mut Random(seed_of(seed, index));
     let name = format!("drawn-{seed}-{index}");
@@ -37,6 +37,7 @@ pub(crate) fn drawn(seed: u64, index: u64) -> Made {
     made
 }
 
+/// Draws a unit of integers.
 fn of_integers(random: &mut Random) -> Made {
     let k = one_of(random, &[4, 8, 16, 32]);
     let [a, b] = one_of(random, &[["s8", "s8"], ["u8", "s8"], ["u8", "u8"], ["s16", "s16"]]);
@@ -55,12 +56,13 @@ fn of_integers(random: &mut Random) -> Made {
     Made::new("", &format!("dot.m4n4k{k}.{d}.{a}.{b}.{d}"), &tree, &[("s", &s), ("n", &narrow)])
 }
 
+/// Draws a unit of floating-point formats.
 fn of_floats(random: &mut Random) -> Made {
     let [a, b, c, d] = one_of(random, &FORMATS);
     let k = one_of(random, &SIZES);
     let kind = Kind::of(d);
     let grid_of = |random: &mut Random| if seldom(random, 4) { String::new() } else { grid(random, kind) };
-    // Results on the way are in d's format, in a wider one or in a narrower one.
+    // Intermediate results are in d's format, in a wider one or in a narrower one.
     let inner = match random.below(6) {
         0 => one_of(random, &["f16", "bf16", "tf32"]),
         1 if d != "f64" => "f32",
@@ -68,7 +70,7 @@ fn of_floats(random: &mut Random) -> Made {
     };
     let of_s = grid_of(random);
     let s = rounded(random, d, &of_s);
-    // The same adder but for one thing, or another one.
+    // The grid of the second adder is the same, or drawn anew.
     let of_t = if random.flip() { of_s.clone() } else { grid_of(random) };
     let t = rounded(random, inner, &of_t);
     let w = wide(&grid_of(random));
@@ -85,7 +87,7 @@ fn of_floats(random: &mut Random) -> Made {
     made
 }
 
-/// A tree over `s`, which gives d, `t`, which rounds, and `w`, which does not.
+/// Draws a tree over `s`, which gives d, `t`, which rounds, and `w`, which does not.
 fn tree(random: &mut Random, k: usize) -> String {
     let sizes: Vec<usize> = (2..=k).filter(|size| k.is_multiple_of(*size)).collect();
     let size = one_of(random, &sizes);

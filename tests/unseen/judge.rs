@@ -1,18 +1,20 @@
-//! Whether a model computes what a unit does, on dots that identifying it never asked: many mixtures of what operands hold.
+//! Comparison of a model with the unit on dots that the identification did not use, with many mixtures of operand
+//! values.
 
 use mxprobe::dots::{Dot, Draw, Random};
 use mxprobe_api::{Decoded, Format, OperationId};
 use mxprobe_models::{Evaluator, Model, Path};
 
-/// Dots compared.
+/// The result of a comparison.
 pub(crate) struct Verdict {
+    /// The number of dots compared.
     pub(crate) dots: usize,
-    /// How many differ, and the first of them.
+    /// The number of dots that differ, and a description of the first.
     pub(crate) wrong: usize,
     pub(crate) first: Option<String>,
 }
 
-/// What one operand of a mixture holds.
+/// The value of one operand in a mixture.
 #[derive(Clone, Copy)]
 enum Holds {
     Zero,
@@ -21,13 +23,13 @@ enum Holds {
     Subnormal,
     Largest,
     One,
-    /// About a power of two.
+    /// About this power of two.
     Near(i32),
     Special,
     Any,
 }
 
-/// Compares two models of an operation on so many dots of the classes and on as many mixtures.
+/// Compares two models of an operation on `count` dots of the classes and on as many mixtures.
 pub(crate) fn judge(unit: &Model, found: &Model, id: &OperationId, seed: u64, count: usize) -> Verdict {
     let of = |model: &Model| Evaluator::with_path(model, id, Path::Scalar).unwrap();
     let (unit, found) = (of(unit), of(found));
@@ -49,7 +51,7 @@ pub(crate) fn judge(unit: &Model, found: &Model, id: &OperationId, seed: u64, co
     verdict
 }
 
-/// Some k of a dot: all, one block, one residue class, or any.
+/// Chooses some k of a dot: all, one block, one residue class, or arbitrary ones.
 fn some_k(random: &mut Random, k: usize) -> Vec<usize> {
     match random.below(5) {
         0 => (0..k).collect(),
@@ -67,6 +69,7 @@ fn some_k(random: &mut Random, k: usize) -> Vec<usize> {
     }
 }
 
+/// Draws a dot whose operands hold a few kinds of values.
 fn mixture(id: &OperationId, random: &mut Random) -> Dot {
     let k = id.shape.sizes().2;
     let mut dot = Dot::zeros(id);
@@ -86,7 +89,7 @@ fn mixture(id: &OperationId, random: &mut Random) -> Dot {
         7 if random.flip() => Holds::Any,
         _ => Holds::Near(about + random.between(-spread, spread)),
     };
-    // What the products outside of the chosen k are: zeros of either sign, or the smallest.
+    // Products outside the chosen k hold zeros of either sign or the smallest values.
     let others = [Holds::Zero, Holds::Zero, Holds::MinusZero, Holds::Smallest][random.below(4)];
     for at in 0..k {
         dot.a[at] = bits(random, id.a, others);
@@ -101,9 +104,9 @@ fn mixture(id: &OperationId, random: &mut Random) -> Dot {
         let of_b = if let Holds::Near(_) = of_b { Holds::Near(random.between(-1, 1)) } else { of_b };
         dot.b[at] = bits(random, id.b, of_b);
     }
-    // c: of the mixture, about its products, or anything.
+    // c is part of the mixture, about as large as its products, or arbitrary.
     let of_c = match random.below(8) {
-        // Beside the largest products, where sums carry the farthest.
+        // Near the largest products, where sums carry the farthest.
         6 | 7 => {
             let high = |format: Format| format.as_float().map_or(0, mxprobe_api::FloatEncoding::max_exponent);
             let top = (high(id.a) + high(id.b)).min(high(id.c));
@@ -127,10 +130,12 @@ fn mixture(id: &OperationId, random: &mut Random) -> Dot {
     dot
 }
 
+/// Returns the sign bit of a format, or 0 if it does not have a negative zero.
 fn sign(format: Format) -> u64 {
     format.negative_zero().map_or(0, |bits| bits)
 }
 
+/// Draws a value of either sign with this exponent; the largest value if that is out of range.
 fn near(random: &mut Random, format: Format, exponent: i32) -> u64 {
     let fraction = match random.below(4) {
         0 => 1.0,
@@ -144,6 +149,7 @@ fn near(random: &mut Random, format: Format, exponent: i32) -> u64 {
     if random.flip() { bits | sign(format) } else { bits }
 }
 
+/// Draws the bits of an operand.
 fn bits(random: &mut Random, format: Format, holds: Holds) -> u64 {
     if format.is_integer() {
         return match holds {

@@ -1,4 +1,4 @@
-//! Units that nobody has, and how a model of them is judged.
+//! Made-up units, and the comparison of models identified with them.
 
 mod adders;
 mod drawn;
@@ -16,18 +16,20 @@ pub(crate) use named::named;
 pub(crate) struct Made {
     pub(crate) name: String,
     pub(crate) adders: Vec<(String, String)>,
-    /// Lines of the unit beside the tree, such as `flush`.
+    /// Further lines of the unit's table, such as `flush`.
     pub(crate) unit: String,
     pub(crate) tree: String,
     pub(crate) operation: String,
 }
 
 impl Made {
+    /// Makes a unit from pairs of an adder's name and its lines.
     pub(crate) fn new(name: &str, operation: &str, tree: &str, adders: &[(&str, &str)]) -> Self {
         let adders = adders.iter().map(|(name, lines)| ((*name).to_owned(), (*lines).to_owned())).collect();
         Self { name: name.into(), adders, unit: String::new(), tree: tree.into(), operation: operation.into() }
     }
 
+    /// Returns the text of the model file.
     pub(crate) fn text(&self) -> String {
         let mut text = format!(
             "schema = \"mxprobe-model/1\"\nname = \"{0}\"\ntitle = \"a unit that nobody has\"\nvendor = \"nobody\"\n\
@@ -44,6 +46,7 @@ impl Made {
         text
     }
 
+    /// Parses the model file.
     pub(crate) fn model(&self) -> Model {
         Model::parse(&self.name, &self.text(), None).unwrap_or_else(|error| panic!("{error}\n{}", self.text()))
     }

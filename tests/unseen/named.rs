@@ -1,19 +1,23 @@
-//! One unit of every kind that an earlier search refused or got wrong.
+//! One unit of every kind that an earlier search refused or identified wrongly.
 
 use super::Made;
 
+/// Returns the lines of an adder whose result is f32.
 fn f32_of(rest: &str) -> String {
     format!("output = \"f32\"\nnan = \"0x7fffffff\"\n{rest}")
 }
 
+/// Returns the lines of an adder with a grid of this many fraction bits and an f32 result.
 fn cut(bits: u32, below: &str, rounding: &str) -> String {
     f32_of(&format!("fraction_bits = {bits}\nbelow = \"{below}\"\nrounding = \"{rounding}\""))
 }
 
+/// Returns the lines of an adder that loses no bit before it rounds to a format.
 fn exact_in(format: &str, nan: &str, rounding: &str) -> String {
     format!("output = \"{format}\"\nnan = \"{nan}\"\nrounding = \"{rounding}\"")
 }
 
+/// Returns all named units.
 pub(crate) fn named() -> Vec<Made> {
     let plain = cut(24, "truncate", "toward-zero");
     let exact = exact_in("f32", "0x7fffffff", "nearest-even");
@@ -27,7 +31,7 @@ pub(crate) fn named() -> Vec<Made> {
     let wide = |rest: &str| format!("output = \"wide\"\n{rest}");
     let of = |lines: &str, more: &str| format!("{lines}\n{more}");
     vec![
-        // Wrong models with confidence.
+        // Units for which a wrong model was identified.
         Made::new("no-floor-8", &f16_of(16), "s(all, c)", &[("s", &cut(8, "truncate", "toward-zero"))]),
         Made::new(
             "one-block-carries-3",
@@ -223,7 +227,7 @@ pub(crate) fn named() -> Vec<Made> {
             "fold(c, all/4, s(t(all), acc))",
             &[("s", &cut(24, "truncate", "toward-zero")), ("t", &wide("fraction_bits = 10\nbelow = \"nearest-away\""))],
         ),
-        // Results on the way.
+        // Intermediate results.
         Made::new(
             "f16-inside-fp8",
             "dot.m4n4k16.f32.e4m3.e4m3.f32",
@@ -254,7 +258,7 @@ pub(crate) fn named() -> Vec<Made> {
             "s(12..16, fold(c, 0..12/4, t(all, acc)))",
             &[("s", &of(&plain, "subnormals = \"flush-after-rounding\"")), ("t", &plain)],
         ),
-        // What oneDNN and torch do with bf16 on a CPU without instructions for it.
+        // bf16 as oneDNN and torch compute it on a CPU without instructions for it.
         Made::new(
             "chain-in-pairs-from-zero",
             &bf16_of(8),

@@ -1,4 +1,4 @@
-//! Whether the recipe of one shape explains another: where it ceases to, the library takes other code.
+//! Whether the recipe of one shape explains another: if it no longer does, the library has switched to other code.
 
 use mxprobe_api::{Device, Error, Operation};
 
@@ -9,11 +9,11 @@ use super::{
     run::{Found, GemmEffort},
 };
 
-/// Whether a recipe gives the bits of the largest part of a product, on random elements; `false` too if the same product gives
-/// other bits when it is asked again.
+/// Whether a recipe reproduces the bits of a product's largest part on random elements. Also `false` if the same
+/// product returns other bits when it is asked again.
 ///
 /// # Errors
-/// What the device reports.
+/// Any error that the device reports.
 pub fn explains(
     device: &dyn Device,
     operation: &Operation,

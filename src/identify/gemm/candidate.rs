@@ -1,4 +1,4 @@
-//! Candidates: a unit, levels with their numbers, and what is stored.
+//! Candidate recipes: a unit, levels with their parameters, and an epilogue.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub(super) struct Unit {
     pub(super) evaluator: Arc<Evaluator>,
 }
 
-/// One level with its numbers.
+/// One level with its parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Merge {
     pub(super) split: Split,
@@ -30,12 +30,12 @@ pub(super) struct Merge {
     pub(super) add: Adder,
 }
 
-/// What is stored, and from which adders.
+/// An epilogue: the expression that is stored, and its adders.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Stored {
     pub(super) adders: Vec<Adder>,
     pub(super) expression: Expression,
-    /// Constants that it multiplies by.
+    /// The constants that it multiplies by: name, format and bits.
     pub(super) constants: Vec<(String, Format, u64)>,
 }
 
@@ -43,18 +43,18 @@ pub(super) struct Stored {
 #[derive(Clone, Debug)]
 pub(super) struct Candidate {
     pub(super) unit: Unit,
-    /// The unit's own accumulator starts at c.
+    /// Whether the unit's own accumulator starts at c.
     pub(super) from_c: bool,
     pub(super) merges: Vec<Merge>,
     pub(super) stored: Option<Stored>,
 }
 
-/// An adder that loses nothing before it rounds to nearest even into a format.
+/// Returns an adder that loses nothing before it rounds to nearest even in a format.
 pub(super) fn nearest(format: Format) -> Adder {
     rounded(format, Rounding::NearestEven)
 }
 
-/// An adder that loses nothing before it rounds into a format.
+/// Returns an adder that loses nothing before it rounds in a format.
 pub(super) fn rounded(format: Format, rounding: Rounding) -> Adder {
     let output = match Output::in_format(format) {
         Output::Float { format, fraction_bits, overflow, subnormals, .. } => {

@@ -1,4 +1,4 @@
-//! A candidate against the device on random elements.
+//! Comparison of a candidate with the device on random elements.
 
 use std::ops::Range;
 
@@ -14,30 +14,30 @@ use super::{
     values::{negated, scaled, value},
 };
 
-/// Elements and products that a candidate computes of one request.
+/// Maximum number of elements, and of products, that a candidate computes for one tile.
 const ELEMENTS: usize = 1 << 14;
 const PRODUCTS: usize = 1 << 27;
-/// Elements of operands of one request, where one product alone does not hold more.
+/// Maximum number of elements of A, B and C in one request, unless a single product has more.
 const OPERANDS: usize = 1 << 22;
-/// Values that are drawn for one operand: a prime.
+/// Number of values drawn for one operand: a prime.
 const DRAWN: usize = 262_147;
-/// Mismatches that are kept.
+/// Maximum number of mismatches that are kept.
 const KEPT: usize = 6;
 
-/// What a comparison found.
+/// The result of a comparison.
 pub(super) struct Checked {
     /// Elements compared.
     pub(super) elements: u64,
-    /// Those that differ.
+    /// Elements that differ.
     pub(super) mismatches: u64,
-    /// Some of them, as dots.
+    /// Some of the elements that differ, as dots.
     pub(super) failed: Vec<Pool>,
 }
 
-/// Compares at least so many elements of one region, until some differ.
+/// Compares at least `elements` elements of one region. Stops after the first round in which some differ.
 ///
 /// # Errors
-/// What the device reports.
+/// Any error that the device reports.
 pub(super) fn check(
     product: &Product<'_>,
     candidate: &Candidate,
@@ -53,13 +53,13 @@ pub(super) fn check(
     let mut round = 0;
     while found.elements < elements && found.failed.is_empty() {
         let mut random = Random(seed.wrapping_add(round).wrapping_mul(0x9e37_79b9));
-        // A product of few elements fills its tiles; a large one is looked at in part.
+        // Compare all elements of a small product, and some of a large one.
         let per_tile = (region.elements).min(ELEMENTS).min((PRODUCTS / k).max(1)) as u64;
         let wanted = usize::try_from((elements - found.elements).div_ceil(per_tile)).unwrap_or(usize::MAX);
         let batch = drawn(product, tiles.min(wanted), round, &mut random);
         let d = product.whole(&batch)?;
         let (rows, columns) = block(region, per_tile, &mut random);
-        // All tiles have the same A: side by side they are one product.
+        // All tiles share A: side by side they form one product.
         let places: Vec<(usize, usize)> =
             (0..batch.tiles).flat_map(|tile| columns.iter().map(move |column| (tile, *column))).collect();
         let operands = part(&batch, (m, n, k), &rows, &places);
@@ -86,7 +86,7 @@ pub(super) fn check(
     Ok(found)
 }
 
-/// One element's dot, asked alone.
+/// Asks for the dot of one element alone.
 fn alone(product: &Product<'_>, operands: &Operands, (row, column): (usize, usize)) -> Result<Pool, Error> {
     let Operands { n, k, a, b, c, .. } = operands;
     let of_a: Vec<u64> = (0..*k).map(|at| a.get(row * k + at)).collect();
@@ -95,7 +95,8 @@ fn alone(product: &Product<'_>, operands: &Operands, (row, column): (usize, usiz
     Pool::ask(product, &fixed.into(), vec![Line::plain(line.into())], vec![c.get(row * n + column)])
 }
 
-/// Operands of a round: values about 1, far apart, such that sums cancel, or few that are not zero.
+/// Draws the operands of a round. Depending on `round`, values are near 1 or far apart, sums cancel, or few elements of
+/// A are not zero. All tiles share the A of the first.
 fn drawn(product: &Product<'_>, tiles: usize, round: u64, random: &mut Random) -> TileBatch {
     let id = &product.operation.id;
     let (m, n, k) = id.shape.sizes();
@@ -109,7 +110,7 @@ fn drawn(product: &Product<'_>, tiles: usize, round: u64, random: &mut Random) -
             if spread == 0 { value } else { scaled(format, value, random.between(-spread, spread)) }
         });
         let drawn = Elements::from_bits(format, drawn);
-        // A prime number of values, over and over: no two lines of a matrix are alike.
+        // Repeat a prime number of values, so that no two lines of a matrix are alike.
         for bytes in elements.bytes_mut().chunks_mut(drawn.bytes().len().max(1)) {
             bytes.copy_from_slice(&drawn.bytes()[..bytes.len()]);
         }
@@ -140,13 +141,13 @@ fn drawn(product: &Product<'_>, tiles: usize, round: u64, random: &mut Random) -
     batch
 }
 
-/// Puts the negation of one element of a line in the place of another.
+/// Sets one element of a line to the negation of another.
 fn negate(elements: &mut Elements, start: usize, (from, to): (usize, usize)) {
     let bits = elements.get(start + from);
     elements.set(start + to, negated(elements.format(), bits));
 }
 
-/// Rows and columns of which a region has elements: so many elements at the most.
+/// Draws rows and columns within the bounds of a region, in ascending order and with at most `most` elements.
 fn block(region: &Region, most: u64, random: &mut Random) -> (Vec<usize>, Vec<usize>) {
     let most = usize::try_from(most).unwrap_or(usize::MAX).max(1);
     let count = |ends: (usize, usize)| ends.1 - ends.0 + 1;
@@ -162,11 +163,11 @@ fn block(region: &Region, most: u64, random: &mut Random) -> (Vec<usize>, Vec<us
     (rows, pick(region.columns.0, across, width))
 }
 
-/// Some rows of A, which all tiles share, and some columns of tiles.
+/// Extracts some rows of A, which all tiles share, and some columns of the tiles.
 fn part(batch: &TileBatch, (m, n, k): (usize, usize, usize), rows: &[usize], places: &[(usize, usize)]) -> Operands {
     let a = rows.iter().map(|row| row * k..(row + 1) * k);
     let runs = runs(places);
-    // Those columns of one row of each tile, which has so many rows.
+    // The selected columns in one row of each tile, each tile having `height` rows.
     let row = |height: usize, row: usize| {
         let start = move |tile: usize| (tile * height + row) * n;
         runs.iter().map(move |(tile, run)| start(*tile) + run.start..start(*tile) + run.end)
@@ -176,7 +177,7 @@ fn part(batch: &TileBatch, (m, n, k): (usize, usize, usize), rows: &[usize], pla
     Operands { m: rows.len(), n: places.len(), k, a: taken(&batch.a, a), b: taken(&batch.b, b), c: taken(&batch.c, c) }
 }
 
-/// Columns of tiles as runs of neighbours.
+/// Groups columns of tiles into runs of neighbours.
 fn runs(places: &[(usize, usize)]) -> Vec<(usize, Range<usize>)> {
     places
         .chunk_by(|one, other| one.0 == other.0 && one.1 + 1 == other.1)
@@ -184,7 +185,7 @@ fn runs(places: &[(usize, usize)]) -> Vec<(usize, Range<usize>)> {
         .collect()
 }
 
-/// Runs of elements, one after another.
+/// Concatenates runs of elements.
 fn taken(elements: &Elements, runs: impl Iterator<Item = Range<usize>>) -> Elements {
     let size = elements.format().storage_bytes();
     let mut bytes = Vec::new();

@@ -1,4 +1,4 @@
-//! What a candidate makes of some operands, by the program of its recipe.
+//! Evaluation of candidates by the programs of their recipes.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use mxprobe_models::recipe::{Case, Program, Shapes};
 
 use super::{candidate::Candidate, recipe};
 
-/// Rows of A, columns of B, and what is added: bits, row-major.
+/// Rows of A, columns of B, and c, as bits in row-major order.
 #[derive(Clone, Debug)]
 pub(super) struct Operands {
     pub(super) m: usize,
@@ -19,10 +19,10 @@ pub(super) struct Operands {
 }
 
 impl Candidate {
-    /// The program that computes it at every shape, with c in a format.
+    /// Compiles the candidate into a program for every shape, with c in the format `c`.
     ///
     /// # Errors
-    /// If formats do not fit one another.
+    /// If formats are incompatible.
     pub(super) fn program(&self, c: Format) -> Result<Program, Error> {
         let mut adders = Vec::new();
         let case = recipe::case(self, ("all", Shapes::default()), c, &mut adders);
@@ -31,10 +31,10 @@ impl Candidate {
 }
 
 impl Operands {
-    /// D by a program, row-major.
+    /// Computes D with a program, in row-major order.
     ///
     /// # Errors
-    /// If formats do not fit one another.
+    /// If formats are incompatible.
     pub(super) fn multiply(&self, program: &Program) -> Result<Elements, Error> {
         let Self { m, n, k, a, b, c } = self;
         let operands = GemmOperands { m: *m, n: *n, k: *k, a, b, c, scale_a: None, scale_b: None };

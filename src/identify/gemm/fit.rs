@@ -1,4 +1,4 @@
-//! The numbers of a recipe: which unit, in which formats partial sums are rounded and merged, and what is stored.
+//! The parameters of a recipe: the unit, the formats in which partial sums are rounded and merged, and the epilogue.
 
 use std::sync::Arc;
 
@@ -18,40 +18,42 @@ use super::{
     values::{scaled, value},
 };
 
-/// Dots of each pool.
+/// Half the number of dots in the pool over all of k.
 const DOTS: usize = 96;
-/// Those within one slice: coarse partial sums hide much of the unit.
+/// Number of dots in the pool within one slice; there are more of them because coarse partial sums hide much of the
+/// unit.
 const SLICE_DOTS: usize = 320;
 
-/// Numbers that differ from the usual ones, at the most.
+/// Maximum number of parameters that differ from the usual ones.
 const CHANGES: usize = 3;
 
-/// Candidates that one reading may take before the next one's turn.
+/// Maximum number of candidates with c = +0 for one unit of a reading, before the next one's turn.
 const CANDIDATES: usize = 2_500;
 
-/// Candidates in all: after those the shape is refused.
+/// Maximum number of candidates in all; beyond it the shape is refused.
 const IN_ALL: usize = 30_000;
 
-/// Units that explain one slice and are kept for the whole.
+/// Maximum number of units that explain one slice and are tried on all of k.
 const UNITS: usize = 12;
 
-/// What the search saw of one shape.
+/// The search for the parameters of one shape's recipe.
 pub(super) struct Fit<'p, 'd> {
     pub(super) product: &'p Product<'d>,
     pub(super) units: Vec<Unit>,
     pub(super) tree: Option<Tree>,
     pub(super) weights: Weights,
     pub(super) seed: u64,
-    /// Candidates that were computed.
+    /// Number of candidates that were computed.
     pub(super) tried: usize,
-    /// The candidate that came farthest, how many dots of the last pools it explained, and a pool in which it failed.
+    /// The candidate that came farthest, with the stage it reached and the number of dots it explained there.
     pub(super) nearest: Option<(Candidate, (usize, usize))>,
     /// Dots that were asked because an earlier candidate failed on them.
     pub(super) failed: Vec<Pool>,
+    /// Candidates that explained a slice, as rivals of the nearest one.
     pub(super) kept: Vec<Candidate>,
 }
 
-/// Dots for one reading: in one slice of the innermost level, in all of k, and with c.
+/// The dots for one reading: within one slice of the innermost level, over all of k, and with c.
 struct Pools {
     slice: Pool,
     whole: Pool,
@@ -63,11 +65,11 @@ impl Fit<'_, '_> {
         &self.product.operation.id
     }
 
-    /// A candidate with these levels that explains every dot asked, if one does; of the units whose chains the tree shows, if
-    /// `strictly`, else of the others.
+    /// Searches for a candidate with these levels that explains every dot asked. With `strictly`, tries only units
+    /// whose chains match the tree, otherwise only the others.
     ///
     /// # Errors
-    /// What the device reports.
+    /// Any error that the device reports.
     pub(super) fn reading(&mut self, levels: &[Split], strictly: bool) -> Result<Option<Candidate>, Error> {
         let fits = |unit: &Unit| {
             let of =
@@ -106,10 +108,10 @@ impl Fit<'_, '_> {
         Ok(None)
     }
 
-    /// Pools among which a dot is that no candidate explains, if one of those that were asked is.
+    /// Returns the pools of the first two readings, in which a dot that no candidate explains may be found.
     ///
     /// # Errors
-    /// What the device reports.
+    /// Any error that the device reports.
     pub(super) fn witnesses(&self, readings: &[Vec<Split>]) -> Result<Vec<Pool>, Error> {
         let mut found = Vec::new();
         for levels in readings.iter().take(2) {
@@ -120,6 +122,7 @@ impl Fit<'_, '_> {
         Ok(found)
     }
 
+    /// Records how far a candidate came: the stage, and the number of dots explained there.
     fn note(&mut self, candidate: Candidate, came: (usize, usize)) {
         if self.nearest.as_ref().is_none_or(|(_, best)| came > *best) {
             self.nearest = Some((candidate.clone(), came));
@@ -129,7 +132,8 @@ impl Fit<'_, '_> {
         }
     }
 
-    /// A unit and levels with the usual numbers, and partial sums of the outermost level rounded into `narrowed`.
+    /// Makes a candidate from a unit and levels with the usual parameters. Partial sums of the outermost level are
+    /// rounded to `narrowed`, if given; `None` if that level or an epilogue is missing.
     fn usual(&self, unit: &Unit, levels: &[Split], narrowed: Option<Format>) -> Option<Candidate> {
         let acc = unit.id.d;
         let mut merges: Vec<Merge> = levels
@@ -143,11 +147,12 @@ impl Fit<'_, '_> {
         Some(Candidate { unit: unit.clone(), from_c: false, merges, stored })
     }
 
-    /// Epilogues as they are where c is +0.
+    /// Returns the possible epilogues if c is +0.
     fn without_c(&self, acc: Format) -> Vec<Option<Stored>> {
         epilogues(acc, self.id().d, self.id().c, Weights { beta: 0.0, ..self.weights })
     }
 
+    /// Asks the device for the dots of one reading.
     fn pools(&self, levels: &[Split]) -> Result<Pools, Error> {
         let mut random = Random(self.seed ^ 0x706f_6f6c);
         let (shared_by, varied) = self.formats();
@@ -178,7 +183,7 @@ impl Fit<'_, '_> {
         Ok(Pools { slice, whole, with_c: asked.collect() })
     }
 
-    /// Zeros of either sign, among them sums of negative zeros alone.
+    /// Makes lines of zeros of either sign, one of them of negative zeros only.
     fn zeros(&self, format: Format) -> Vec<Line> {
         let k = self.product.k();
         let negative = format.negative_zero().unwrap_or(0);
@@ -187,13 +192,14 @@ impl Fit<'_, '_> {
         [vec![0; k], vec![negative; k], first].into_iter().map(|base| Line::plain(base.into())).collect()
     }
 
-    /// The formats of the shared and of the varied operand.
+    /// Returns the formats of the shared and of the varied operand.
     pub(super) fn formats(&self) -> (Format, Format) {
         let id = self.id();
         if self.product.places.in_a_row { (id.a, id.b) } else { (id.b, id.a) }
     }
 
-    /// The numbers of a candidate that explains what stays within one slice: first where c is zero, then with c.
+    /// Searches for the parameters of a candidate that explains the dots within one slice: first with c = +0, then with
+    /// other c.
     fn numbers(&mut self, start: Candidate, pools: &Pools) -> Result<Option<Candidate>, Error> {
         let d = self.id().d;
         let acc = start.unit.id.d;
@@ -253,7 +259,7 @@ impl Fit<'_, '_> {
         Ok(None)
     }
 
-    /// What may differ where c is zero.
+    /// Returns the alternatives for each parameter that shows while c is zero.
     fn slots(&self, start: &Candidate, acc: Format) -> Vec<Vec<Change>> {
         let mut slots = Vec::new();
         if !acc.is_integer() {
@@ -287,13 +293,13 @@ impl Fit<'_, '_> {
         slots
     }
 
-    /// What shows where c is another value, and in the signs of zeros.
+    /// Returns the alternatives for each parameter that shows only with a nonzero c, or in the signs of zeros.
     fn slots_with_c(&self, start: &Candidate) -> Vec<Vec<Change>> {
         let acc =
             start.merges.first().map_or(start.unit.id.d, |merge| merge.add.output_format().unwrap_or(Format::F32));
         let mut stored: Vec<Change> =
             epilogues(acc, self.id().d, self.id().c, self.weights).into_iter().map(Change::Stored).collect();
-        // What c is added to is rounded first as the whole sum was seen to be.
+        // The epilogues above add c to a sum in the format of the outermost merge.
         let mut from_c = Vec::new();
         if self.weights.alpha.to_bits() == 1.0_f64.to_bits() && self.id().c == start.unit.id.c {
             from_c.push(Change::FromC);
@@ -316,12 +322,12 @@ impl Fit<'_, '_> {
     }
 }
 
-/// What a merge usually starts from: +0 if it is a chain, else its first partial sums, the only thing it can.
+/// Returns the usual start of a merge: +0 if it is a chain, else its first partial sums, which is the only possibility.
 fn first(split: &Split) -> Start {
     if matches!(split.merge, MergeOrder::Serial | MergeOrder::Reverse) { Start::Zero } else { Start::First }
 }
 
-/// One number in the place of the usual one.
+/// A parameter with another than the usual value.
 #[derive(Clone, Debug, PartialEq)]
 enum Change {
     Add(usize, Adder),
@@ -343,7 +349,8 @@ impl Change {
     }
 }
 
-/// Calls `visit` with the candidate after exactly so many changes, each of another slot, until it returns true.
+/// Calls `visit` with every variant of the candidate that has exactly `changes` changes, each in a different slot,
+/// until `visit` returns true. Returns whether it did.
 fn each(start: &Candidate, slots: &[Vec<Change>], changes: usize, visit: &mut dyn FnMut(&Candidate) -> bool) -> bool {
     if changes == 0 {
         return visit(start);
@@ -360,7 +367,7 @@ fn each(start: &Candidate, slots: &[Vec<Change>], changes: usize, visit: &mut dy
     false
 }
 
-/// Formats into which a partial sum of a unit may be rounded on its way to d.
+/// Returns the formats to which a unit's partial sum may be rounded on its way to d; `None` leaves it unrounded.
 fn narrowings(acc: Format, d: Format) -> Vec<Option<Format>> {
     let mut found = vec![None];
     if !d.is_integer() {
@@ -373,7 +380,7 @@ fn narrowings(acc: Format, d: Format) -> Vec<Option<Format>> {
     found
 }
 
-/// The products of one slice `depth` levels down.
+/// Returns the products of a random slice `depth` levels down.
 fn some_slice(levels: &[Split], k: usize, depth: usize, random: &mut Random) -> Vec<usize> {
     let mut products: Vec<usize> = (0..k).collect();
     for level in &levels[..depth] {
@@ -389,10 +396,10 @@ fn some_slice(levels: &[Split], k: usize, depth: usize, random: &mut Random) -> 
     products
 }
 
-/// What one product of 1 and what c = 1 give.
+/// Measures the weights of the sum and of c: D for one product of 1, and D for c = 1.
 ///
 /// # Errors
-/// What the device reports.
+/// Any error that the device reports.
 pub(super) fn weights(product: &Product<'_>) -> Result<Weights, Error> {
     let id = &product.operation.id;
     let (shared, varied) = if product.places.in_a_row { (id.a, id.b) } else { (id.b, id.a) };

@@ -1,4 +1,4 @@
-//! Whether an element of a product depends on how many other rows and columns there are.
+//! Whether an element of a product depends on the number of other rows and columns.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use super::{
     regions::operands,
 };
 
-/// Products that both shapes are asked.
+/// Number of products that both shapes compute.
 const ROUNDS: u64 = 12;
 
-/// Rows and columns that both shapes have, of which so many at the most are compared.
+/// Maximum number of rows, and of columns, that are compared, of those that both shapes have.
 const SIDE: usize = 64;
 
 /// One element whose bits depend on the shape.
@@ -21,20 +21,20 @@ const SIDE: usize = 64;
 pub struct ShapeWitness {
     /// Its row and column in both products.
     pub element: (usize, usize),
-    /// Products that are not zero: k, and the bits of A and of B.
+    /// The products that are not zero: k, and the bits of A and of B.
     pub products: Vec<(usize, u64, u64)>,
-    /// What the first and the second shape give.
+    /// The bits that the first and the second shape return.
     pub d: (u64, u64),
 }
 
-/// What a comparison of two shapes found.
+/// The result of a comparison of two shapes.
 #[derive(Clone, Debug)]
 pub struct Invariance {
     /// Elements that were compared.
     pub elements: u64,
     /// Elements whose bits differ.
     pub differ: u64,
-    /// One of them, with as few products as were found to show it.
+    /// One of them, reduced to as few products as were found to show the difference.
     pub witness: Option<ShapeWitness>,
 }
 
@@ -47,16 +47,16 @@ pub struct ShapeOf<'d> {
     pub operation: &'d Operation,
 }
 
-/// Asks two shapes of the same k for the same rows and columns, among others that differ.
+/// Compares the same rows and columns in products of two shapes with the same k. The other rows and columns differ.
 ///
 /// # Errors
-/// [`Error::is_invalid`] if k differs; what the device reports.
+/// [`Error::is_invalid`] if k differs; any error that a device reports.
 pub fn compare_shapes(one: ShapeOf<'_>, other: ShapeOf<'_>, seed: u64) -> Result<Invariance, Error> {
     let (first, second) = (Product::new(one.device, one.operation), Product::new(other.device, other.operation));
     let ((m, n, k), (m2, n2, k2)) = (one.operation.id.shape.sizes(), other.operation.id.shape.sizes());
     if k != k2 {
         return Err(Error::invalid(format!(
-            "k is {k} in one shape and {k2} in the other: their elements are other sums"
+            "k is {k} in one shape and {k2} in the other: their elements are different sums"
         )));
     }
     let (rows, columns) = (m.min(m2).min(SIDE), n.min(n2).min(SIDE));
@@ -64,7 +64,8 @@ pub fn compare_shapes(one: ShapeOf<'_>, other: ShapeOf<'_>, seed: u64) -> Result
     let mut found = Invariance { elements: 0, differ: 0, witness: None };
     for round in 0..ROUNDS {
         let mut random = Random(seed.wrapping_add(round).wrapping_mul(0x1_0001));
-        // Every row takes back what it gave at the same k, so that sums cancel in each element.
+        // In every other round, the row of A and the column of B with the same index have products that cancel in
+        // pairs.
         let drawn: Vec<(Vec<u64>, Vec<u64>)> =
             (0..rows.max(columns)).map(|_| operands(id.a, id.b, k, &mut random, round % 2 == 1)).collect();
         let fill = |product: &Product<'_>, random: &mut Random| {
@@ -100,7 +101,7 @@ pub fn compare_shapes(one: ShapeOf<'_>, other: ShapeOf<'_>, seed: u64) -> Result
 }
 
 impl<'d> Product<'d> {
-    /// The same product, of which one element is asked.
+    /// Returns the same product, with its dots asked at one element.
     fn at(&self, row: usize, column: usize) -> Self {
         let mut product = Self::new(self.device(), &self.operation);
         product.places = Places { in_a_row: true, fixed: row, varied: vec![column] };
@@ -108,7 +109,7 @@ impl<'d> Product<'d> {
     }
 }
 
-/// A dot with fewer and fewer products, as long as its bits differ.
+/// Removes products from a dot for as long as its bits differ between the two shapes.
 fn witness(
     (first, second): (Product<'_>, Product<'_>),
     element: (usize, usize),

@@ -1,4 +1,5 @@
-//! Levels of a recipe, read from the tree: which slices k is divided into, and in which order their sums are merged.
+//! Levels of a recipe, read from the tree: the slices that k is divided into, and the order in which their sums are
+//! merged.
 
 use std::{collections::HashMap, ops::Range};
 
@@ -9,7 +10,7 @@ use mxprobe_models::{
 
 use super::tree::{Tree, key, key_of};
 
-/// One level without its numbers: those show in values alone.
+/// One level without its parameters, which show only in values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Split {
     pub(super) division: Division,
@@ -17,22 +18,23 @@ pub(super) struct Split {
     pub(super) merge: MergeOrder,
 }
 
-/// Readings of one tree that are kept.
+/// Maximum number of readings of one tree that are kept.
 const READINGS: usize = 24;
 
-/// Readings of one slice that are kept: few of them hold for the other slices.
+/// Maximum number of readings of one slice that are kept: few of them hold for the other slices.
 const WITHIN: usize = 120;
-/// The same farther down.
+/// The same for slices farther down.
 const DEEP: usize = 6;
 
-/// Levels are nested at most so deep: the lanes of a wide register are merged in up to four steps.
+/// Maximum depth of levels: the lanes of a wide register are merged in up to four steps.
 const DEEPEST: usize = 5;
 
-/// All orders, the usual ones first.
+/// All merge orders, the usual ones first.
 const ORDERS: [MergeOrder; 5] =
     [MergeOrder::Serial, MergeOrder::Pairs, MergeOrder::Halves, MergeOrder::Reverse, MergeOrder::LastThenSlots];
 
-/// The levels that give this tree, outermost first, for each way to read it: without levels, all of k is one chain.
+/// Returns every way to read the tree as levels, outermost first. The first reading has no levels: all of k is one
+/// chain.
 pub(super) fn readings(tree: &Tree) -> Vec<Vec<Split>> {
     let all: Vec<usize> = (0..tree.k).collect();
     let mut found = below(tree, &all, DEEPEST);
@@ -40,6 +42,7 @@ pub(super) fn readings(tree: &Tree) -> Vec<Vec<Split>> {
     found
 }
 
+/// Returns the readings of some products, with at most `depth` levels.
 fn below(tree: &Tree, products: &[usize], depth: usize) -> Vec<Vec<Split>> {
     let mut found = vec![Vec::new()];
     let mut known: Vec<(usize, Vec<Vec<usize>>)> = Vec::new();
@@ -58,7 +61,7 @@ fn below(tree: &Tree, products: &[usize], depth: usize) -> Vec<Vec<Split>> {
         let longest = slices.iter().max_by_key(|slice| slice.len()).cloned().unwrap_or_default();
         let inner = inner_of.entry(key(&longest)).or_insert_with(|| below(tree, &longest, depth - 1)).clone();
         for inner in inner {
-            // What a finer division with the same order says at once.
+            // A single finer division with the same order says the same.
             let nests = !matches!(split.merge, MergeOrder::Pairs | MergeOrder::Halves);
             if inner.first().is_some_and(|inner| inner.merge == split.merge && !nests) {
                 continue;
@@ -70,7 +73,7 @@ fn below(tree: &Tree, products: &[usize], depth: usize) -> Vec<Vec<Split>> {
             if !explains(tree, products, &levels) {
                 continue;
             }
-            // Within a slice, other words for its own slices may say other things of shorter ones.
+            // Within a slice, equal divisions of its own slices may differ for shorter ones, so all are kept.
             if is_whole {
                 let chains = (levels.len(), chains(products, &levels));
                 if known.contains(&chains) {
@@ -84,7 +87,7 @@ fn below(tree: &Tree, products: &[usize], depth: usize) -> Vec<Vec<Split>> {
     found
 }
 
-/// The products of each of the unit's own chains.
+/// Returns the products of each of the unit's own chains.
 fn chains(products: &[usize], levels: &[Split]) -> Vec<Vec<usize>> {
     let Some((split, inner)) = levels.split_first() else { return vec![products.to_vec()] };
     let (slices, rest) = slices(split, products);
@@ -92,7 +95,7 @@ fn chains(products: &[usize], levels: &[Split]) -> Vec<Vec<usize>> {
     slices.iter().flat_map(|slice| chains(slice, inner)).chain(rest).collect()
 }
 
-/// Whether these levels give the sums of these products, as far down as the unit's own chains.
+/// Whether these levels give the tree's sums of these products, down to the unit's own chains.
 fn explains(tree: &Tree, products: &[usize], levels: &[Split]) -> bool {
     let Some((split, inner)) = levels.split_first() else { return within(tree, products).is_some() };
     let (slices, rest) = slices(split, products);
@@ -103,8 +106,8 @@ fn explains(tree: &Tree, products: &[usize], levels: &[Split]) -> bool {
     merged(tree, split, &slices, &rest, products) && slices.iter().all(|slice| explains(tree, slice, inner))
 }
 
-/// Whether a unit whose operations add as `plan` says, chained over each innermost slice, gives the sums that the tree has
-/// within it. The longest slice stands for all.
+/// Whether a unit whose operations of `step` products add as `plan` says, chained over each innermost slice, gives the
+/// tree's sums within it. Only the longest slice is checked.
 pub(super) fn is_chain(tree: &Tree, levels: &[Split], plan: &Plan, step: usize) -> bool {
     let mut products: Vec<usize> = (0..tree.k).collect();
     for level in levels {
@@ -139,12 +142,12 @@ pub(super) fn is_chain(tree: &Tree, levels: &[Split], plan: &Plan, step: usize) 
     within(tree, &products) == Some(sums)
 }
 
-/// The number of sums of products within a set, itself included; `None` if it is no set of the tree.
+/// Returns the number of sums within a set of products, itself included; `None` if it is not a set of the tree.
 fn within(tree: &Tree, products: &[usize]) -> Option<usize> {
     if products.len() < 2 { Some(0) } else { tree.find(key(products)).map(|clade| clade.within) }
 }
 
-/// Whether the sums of slices are merged as `split` says, and nothing else happens between.
+/// Whether the sums of slices are merged as `split` says, with no other sums in between.
 fn merged(tree: &Tree, split: &Split, slices: &[Vec<usize>], rest: &[usize], products: &[usize]) -> bool {
     let Some(inside) = slices.iter().map(|slice| within(tree, slice)).sum::<Option<usize>>() else { return false };
     let keys: Vec<u64> = slices.iter().map(|slice| key(slice)).collect();
@@ -157,7 +160,7 @@ fn merged(tree: &Tree, split: &Split, slices: &[Vec<usize>], rest: &[usize], pro
     match (rest.len(), split.rest) {
         (0, _) => all == merged,
         (_, Rest::Added) => within(tree, rest).is_some_and(|rest| all == merged + rest + 1),
-        // How many at once is the unit's affair.
+        // How many are added at once depends on the unit.
         (_, Rest::Chained) => {
             let before = slices.iter().flatten().fold(0, |sum: u64, product| sum.wrapping_add(key_of(*product)));
             let first = sums.last().or(keys.first()).copied();
@@ -167,7 +170,7 @@ fn merged(tree: &Tree, split: &Split, slices: &[Vec<usize>], rest: &[usize], pro
     }
 }
 
-/// The keys of the sums of two partial sums, in the order in which they are added.
+/// Returns the key of each sum of two partial sums, in the order in which they are added.
 fn sums(order: MergeOrder, partial: &[u64]) -> Vec<u64> {
     let mut found = Vec::new();
     let mut add = |one: u64, other: u64| {
@@ -211,11 +214,11 @@ fn sums(order: MergeOrder, partial: &[u64]) -> Vec<u64> {
     found
 }
 
-/// Every division of these products whose slices are sets of the tree and are merged in an order that has a name.
+/// Returns every division of these products whose slices are sets of the tree and are merged in one of [`ORDERS`].
 fn splits(tree: &Tree, products: &[usize]) -> Vec<Split> {
     let mut found = Vec::new();
     let before = before(products);
-    // The slice of the first product tells how the others lie.
+    // The slice of the first product determines the others.
     let single = vec![products[0]];
     for slice in std::iter::once(single).chain(tree.around(products[0], products.len())) {
         let Some(ranks) = slice.iter().map(|product| products.binary_search(product).ok()).collect::<Option<Vec<_>>>()
@@ -238,12 +241,12 @@ fn splits(tree: &Tree, products: &[usize]) -> Vec<Split> {
                 let holds = |order: &MergeOrder| {
                     merged(tree, &Split { merge: *order, ..split.clone() }, &slices, &left, products)
                 };
-                // Single products one after another are a chain of the unit.
+                // Consecutive single products are a chain of the unit.
                 if slices[1..].iter().all(|slice| slice.len() == 1) && holds(&MergeOrder::Serial) {
                     continue;
                 }
-                // Of all of k one way to say it is enough, and of two slices: orders of those are one sum. Slices within others
-                // may be fewer, where ways differ.
+                // One order is enough for all of k, and for two slices, whose orders all give one sum. Slices within
+                // others may be fewer, so that orders differ for them.
                 let is_whole = products.len() == tree.k;
                 let most = if is_whole || slices.len() == 2 { 1 } else { ORDERS.len() };
                 let orders: Vec<MergeOrder> = ORDERS.into_iter().filter(holds).take(most).collect();
@@ -262,7 +265,7 @@ fn splits(tree: &Tree, products: &[usize]) -> Vec<Split> {
     found
 }
 
-/// For each product, and after the last one, the sum of the keys of those before it.
+/// Returns, for each product and for the end, the sum of the keys of the products before it.
 fn before(products: &[usize]) -> Vec<u64> {
     let sums = products.iter().scan(0_u64, |sum, product| {
         *sum = sum.wrapping_add(key_of(*product));
@@ -271,7 +274,7 @@ fn before(products: &[usize]) -> Vec<u64> {
     std::iter::once(0).chain(sums).collect()
 }
 
-/// Whether every slice is a single product or a set of the tree: what most divisions fail at their second slice.
+/// Whether every slice is a single product or a set of the tree. Most divisions fail this at their second slice.
 fn are_sets(tree: &Tree, split: &Split, before: &[u64]) -> bool {
     let count = before.len() - 1;
     let count = if split.rest == Rest::Divided { count } else { whole(&split.division, count) };
@@ -289,12 +292,12 @@ fn are_sets(tree: &Tree, split: &Split, before: &[u64]) -> bool {
     contiguous(&split.division, count).all(|range| is_set(range.len(), of(range)))
 }
 
-/// Divisions of `count` products whose first slice has these.
+/// Returns the divisions of `count` products whose first slice has these ranks.
 fn divisions(ranks: &[usize], count: usize) -> Vec<Division> {
     let run = ranks.iter().enumerate().take_while(|(at, rank)| at == *rank).count();
     if run == ranks.len() {
         let mut found = vec![Division::Every(Count::Fixed(run))];
-        // Tiles as large as they can be come first.
+        // The largest tiles come first.
         for tile in (1..=run).rev().filter(|tile| run.is_multiple_of(*tile)) {
             let tiles = count.div_ceil(tile);
             let each = run / tile;
@@ -317,6 +320,7 @@ fn divisions(ranks: &[usize], count: usize) -> Vec<Division> {
     }
 }
 
+/// Returns a fixed count, and 1 for a parameter.
 fn fixed(count: &Count) -> usize {
     match count {
         Count::Fixed(number) => *number,
@@ -324,7 +328,7 @@ fn fixed(count: &Count) -> usize {
     }
 }
 
-/// Where consecutive slices begin and end.
+/// Returns the ranges of consecutive slices, without the empty ones.
 fn contiguous(division: &Division, count: usize) -> impl Iterator<Item = Range<usize>> {
     let (slices, tile, share) = match division {
         Division::Every(every) => (count.div_ceil(fixed(every)), fixed(every), None),
@@ -343,7 +347,7 @@ fn contiguous(division: &Division, count: usize) -> impl Iterator<Item = Range<u
     (0..slices).map(move |slice| first(slice)..first(slice + 1)).filter(|range| !range.is_empty())
 }
 
-/// The products of each slice that has some, and those left over.
+/// Returns the products of each slice that is not empty, and those left over.
 pub(super) fn slices(split: &Split, products: &[usize]) -> (Vec<Vec<usize>>, Vec<usize>) {
     let count = products.len();
     let whole = if split.rest == Rest::Divided { count } else { whole(&split.division, count) };
@@ -362,7 +366,7 @@ pub(super) fn slices(split: &Split, products: &[usize]) -> (Vec<Vec<usize>>, Vec
     (slices, left.to_vec())
 }
 
-/// How many of `count` products fill whole rounds.
+/// Returns how many of `count` products fill whole rounds.
 fn whole(division: &Division, count: usize) -> usize {
     let round = match division {
         Division::Every(every) => fixed(every),

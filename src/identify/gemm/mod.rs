@@ -1,8 +1,9 @@
-//! Identifies what a library makes of its unit: the recipe of a product, from outside.
+//! Identifies how a library computes a product with its unit: the recipe of the product, seen from outside.
 //!
-//! First which elements of D are computed alike, then the tree over k, then the levels that give this tree, then the numbers:
-//! the unit inside, formats and rounding of partial sums, and the epilogue. What is found is compared with the device on
-//! random elements. A product that no candidate explains is refused, with an input that shows it.
+//! The search determines which elements of D are computed alike, then the tree over k, then the levels that give this
+//! tree, and then their parameters: the unit inside, formats and rounding of partial sums, and the epilogue. The
+//! resulting recipe is compared with the device on random elements. A product that no candidate explains is refused,
+//! with an input that shows it.
 
 mod boundary;
 mod candidate;

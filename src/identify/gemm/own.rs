@@ -1,7 +1,9 @@
-//! A unit that no model has: its own dots, asked through a product, are identified as any unit's are.
+//! Identification of a unit that no model describes: its own dots are asked through a product and identified like those
+//! of any other unit.
 //!
-//! Within one slice the unit adds alone. Two operations of it, one after another, show how it adds products to what it has: their
-//! products lie in the slice, zeros everywhere else, and what is found of both together is cut between them.
+//! Within one slice, only the unit adds. Two consecutive operations show how it adds products to its accumulator: their
+//! products lie in the slice, with zeros everywhere else, and the arithmetic identified for both together is cut
+//! between them.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -23,28 +25,28 @@ use crate::{
     nan_bits::NanBits,
 };
 
-/// Elements of A, B and C that a dot may cost at the most: one product is asked for each.
+/// Maximum number of elements of A, B and C that a dot may cost: each dot takes a whole product.
 const ELEMENTS: usize = 1 << 15;
 
-/// Elements that one request holds.
+/// Maximum number of elements in one request, unless a single product has more.
 const PER_REQUEST: usize = 1 << 22;
 
-/// Products that one operation of a unit takes at the most.
+/// Maximum number of products that one operation of a unit takes.
 const STEPS: usize = 32;
 
-/// Lengths of a unit's operation that are tried.
+/// Maximum number of lengths of a unit's operation that are tried.
 const LENGTHS: usize = 3;
 
-/// The name of the model of the unit.
+/// The name of the unit's model.
 const NAME: &str = "unit";
 
-/// Two operations of a unit behind one element of a product.
+/// A device that computes two operations of a unit at one element of a product.
 struct Window<'d> {
     device: &'d dyn Device,
     product: &'d Operation,
     /// The row and column of the element.
     element: (usize, usize),
-    /// The k that are asked.
+    /// The places in k that hold the dot's products.
     places: &'d [usize],
     operations: OperationSet,
 }
@@ -82,10 +84,11 @@ impl Device for Window<'_> {
     }
 }
 
-/// Units that no model has, of operations of a few lengths that the tree shows: the shorter ones first.
+/// Identifies units that no model describes, from operations of a few lengths that the tree shows, the shorter ones
+/// first. Returns nothing if the product is so large that asking a whole product for each dot costs too much.
 ///
 /// # Errors
-/// What the device reports.
+/// Any error that the device reports.
 pub(super) fn units(
     product: &Product<'_>,
     (tree, readings): (&Tree, &[Vec<Split>]),
@@ -102,20 +105,20 @@ pub(super) fn units(
         let slice = longest(levels, k);
         let length = step(tree, &slice);
         if length <= STEPS && 2 * length <= slice.len() && lengths.iter().all(|(known, _)| *known != length) {
-            // The last two: a unit may cut a sum again when it adds zeros to it.
+            // Take the last two operations: a unit may cut a sum again when it adds zeros to it.
             let from = (slice.len() / length - 2) * length;
             lengths.push((length, slice[from..][..2 * length].to_vec()));
         }
     }
     lengths.sort_by_key(|(length, _)| *length);
     for (length, places) in lengths.into_iter().take(LENGTHS) {
-        progress(&format!("the unit itself, by dots of {} products", places.len()));
+        progress(&format!("identifying the unit itself from dots of {} products", places.len()));
         found.extend(unit(product, length, &places, seed, progress)?);
     }
     Ok(found)
 }
 
-/// The products of the longest of the innermost slices.
+/// Returns the products of the longest of the innermost slices.
 fn longest(levels: &[Split], k: usize) -> Vec<usize> {
     levels.iter().fold((0..k).collect(), |products: Vec<usize>, level| {
         let (parts, _) = slices(level, &products);
@@ -123,7 +126,7 @@ fn longest(levels: &[Split], k: usize) -> Vec<usize> {
     })
 }
 
-/// Products by which sums grow within a slice, where they grow most at once.
+/// Returns the largest number of products by which a sum grows at once within a slice.
 fn step(tree: &Tree, slice: &[usize]) -> usize {
     let Some(first) = slice.first() else { return usize::MAX };
     let sizes: Vec<usize> = tree.around(*first, slice.len()).iter().map(Vec::len).collect();
@@ -133,7 +136,8 @@ fn step(tree: &Tree, slice: &[usize]) -> usize {
     if grows.iter().skip(1).all(|more| *more == 1) { 1 } else { grows.into_iter().max().unwrap_or(usize::MAX) }
 }
 
-/// The unit whose operations take so many products, if two of them, at these places of k, are identified.
+/// Identifies the unit from two of its operations of `length` products each, at these places of k. `None` if no
+/// arithmetic explains the dots or it cannot be cut between the two.
 fn unit(
     product: &Product<'_>,
     length: usize,
@@ -174,13 +178,14 @@ fn unit(
     Ok(Some(Unit { model: NAME.to_owned(), own: Some(Arc::new(model)), id, evaluator }))
 }
 
+/// Returns the id of a dot of `k` products in the formats of an operation.
 fn dot(of: &OperationId, k: usize) -> OperationId {
     let k = u32::try_from(k).expect("few products");
     OperationId::new("dot", (1, 1, k), of.d, of.a, of.b, of.c)
 }
 
-/// The second of two operations, as a tree, and the format that it hands on: it adds its products to the result of the first, which
-/// is its c. `None` if they are not two of a kind.
+/// Cuts the second of two operations from the arithmetic of both. Returns its tree, and the format of its result; it
+/// adds its products to the result of the first, which is its c. `None` if the two are not alike.
 fn cut(arithmetic: &Arithmetic, length: usize) -> Result<Option<(String, mxprobe_api::Format)>, Error> {
     let names: Vec<&str> = arithmetic.adders.iter().map(|adder| adder.name.as_str()).collect();
     let plan = plan_of(&arithmetic.tree, &names, 2 * length)?;
@@ -206,7 +211,7 @@ fn cut(arithmetic: &Arithmetic, length: usize) -> Result<Option<(String, mxprobe
     Ok(Cut { plan: &plan, names: &names, first, length }.text(second).map(|tree| (tree, acc)))
 }
 
-/// A tree in the words of model files, with the result of the node `first` for c.
+/// A tree to be written in the syntax of model files, with c in the place of the node `first`.
 struct Cut<'a> {
     plan: &'a Plan,
     names: &'a [&'a str],
@@ -215,7 +220,8 @@ struct Cut<'a> {
 }
 
 impl Cut<'_> {
-    /// `None` if a product of the first operation, or the product's own c, joins the second.
+    /// Returns the text of a node; `None` if a product of the first operation, or the product's own c, joins the
+    /// second.
     fn text(&self, node: usize) -> Option<String> {
         let of = &self.plan.nodes[node];
         let term = |term: &Term| match term {

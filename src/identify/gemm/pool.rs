@@ -1,4 +1,4 @@
-//! Dots that tell candidates apart, with what the device gave for them.
+//! Dots that distinguish candidates, with the device's answers.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use super::{
     values::{negated, scaled, value},
 };
 
-/// Dots that are computed at once.
+/// Number of dots that a candidate computes in one call.
 const CHUNK: usize = 16;
 
-/// Dots that share one operand, and what the device gave.
+/// Dots that share one operand, and the device's answers.
 #[derive(Clone, Debug)]
 pub(super) struct Pool {
     in_a_row: bool,
@@ -26,19 +26,20 @@ pub(super) struct Pool {
 }
 
 impl Pool {
-    /// Asks for dots with c each, or one for all.
+    /// Asks for dots. `c` has a value for each dot, or one for all.
     ///
     /// # Errors
-    /// What the device reports.
+    /// Any error that the device reports.
     pub(super) fn ask(product: &Product<'_>, fixed: &Arc<[u64]>, lines: Vec<Line>, c: Vec<u64>) -> Result<Self, Error> {
         let answers = product.ask(fixed, &lines, &c)?;
         Ok(Self::answered(product, fixed, (lines, c), answers))
     }
 
-    /// Asks for several pools with as few requests as for one: each is a whole product, however few of its elements are meant.
+    /// Asks for several pools with as few requests as for one: every request computes whole products, however few of
+    /// their elements are used.
     ///
     /// # Errors
-    /// What the device reports.
+    /// Any error that the device reports.
     pub(super) fn ask_all(
         product: &Product<'_>,
         fixed: &Arc<[u64]>,
@@ -60,6 +61,7 @@ impl Pool {
             .collect())
     }
 
+    /// Makes a pool of dots that have been answered.
     fn answered(
         product: &Product<'_>,
         fixed: &Arc<[u64]>,
@@ -74,7 +76,7 @@ impl Pool {
         pool
     }
 
-    /// Dots of the pool as matrices.
+    /// Returns some dots of the pool as matrices.
     pub(super) fn operands(&self, (a, b, c): (Format, Format, Format), dots: &[usize]) -> Operands {
         let k = self.fixed.len();
         let lines: Vec<Vec<u64>> = dots.iter().map(|dot| self.lines[*dot].bits()).collect();
@@ -90,8 +92,8 @@ impl Pool {
         }
     }
 
-    /// How many of the first dots a candidate explains before one that it does not; all, if it explains all. A candidate that
-    /// gives another format explains none.
+    /// Counts the dots that a candidate explains before the first one that it does not explain. A candidate whose
+    /// result has another format explains none.
     pub(super) fn explained(&self, candidate: &Candidate, d: Format) -> usize {
         let Some(first) = self.chunks.first() else { return 0 };
         let Ok(program) = candidate.program(first.c.format()) else { return 0 };
@@ -116,14 +118,14 @@ impl Pool {
     }
 }
 
-/// Whether two results are the same: of the same bits, or any two NaN.
+/// Whether two results are the same: equal bits, or two NaN of any bits.
 pub(super) fn alike(d: Format, one: u64, other: u64) -> bool {
     one == other || (d.to_f64(one).is_nan() && d.to_f64(other).is_nan())
 }
 
-/// Values for k, of which many are the same, so that products of them cancel.
+/// Draws the shared operand: k values of which at most three are distinct, so that products with them can cancel.
 pub(super) fn shared(format: Format, k: usize, random: &mut Random) -> Arc<[u64]> {
-    // Formats with little range: both operands are needed for sums that lose bits.
+    // In formats with a small range, both operands are needed for sums that lose bits.
     let spread = if format.bits() <= 8 { 5 } else { 0 };
     let some: Vec<u64> = (0..3)
         .map(|_| {
@@ -134,7 +136,8 @@ pub(super) fn shared(format: Format, k: usize, random: &mut Random) -> Arc<[u64]
     (0..k).map(|_| some[random.below(some.len())]).collect()
 }
 
-/// A line with values in some of these places: about 1, far apart, or such that much of the sum cancels.
+/// Draws a line with values in some of these places: near 1, far apart, or such that much of the sum cancels. `style`
+/// determines in how many places.
 pub(super) fn line(format: Format, fixed: &Arc<[u64]>, places: &[usize], style: usize, random: &mut Random) -> Line {
     let mut base = vec![0; fixed.len()];
     let most = match style % 4 {
@@ -146,7 +149,7 @@ pub(super) fn line(format: Format, fixed: &Arc<[u64]>, places: &[usize], style: 
     let chosen: Vec<usize> = if most >= places.len() {
         places.to_vec()
     } else {
-        // Near one another more often than not.
+        // Half the time, near one another.
         let width = if random.flip() { places.len() } else { (4 * most).min(places.len()) };
         let start = random.below(places.len() - width + 1);
         super::scale::some(random, width, most).into_iter().map(|at| places[start + at]).collect()
@@ -156,7 +159,8 @@ pub(super) fn line(format: Format, fixed: &Arc<[u64]>, places: &[usize], style: 
         base[*at] = scaled(format, value(format, random), random.between(-spread, spread));
     }
     if random.flip() {
-        // The second half takes back what the first gave, but for what has no other of its kind: rounding is what is left.
+        // The second half cancels the first where the shared operand is the same, so that little but rounding errors is
+        // left.
         let (first, second) = chosen.split_at(chosen.len() / 2);
         let is_all = random.flip();
         for (one, other) in first.iter().zip(second) {

@@ -1,28 +1,28 @@
-//! Dots asked of a product of whole matrices: as many at once as it has columns or rows.
+//! Dots asked through products of whole matrices: each product computes as many as it has columns or rows.
 
 use std::{cell::Cell, sync::Arc};
 
 use mxprobe_api::{Device, Elements, Error, Operation, TileBatch, execute};
 
-/// Elements of A, B and C that one request holds at the most, where a product alone does not hold more.
+/// Maximum number of elements of A, B and C in one request, unless a single product has more.
 const ELEMENTS: usize = 1 << 23;
 
 /// The operand of one dot that differs from dot to dot: k elements, most of them shared with other dots.
 #[derive(Clone, Debug)]
 pub(super) struct Line {
-    /// What each k holds, as bits.
+    /// The bits at each k.
     pub(super) base: Arc<[u64]>,
-    /// What some of them hold instead.
+    /// Exceptions to `base`: k, and the bits there.
     pub(super) changes: Vec<(usize, u64)>,
 }
 
 impl Line {
-    /// A line without exceptions.
+    /// Makes a line without exceptions.
     pub(super) fn plain(base: Arc<[u64]>) -> Self {
         Self { base, changes: Vec::new() }
     }
 
-    /// The bits of every k.
+    /// Returns the bits at every k.
     pub(super) fn bits(&self) -> Vec<u64> {
         let mut bits = self.base.to_vec();
         for (at, value) in &self.changes {
@@ -32,30 +32,31 @@ impl Line {
     }
 }
 
-/// Elements of D that are computed alike, as far as is known: those of one row or of one column.
+/// Elements of D in one row or one column that are computed alike, as far as is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Places {
-    /// They lie in one row, side by side, and differ in their columns; else the other way round.
+    /// Whether they lie in one row and differ in their columns; otherwise they lie in one column and differ in their
+    /// rows.
     pub(super) in_a_row: bool,
-    /// That row, or that column.
+    /// The row or column in which they lie.
     pub(super) fixed: usize,
-    /// Their columns, or rows.
+    /// The columns or rows in which they differ.
     pub(super) varied: Vec<usize>,
 }
 
-/// A product of one shape, and the elements of it that are asked.
+/// A product of one shape, and the elements of it at which dots are asked.
 pub(super) struct Product<'d> {
     device: &'d dyn Device,
     pub(super) operation: Operation,
     pub(super) places: Places,
-    /// Dots asked so far.
+    /// Number of dots asked so far.
     asked: Cell<u64>,
-    /// Requests so far.
+    /// Number of requests so far.
     requests: Cell<u64>,
 }
 
 impl<'d> Product<'d> {
-    /// All elements of the longer side of D's first row or column.
+    /// Makes a product that asks dots at every element of D's first row or first column, whichever is longer.
     pub(super) fn new(device: &'d dyn Device, operation: &Operation) -> Self {
         let (m, n, _) = operation.id.shape.sizes();
         let in_a_row = n >= m;
@@ -68,20 +69,20 @@ impl<'d> Product<'d> {
         self.device
     }
 
-    /// The products of one dot.
+    /// Returns the number of products in one dot.
     pub(super) fn k(&self) -> usize {
         self.operation.id.shape.sizes().2
     }
 
-    /// Dots asked, and the requests that they took.
+    /// Returns the number of dots asked, and of the requests that they took.
     pub(super) fn counts(&self) -> (u64, u64) {
         (self.asked.get(), self.requests.get())
     }
 
-    /// D of whole products.
+    /// Computes D of whole products.
     ///
     /// # Errors
-    /// What the device reports.
+    /// Any error that the device reports.
     pub(super) fn whole(&self, batch: &TileBatch) -> Result<Elements, Error> {
         let (m, n, _) = self.operation.id.shape.sizes();
         self.requests.set(self.requests.get() + 1);
@@ -89,11 +90,12 @@ impl<'d> Product<'d> {
         execute(self.device, &self.operation, batch)
     }
 
-    /// d of dots that share one operand, `fixed`, of k elements, and that have c each, or one for all. `lines` are lines of B
-    /// where dots lie side by side, and of A where they lie one below another.
+    /// Asks for dots that share the operand `fixed`, of k elements, and returns d of each. `c` has a value for each
+    /// dot, or one for all. `lines` are columns of B if the dots lie in a row of D, and rows of A if they lie in a
+    /// column.
     ///
     /// # Errors
-    /// What the device reports.
+    /// Any error that the device reports.
     pub(super) fn ask(&self, fixed: &[u64], lines: &[Line], c: &[u64]) -> Result<Vec<u64>, Error> {
         let id = &self.operation.id;
         let (m, n, k) = id.shape.sizes();
@@ -123,16 +125,17 @@ impl<'d> Product<'d> {
         Ok(found)
     }
 
+    /// Returns the row and the column of one of the places.
     fn element(&self, varied: usize) -> (usize, usize) {
         if self.places.in_a_row { (self.places.fixed, varied) } else { (varied, self.places.fixed) }
     }
 
-    /// One operand to every line of its side, and the lines to theirs.
+    /// Writes `fixed` to every line of its operand, and `lines` to theirs.
     fn fill(&self, batch: &mut TileBatch, tile: usize, fixed: &[u64], lines: &[Line]) {
         let (m, n, k) = self.operation.id.shape.sizes();
         if self.places.in_a_row {
             (0..m).for_each(|row| put(&mut batch.a, (tile * m + row) * k, fixed));
-            // Row by row of B, as memory lies.
+            // Row by row of B, in the order of memory.
             let first: Vec<&[u64]> = lines.iter().map(|line| &*line.base).collect();
             for at in 0..k {
                 let row = (tile * k + at) * n;
@@ -158,6 +161,7 @@ impl<'d> Product<'d> {
     }
 }
 
+/// Writes bits from `start` on to elements that are zero so far.
 fn put(elements: &mut Elements, start: usize, bits: &[u64]) {
     bits.iter().enumerate().filter(|(_, bits)| **bits != 0).for_each(|(at, bits)| elements.set(start + at, *bits));
 }

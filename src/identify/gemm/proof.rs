@@ -1,4 +1,4 @@
-//! Whether the recipes of two shapes are the same sums for every input.
+//! Whether the recipes of two shapes compute the same sums for every input.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -10,27 +10,27 @@ use super::{
     run::{Found, GemmIdentification, GemmOutcome},
 };
 
-/// What is known of the recipes of two shapes of the same k.
+/// How the recipes of two shapes with the same k compare.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SameRecipe {
-    /// Every part of both shapes has a recipe, and all are the same unit, additions and epilogue: their bits are the same for
-    /// every input.
+    /// Every part of both shapes has a recipe, and all have the same unit, additions and epilogue: their bits are the
+    /// same for every input.
     Proved,
-    /// Two recipes give other bits for some input. A line for each thing that differs in what they say.
+    /// Two recipes return different bits for some input. Holds one line for each difference between the two as written.
     Differ(Vec<String>),
-    /// Two recipes say other things, and no input was found on which their bits differ.
+    /// Two recipes are written differently, but no input was found on which their bits differ. Holds the same lines.
     Open(Vec<String>),
     /// A part of one shape has no recipe.
     Unknown,
 }
 
-/// How long inputs are drawn for two recipes that say other things.
+/// Time spent searching for an input on which two recipes that are written differently return different bits.
 const BUDGET: Duration = Duration::from_secs(5);
 
-/// Compares the recipes of all parts of two shapes, whose k is the same.
+/// Compares the recipes of all parts of two shapes with the same k.
 ///
 /// # Errors
-/// If formats of the two do not fit one another.
+/// If the formats of the two are incompatible.
 pub fn same_recipe(one: &GemmIdentification, other: &GemmIdentification, seed: u64) -> Result<SameRecipe, Error> {
     let id = &one.operation.id;
     let k = id.shape.sizes().2;
@@ -59,7 +59,7 @@ pub fn same_recipe(one: &GemmIdentification, other: &GemmIdentification, seed: u
     Ok(known)
 }
 
-/// What was found as a recipe of one case for every shape, with c in a format.
+/// Writes a candidate as a recipe with one case, for every shape and with c in the format `c`, and compiles it.
 fn written(found: &Found, c: Format) -> Result<(Recipe, Program), Error> {
     let mut adders = Vec::new();
     let case = recipe::case(&found.candidate, ("all", Shapes::default()), c, &mut adders);

@@ -1,4 +1,4 @@
-//! A candidate as a recipe.
+//! Conversion of candidates to recipes.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +10,11 @@ use mxprobe_models::{
 
 use super::candidate::{Candidate, Stored};
 
-/// The key of the source in files.
+/// The key of the source in recipe files.
 pub(super) const SOURCE: &str = "measured";
 
-/// A candidate as a case for some shapes, with c in a format; its adders are added to those of other cases.
+/// Converts a candidate to a case for some shapes, with c in the format `c`. Its adders are added to `adders` unless
+/// they are there already.
 pub(super) fn case(candidate: &Candidate, (name, shapes): (&str, Shapes), c: Format, adders: &mut Vec<Adder>) -> Case {
     let mut place = |adder: &Adder| {
         let origin = Origin { basis: Basis::Measured, source: SOURCE.to_owned() };
@@ -58,6 +59,7 @@ pub(super) fn case(candidate: &Candidate, (name, shapes): (&str, Shapes), c: For
     }
 }
 
+/// Converts the expression of an epilogue; `place` returns the new index of each adder.
 fn expression(stored: &Stored, of: &Expression, place: &mut impl FnMut(&Adder) -> usize) -> Expression {
     let mut factor = |factor: &Factor| match factor {
         Factor::Sum(sum) => Factor::Sum(Box::new(expression_of(stored, sum, place))),
@@ -67,11 +69,12 @@ fn expression(stored: &Stored, of: &Expression, place: &mut impl FnMut(&Adder) -
     Expression { adder: place(&stored.adders[of.adder]), terms }
 }
 
+/// Calls [`expression`] through a trait object, so that the recursion has a finite type.
 fn expression_of(stored: &Stored, of: &Expression, place: &mut dyn FnMut(&Adder) -> usize) -> Expression {
     expression(stored, of, &mut |adder| place(adder))
 }
 
-/// What a candidate does, level by level, for people: the levels outermost first, then the unit, then what is stored.
+/// Describes a candidate in words: the levels, outermost first, then the unit, then what is stored.
 pub(super) fn words(candidate: &Candidate) -> Vec<String> {
     let mut found = Vec::new();
     for merge in &candidate.merges {

@@ -9,48 +9,49 @@ use super::{
     values::{negated, value},
 };
 
-/// Products that all elements are asked alike.
+/// Number of products whose rows are all equal, and whose columns are all equal.
 const ROUNDS: u64 = 6;
 
-/// Elements that gave the same bits whenever their rows and columns were the same.
+/// Elements that returned the same bits whenever their rows and columns were the same.
 #[derive(Clone, Debug)]
 pub(super) struct Region {
-    /// How many.
+    /// Number of elements.
     pub(super) elements: usize,
-    /// Those of them that questions are put to.
+    /// The elements among them at which dots are asked.
     pub(super) places: Places,
     /// The first and the last row, and the first and the last column.
     pub(super) rows: (usize, usize),
     pub(super) columns: (usize, usize),
-    /// Of which of all regions each element is: m×n, row-major.
+    /// Its number in [`Regions::of`].
     number: usize,
 }
 
 /// The regions of a product, the largest first, and the region of each element.
 pub(super) struct Regions {
     pub(super) regions: Vec<Region>,
+    /// The number of the region of each element: m×n, row-major.
     of: Vec<u32>,
-    /// The bits that each kind of elements gave, in the order of the elements.
+    /// A hash of the bits that each region returned, in the order of the regions' first elements.
     signatures: Vec<u64>,
 }
 
 impl Regions {
-    /// Whether the same elements gave the same bits.
+    /// Whether the regions returned the same bits in both.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         self.signatures == other.signatures
     }
 
-    /// Whether an element, counted row by row, is of that region.
+    /// Whether an element, counted row by row, belongs to a region.
     pub(super) fn holds(&self, region: &Region, element: usize) -> bool {
         self.of[element] as usize == region.number
     }
 }
 
-/// Asks for products of equal rows by equal columns, whose elements differ if they are computed differently. Each product is
-/// asked twice; the second answers are returned beside the regions of the first.
+/// Asks for products of equal rows by equal columns, whose elements differ only if they are computed differently. Each
+/// product is asked twice. Returns the regions of the first and of the second answers.
 ///
 /// # Errors
-/// What the device reports.
+/// Any error that the device reports.
 pub(super) fn regions(product: &Product<'_>, seed: u64) -> Result<(Regions, Regions), Error> {
     let id = &product.operation.id;
     let (m, n, k) = id.shape.sizes();
@@ -76,7 +77,7 @@ pub(super) fn regions(product: &Product<'_>, seed: u64) -> Result<(Regions, Regi
     Ok((first, again))
 }
 
-/// Elements with the same signature as regions, the largest first.
+/// Groups elements with the same signature into regions, the largest first.
 fn sorted(of: &[u64], (m, n): (usize, usize)) -> Regions {
     let mut numbers: HashMap<u64, usize> = HashMap::new();
     let mut signatures = Vec::new();
@@ -97,8 +98,8 @@ fn sorted(of: &[u64], (m, n): (usize, usize)) -> Regions {
     Regions { regions, of, signatures }
 }
 
-/// A row of A and a column of B. Of those that cancel, each product comes back with the other sign elsewhere, so that little
-/// but the errors of rounding is left of the sum.
+/// Draws a row of A and a column of B. With `cancel`, each product reappears elsewhere with the other sign, so that the
+/// sum is little more than its rounding errors.
 pub(super) fn operands(a: Format, b: Format, k: usize, random: &mut Random, cancel: bool) -> (Vec<u64>, Vec<u64>) {
     let mut row: Vec<u64> = (0..k).map(|_| value(a, random)).collect();
     let mut column: Vec<u64> = (0..k).map(|_| value(b, random)).collect();
@@ -112,6 +113,7 @@ pub(super) fn operands(a: Format, b: Format, k: usize, random: &mut Random, canc
     (row, column)
 }
 
+/// Makes the region with this number. Its places lie in the row or column that holds most of its elements.
 fn region(of: &[u32], number: usize, (m, n): (usize, usize)) -> Region {
     let (mut in_rows, mut in_columns) = (vec![0_usize; m], vec![0_usize; n]);
     for (at, _) in of.iter().enumerate().filter(|(_, of)| **of as usize == number) {

@@ -1,4 +1,5 @@
-//! One shape: from the elements that are computed alike to a recipe that was compared with the device.
+//! Identification of one shape, from the elements that are computed alike to a recipe that has been compared with the
+//! device.
 
 use mxprobe_api::{Device, Error, Operation, OperationId};
 use mxprobe_models::{
@@ -21,32 +22,32 @@ use super::{
     units::units,
 };
 
-/// How hard to try.
+/// The effort of an identification.
 #[derive(Clone, Copy, Debug)]
 pub struct GemmEffort {
-    /// What inputs are drawn from.
+    /// The seed of drawn inputs.
     pub seed: u64,
-    /// Random elements that a recipe is compared on, at the least.
+    /// Minimum number of random elements on which a recipe is compared.
     pub elements: u64,
 }
 
-/// What was learnt of one shape.
+/// The result of identifying one shape.
 #[derive(Clone, Debug)]
 pub struct GemmIdentification {
     /// The operation, with its sizes.
     pub operation: Operation,
     /// Parts of D that are computed differently, the largest first.
     pub parts: Vec<Part>,
-    /// Elements asked, in so many requests.
+    /// Number of elements asked.
     pub elements: u64,
-    /// Requests.
+    /// Number of requests that they took.
     pub requests: u64,
 }
 
 /// Elements of D that are computed alike, and how.
 #[derive(Clone, Debug)]
 pub struct Part {
-    /// How many elements.
+    /// Number of elements.
     pub elements: usize,
     /// The first and the last row.
     pub rows: (usize, usize),
@@ -62,13 +63,13 @@ pub struct Part {
 pub enum GemmOutcome {
     /// A recipe explains every element asked.
     Identified(Found),
-    /// Nothing that was tried explains all.
+    /// No recipe was found.
     Refused {
         /// Why, in one sentence.
         reason: String,
-        /// The smallest input found that shows it.
+        /// The smallest input found that no candidate explains.
         unexplained: Option<Unexplained>,
-        /// The nearest candidate in words.
+        /// The nearest candidate, in words.
         nearest: Vec<String>,
     },
 }
@@ -77,26 +78,27 @@ pub enum GemmOutcome {
 #[derive(Clone, Debug)]
 pub struct Found {
     pub(super) candidate: Candidate,
-    /// Random elements on which it was compared without a mismatch.
+    /// Number of random elements on which it was compared without a mismatch.
     pub verified: u64,
-    /// Candidates that were computed.
+    /// Number of candidates that were computed.
     pub tried: usize,
 }
 
 impl Found {
-    /// The name of the model that has the unit.
+    /// Returns the name of the model that describes the unit.
     #[must_use]
     pub fn model(&self) -> &str {
         &self.candidate.unit.model
     }
 
-    /// The model of the unit, if no shipped one has it and it was identified through this product.
+    /// Returns the model of the unit, if no shipped model describes it and it was identified through this product.
     #[must_use]
     pub fn own_model(&self) -> Option<&Model> {
         self.candidate.unit.own.as_deref()
     }
 
-    /// The recipe as a case for the shape of an operation, whose c it reads; its adders are added to those of other cases.
+    /// Converts the recipe to a case for the shape of an operation, with c in that operation's format. Its adders are
+    /// added to `adders` unless they are there already.
     #[must_use]
     pub fn case(&self, of: &OperationId, adders: &mut Vec<Adder>) -> Case {
         let (m, n, k) = of.shape.sizes();
@@ -105,13 +107,13 @@ impl Found {
         recipe::case(&self.candidate, (&format!("m{m}n{n}k{k}"), shapes), of.c, adders)
     }
 
-    /// What it does, level by level: the levels outermost first, then the unit, then what is stored.
+    /// Describes the recipe in words: the levels, outermost first, then the unit, then what is stored.
     #[must_use]
     pub fn words(&self) -> Vec<String> {
         recipe::words(&self.candidate)
     }
 
-    /// Whether another recipe is the same, apart from how many candidates were tried.
+    /// Whether another recipe is the same, however many candidates were tried and elements compared.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         let (one, other) = (&self.candidate, &other.candidate);
@@ -123,19 +125,19 @@ impl Found {
     }
 }
 
-/// Parts of D that are identified, the largest; more are counted alone.
+/// Number of parts of D that are identified, the largest first; the elements of the others are only counted.
 const PARTS: usize = 3;
 
-/// Units that are counted at once, at the least.
+/// Minimum number of units that a dot has to count.
 const FEWEST: usize = 8;
 
-/// How often a comparison may fail before the search is given up.
+/// Number of comparisons that may fail before the search is abandoned.
 const ATTEMPTS: usize = 4;
 
-/// Identifies what a device makes of one shape.
+/// Identifies how a device computes one shape.
 ///
 /// # Errors
-/// What the device reports.
+/// Any error that the device reports.
 pub fn identify_gemm(
     device: &dyn Device,
     operation: &Operation,
@@ -143,7 +145,7 @@ pub fn identify_gemm(
     progress: &dyn Fn(&str),
 ) -> Result<GemmIdentification, Error> {
     let product = Product::new(device, operation);
-    progress("which elements are computed alike");
+    progress("determining which elements are computed alike");
     let (alike, again) = regions(&product, effort.seed)?;
     let mut found = GemmIdentification { operation: operation.clone(), parts: Vec::new(), elements: 0, requests: 0 };
     let count = alike.regions.len();
@@ -179,6 +181,7 @@ fn refused(reason: &str) -> GemmOutcome {
     GemmOutcome::Refused { reason: reason.to_owned(), unexplained: None, nearest: Vec::new() }
 }
 
+/// Identifies how the elements of one region are computed.
 fn part(
     product: &Product<'_>,
     (regions, region): (&Regions, &Region),
@@ -194,7 +197,7 @@ fn part(
         let Some(scale) = Scale::find(product, weights.alpha, effort.seed)? else {
             return Ok(refused("no sum counts units beside a large value: the order does not show"));
         };
-        // A sum in few bits counts fewer units where they meet in one slice than at random places.
+        // A sum of few bits counts fewer units if they meet in one slice than if they lie at random places.
         let mut scale = scale;
         let tree = loop {
             if let Some(tree) = discover(product, &scale, effort.seed, progress)? {
@@ -226,7 +229,7 @@ fn part(
             return Ok(GemmOutcome::Identified(found));
         }
     }
-    progress("looking for the smallest input that no candidate explains");
+    progress("searching for the smallest input that no candidate explains");
     let nearest = fit.nearest.take().map(|(candidate, _)| candidate);
     let mut rivals: Vec<Candidate> = nearest.iter().cloned().collect();
     rivals.extend(std::mem::take(&mut fit.kept));
@@ -246,8 +249,8 @@ fn part(
     Ok(GemmOutcome::Refused { reason, unexplained, nearest: nearest.iter().flat_map(recipe::words).collect() })
 }
 
-/// A recipe of the units that the search has which explains all that it is compared on; of those whose chains the tree shows alone, if
-/// `strictly`.
+/// Searches for a recipe with one of the search's units that explains everything on which it is compared. With
+/// `strictly`, tries only units whose chains match the tree.
 fn attempts(
     fit: &mut Fit<'_, '_>,
     readings: &[Vec<Split>],
@@ -269,6 +272,8 @@ fn attempts(
     Ok(None)
 }
 
+/// Returns the first candidate that explains every dot asked: of units whose chains match the tree, then, unless
+/// `only_strictly`, of the others.
 fn first_that_fits(
     fit: &mut Fit<'_, '_>,
     readings: &[Vec<Split>],

@@ -1,4 +1,4 @@
-//! Values that show what was added after two others met: a large one, its negation, and units that vanish beside it.
+//! Values that show what was added after two others met: a large value, its negation, and units that vanish next to it.
 
 use std::sync::Arc;
 
@@ -9,31 +9,32 @@ use super::product::{Line, Product};
 /// Values for questions about the order of a sum.
 #[derive(Clone, Debug)]
 pub(super) struct Scale {
-    /// The shared operand, for each k; where `small` is another value, that of large values alone.
+    /// The shared operand at each k. If `small` differs from it, it applies to large values only.
     pub(super) fixed: Arc<[u64]>,
-    /// The shared operand beside units. If it is another than beside large values, units and large values cannot take each
-    /// other's places in one request: formats with little range, of which both operands are needed.
+    /// The shared operand's value at units. If it differs from the one at large values, units and large values cannot
+    /// take each other's places in one request. This happens in formats with a small range, where both operands are
+    /// needed.
     pub(super) small: u64,
     /// The large value and its negation, as bits of the varied operand.
     pub(super) large: (u64, u64),
     /// A unit, as bits of the varied operand.
     pub(super) unit: u64,
-    /// What a unit adds to D.
+    /// The value that a unit adds to D.
     pub(super) unit_of_d: f64,
-    /// So many units are counted exactly at once.
+    /// Number of units that are counted exactly in one dot.
     pub(super) capacity: usize,
 }
 
-/// How often each count is asked.
+/// Number of trials for each count.
 const TRIALS: usize = 8;
 
-/// 2^`exponent` in a format, or the nearest power of two that is normal in it.
+/// Returns ±2^`exponent` in a format; a value out of range saturates.
 fn power(format: Format, exponent: i32, negative: bool) -> u64 {
     format.encode(negative, 1, exponent, Rounding::NearestEven, Overflow::Saturate, Subnormals::Keep).bits
 }
 
-/// Exponents of the shared value beside the large one and beside the unit, of the large one and of the unit: one shared value
-/// for both first, the farthest apart first.
+/// Returns the exponents to try: of the shared value at the large one and at the unit, of the large value, and of the
+/// unit. Those with the same shared value for both come first.
 fn ladders(shared: Format, varied: Format) -> Vec<(i32, i32, i32, i32)> {
     let range = |format: Format| format.as_float().map_or((0, 0), |float| float.exponents());
     let ((least, high), (low, most)) = (range(shared), range(varied));
@@ -50,10 +51,11 @@ fn ladders(shared: Format, varied: Format) -> Vec<(i32, i32, i32, i32)> {
 }
 
 impl Scale {
-    /// The values that this product counts with, if it counts with any. Sums are multiplied by `alpha` before they are stored.
+    /// Finds the values with which this product counts the most units, if it counts any. `alpha` is the factor by which
+    /// sums are multiplied before they are stored.
     ///
     /// # Errors
-    /// What the device reports.
+    /// Any error that the device reports.
     pub(super) fn find(product: &Product<'_>, alpha: f64, seed: u64) -> Result<Option<Self>, Error> {
         let id = &product.operation.id;
         let (shared, varied) = if product.places.in_a_row { (id.a, id.b) } else { (id.b, id.a) };
@@ -78,7 +80,7 @@ impl Scale {
         Ok(best)
     }
 
-    /// How many units at random places are counted exactly, and vanish beside a large value.
+    /// Returns how many units at random places are counted exactly and vanish next to a large value; 0 if none vanish.
     fn counts_up_to(&self, product: &Product<'_>, seed: u64) -> Result<usize, Error> {
         let (k, d) = (product.k(), product.operation.id.d);
         let mut random = Random(seed);
@@ -103,11 +105,11 @@ impl Scale {
             for _ in 0..TRIALS {
                 let places = pick(&mut random, &small, *size);
                 lines.push(self.line(&places, &[]));
-                // Beside the large value nothing is left of them, wherever it meets its negation.
+                // Units next to the large value vanish until it meets its negation; the places of the two hold none.
                 let mut apart = pick(&mut random, &large, 2.min(large.len()));
                 let (i, j) = (apart.remove(0), apart.pop().unwrap_or(0));
                 beside.push(places.iter().filter(|at| **at != i && **at != j).count());
-                // Of two halves, that is what is left of both: if they vanish only in part, it is not.
+                // The units left of two halves add up to those left of both; they do not if units vanish only in part.
                 let (first, second) = places.split_at(size / 2);
                 for places in [&places, first, second] {
                     lines.push(self.line(places, &[(i, self.large.0), (j, self.large.1)]));
@@ -135,12 +137,12 @@ impl Scale {
         Ok(if some_vanish { capacity } else { 0 })
     }
 
-    /// Whether large values and units have other values beside them.
+    /// Whether the shared operand differs between large values and units.
     pub(super) fn is_split(&self) -> bool {
         self.fixed.first() != Some(&self.small)
     }
 
-    /// The shared operand for large values in some places, and units in the others.
+    /// Returns the shared operand for large values in some places, and units in the others.
     pub(super) fn beside(&self, is_large: impl Fn(usize) -> bool) -> Arc<[u64]> {
         if !self.is_split() {
             return self.fixed.clone();
@@ -148,17 +150,17 @@ impl Scale {
         self.fixed.iter().enumerate().map(|(at, bits)| if is_large(at) { *bits } else { self.small }).collect()
     }
 
-    /// Units in these places, zeros elsewhere, and some other values.
+    /// Makes a line with units in these places, the other values in theirs, and zeros elsewhere.
     pub(super) fn line(&self, units: &[usize], others: &[(usize, u64)]) -> Line {
         let mut base = vec![0; self.fixed.len()];
         units.iter().for_each(|at| base[*at] = self.unit);
         Line { base: base.into(), changes: others.to_vec() }
     }
 
-    /// How many units a result is; `None` if it is no whole number of them.
+    /// Returns how many units a result is; `None` if it is not a whole number of them.
     pub(super) fn count(&self, d: Format, bits: u64) -> Option<usize> {
         let units = (d.to_f64(bits) / self.unit_of_d).round();
-        // No sum has more than 2^32 terms. What alpha makes of a whole number may be rounded in D.
+        // No sum has more than 2^32 terms. A whole number multiplied by alpha may be rounded in D.
         let is_whole =
             (0.0..4_294_967_296.0).contains(&units) && d.from_f64(units * self.unit_of_d) == d.from_f64(d.to_f64(bits));
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a whole number below 2^32")]
@@ -166,7 +168,7 @@ impl Scale {
     }
 }
 
-/// So many of the numbers below `k`, in no order.
+/// Draws `count` different numbers below `k`, in random order.
 pub(super) fn some(random: &mut Random, k: usize, count: usize) -> Vec<usize> {
     let mut all: Vec<usize> = (0..k).collect();
     for at in 0..count.min(k) {

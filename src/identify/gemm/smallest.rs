@@ -8,29 +8,30 @@ use super::{
     product::{Line, Product},
 };
 
-/// One dot that candidates do not explain.
+/// One dot that no candidate explains.
 #[derive(Clone, Debug)]
 pub struct Unexplained {
-    /// Products that are not zero: k, and the bits of A and of B.
+    /// The products that are not zero: k, and the bits of A and of B.
     pub products: Vec<(usize, u64, u64)>,
     /// The bits of c.
     pub c: u64,
-    /// What the device gives.
+    /// The bits that the device returns.
     pub d: u64,
-    /// What the nearest candidate gives, if there is one.
+    /// The bits that the nearest candidate returns, if there is one.
     pub expected: Option<u64>,
 }
 
-/// Candidates that the smaller input must not fit either.
+/// Maximum number of candidates that the smaller input has to contradict.
 const RIVALS: usize = 24;
 
-/// Requests that may be spent.
+/// Maximum number of requests.
 const REQUESTS: usize = 48;
 
-/// Makes a dot smaller as long as the device's result is none of the candidates'; the first of them is the nearest.
+/// Removes products from a dot of the pool for as long as no candidate returns the device's result. The first candidate
+/// is the nearest. Returns `None` if every dot of the pool is explained by some candidate.
 ///
 /// # Errors
-/// What the device reports.
+/// Any error that the device reports.
 pub(super) fn smallest(
     product: &Product<'_>,
     pool: &Pool,
@@ -89,14 +90,14 @@ pub(super) fn smallest(
     Ok(Some(Unexplained { products, c, d: last.answers[0], expected: nearest }))
 }
 
-/// A dot of a pool that no candidate explains, of the fewest products.
+/// Returns the dot of a pool that no candidate explains, with the fewest nonzero elements.
 fn worst(pool: &Pool, candidates: &[Candidate], product: &Product<'_>) -> Option<usize> {
     let unexplained = unexplained(pool, candidates, product);
     let size = |dot: &usize| pool.lines[*dot].bits().iter().filter(|bits| **bits != 0).count();
     (0..pool.lines.len()).filter(|dot| unexplained[*dot]).min_by_key(size)
 }
 
-/// For each dot whether no candidate gives what the device gave.
+/// Returns, for each dot, whether no candidate gives the device's result.
 fn unexplained(pool: &Pool, candidates: &[Candidate], product: &Product<'_>) -> Vec<bool> {
     let id = &product.operation.id;
     let all: Vec<usize> = (0..pool.lines.len()).collect();

@@ -1,4 +1,4 @@
-//! Epilogues: what a product may do with its sum and c before it stores them.
+//! Epilogues: how a product may combine its sum with c before it stores the result.
 
 use mxprobe_api::Format;
 use mxprobe_models::{
@@ -9,22 +9,24 @@ use mxprobe_models::{
 use super::candidate::{Stored, nearest, rounded};
 use mxprobe_api::Rounding;
 
-/// What one product, and c alone, are multiplied by.
+/// The factors by which the sum and c are multiplied.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Weights {
     pub(super) alpha: f64,
     pub(super) beta: f64,
 }
 
-/// A term: a factor, or a factor by a constant.
+/// A term: a factor, or a factor times a constant.
 type Term = (Factor, Option<Factor>);
 
+/// The adders and constants of an epilogue under construction.
 struct Builder {
     adders: Vec<Adder>,
     constants: Vec<(String, Format, u64)>,
 }
 
 impl Builder {
+    /// Returns the index of an adder, which is added if it is new.
     fn adder(&mut self, adder: &Adder) -> usize {
         self.adders.iter().position(|known| known == adder).unwrap_or_else(|| {
             self.adders.push(adder.clone());
@@ -36,6 +38,7 @@ impl Builder {
         Expression { adder: self.adder(adder), terms }
     }
 
+    /// Makes a term of a factor times a weight. A weight other than 1 is a constant with this name and format.
     fn weighted(&mut self, factor: Factor, name: &str, format: Format, weight: f64) -> Term {
         if weight.to_bits() == 1.0_f64.to_bits() {
             return (factor, None);
@@ -47,11 +50,13 @@ impl Builder {
     }
 }
 
+/// Makes a term of a sum.
 fn inner(expression: Expression) -> Term {
     (Factor::Sum(Box::new(expression)), None)
 }
 
-/// What a sum in `acc` may be stored as in `d`, the simplest first; `None` stores it as it is. c is of format `c`.
+/// Returns the epilogues by which a sum in `acc` may be stored in `d`, the simplest first; `None` stores it unchanged.
+/// c has the format `c`.
 pub(super) fn epilogues(acc: Format, d: Format, c: Format, weights: Weights) -> Vec<Option<Stored>> {
     let mut found: Vec<Option<Stored>> = Vec::new();
     let is_plain = weights.alpha.to_bits() == 1.0_f64.to_bits();
@@ -66,7 +71,7 @@ pub(super) fn epilogues(acc: Format, d: Format, c: Format, weights: Weights) -> 
     let to_d = nearest(d);
     let scaled = |builder: &mut Builder| builder.weighted(Factor::Acc, "alpha", acc, weights.alpha);
     let of_c = |builder: &mut Builder| builder.weighted(Factor::C, "beta", c, weights.beta);
-    // The formats in which it may be computed before it is rounded to d.
+    // Formats in which the result may be computed before it is rounded to d.
     let mut wide = vec![acc];
     for format in [Format::F32, Format::F64] {
         if format != acc && !d.is_integer() && format.fraction_bits() > d.fraction_bits() {
@@ -97,7 +102,7 @@ pub(super) fn epilogues(acc: Format, d: Format, c: Format, weights: Weights) -> 
                     builder.sum(&to_d, terms)
                 });
             }
-            // Both are multiplied, and rounded before they meet, or the one or the other.
+            // Both terms are weighted; c, the sum, or both are rounded before they are added.
             make(&|builder| {
                 let term = of_c(builder);
                 let first = builder.sum(&through, vec![term]);
@@ -126,7 +131,7 @@ pub(super) fn epilogues(acc: Format, d: Format, c: Format, weights: Weights) -> 
             let terms = vec![inner(first), of_c(builder)];
             builder.sum(&to_d, terms)
         });
-        // Rounded to d, and then added in the format of the sum.
+        // The sum is rounded to d, and c is then added in the format of the sum.
         if acc != d {
             make(&|builder| {
                 let term = scaled(builder);

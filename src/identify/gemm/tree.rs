@@ -1,8 +1,8 @@
-//! The tree over k, from outside: which products meet first.
+//! The tree over k, seen from outside: which products meet first.
 //!
-//! After FPRev (arXiv:2411.00442): with a large value at i, its negation at j and units elsewhere, the result counts the units
-//! that were added after i and j met. One anchor shows all sums on its way to the root and which products join at each; those
-//! that join together are then asked among themselves.
+//! After FPRev (arXiv:2411.00442): with a large value at i, its negation at j and units elsewhere, the result counts
+//! the units that were added after i and j met. One anchor shows all sums on its way to the root and the products that
+//! join at each. Those that join together are then resolved among themselves.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -16,50 +16,50 @@ use super::{
     scale::Scale,
 };
 
-/// Below this depth anchors are drawn: chains in any direction then halve.
+/// Depth from which anchors are drawn at random, so that chains in any direction are halved.
 const IN_ORDER: usize = 2;
 
-/// Questions of one wave that are kept at once.
+/// Maximum number of questions of one wave that are held simultaneously.
 const AT_ONCE: usize = 1 << 15;
 
-/// A set of products that are summed before another joins them.
+/// A set of products that are summed before any other joins them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Clade {
     /// The sum of the keys of its products.
     pub(super) key: u64,
-    /// How many products.
+    /// Number of products.
     pub(super) size: usize,
-    /// Itself and the smaller sets within it.
+    /// Number of sets within it, itself included.
     pub(super) within: usize,
-    /// The set around it.
+    /// The index of the smallest set around it.
     parent: Option<usize>,
     /// Its first product.
     pub(super) first: usize,
 }
 
-/// The tree over k: every set of two products or more that are summed before others join.
+/// The tree over k: every set of two or more products that are summed before others join.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tree {
     pub(super) k: usize,
-    /// The whole comes first, and each set before those within it.
+    /// The sets: the whole first, and each set before those within it.
     pub(super) clades: Vec<Clade>,
     by_key: HashMap<u64, usize>,
-    /// The smallest set that each product lies in.
+    /// The index of the smallest set that contains each product.
     around: Vec<Option<usize>>,
 }
 
-/// The key of one product: keys of sets are sums of them.
+/// Returns the key of one product. The key of a set is the sum of its products' keys.
 pub(super) fn key_of(product: usize) -> u64 {
     Random(product as u64 ^ 0x6b65_7900_0000_0000).bits()
 }
 
-/// The key of a set.
+/// Returns the key of a set.
 pub(super) fn key(products: &[usize]) -> u64 {
     products.iter().fold(0, |sum, product| sum.wrapping_add(key_of(*product)))
 }
 
 impl Tree {
-    /// The tree of some sets of products, each before those within it.
+    /// Makes the tree of some sets of products, each of which comes before those within it.
     fn of(clades: Vec<Clade>, around: Vec<Option<usize>>) -> Self {
         let mut tree = Self { k: around.len(), by_key: HashMap::new(), clades, around };
         for at in (0..tree.clades.len()).rev() {
@@ -71,8 +71,8 @@ impl Tree {
         tree
     }
 
-    /// The sets that a product lies in, the smallest first, as their products in ascending order; those of more than `most`
-    /// products are left out.
+    /// Returns the sets that contain a product, the smallest first, as their products in ascending order. Sets of more
+    /// than `most` products are left out.
     pub(super) fn around(&self, product: usize, most: usize) -> Vec<Vec<usize>> {
         let mut way = Vec::new();
         let mut next = self.around[product];
@@ -81,7 +81,7 @@ impl Tree {
             next = self.clades[at].parent;
         }
         let rank: HashMap<usize, usize> = way.iter().enumerate().map(|(rank, at)| (*at, rank)).collect();
-        // Where each product enters the way, if it does.
+        // The step of the way at which each product enters it, if it does.
         let mut enters: Vec<Vec<usize>> = vec![Vec::new(); way.len()];
         for other in 0..self.k {
             let mut next = self.around[other];
@@ -103,13 +103,13 @@ impl Tree {
         found
     }
 
-    /// The set of that key.
+    /// Returns the set with this key.
     pub(super) fn find(&self, key: u64) -> Option<&Clade> {
         self.by_key.get(&key).map(|at| &self.clades[*at])
     }
 }
 
-/// Products that lie in sets joining one sum, and one product of that sum that they do not contain.
+/// Products whose sets join in one sum, and one product of that sum that is not among them.
 struct Group {
     members: Vec<usize>,
     witness: Option<usize>,
@@ -117,10 +117,11 @@ struct Group {
     depth: usize,
 }
 
-/// Discovers the tree. `progress` is told how many products are placed.
+/// Discovers the tree. Reports to `progress` how many products are left to place. `None` if a result is not a count of
+/// units.
 ///
 /// # Errors
-/// What the device reports.
+/// Any error that the device reports.
 pub(super) fn discover(
     product: &Product<'_>,
     scale: &Scale,
@@ -156,13 +157,13 @@ pub(super) fn discover(
     Ok(Some(Tree::of(clades, around)))
 }
 
-/// So many questions count the units of one group.
+/// Returns the number of questions, for each member, that count the units of one group.
 fn parts(group: &Group, scale: &Scale) -> usize {
     (group.members.len() + 1).div_ceil(scale.capacity).max(1)
 }
 
-/// For the anchor of each group, how many products meet it before each other member does, that member included. `None` if a
-/// result is no count.
+/// Chooses an anchor for each group. Returns it with, for each other member, the number of products of the group and
+/// its witness in the sum where the two meet. `None` if a result is not a count.
 #[allow(clippy::type_complexity, reason = "the anchor of each group, and members with sizes")]
 fn sizes(
     product: &Product<'_>,
@@ -175,7 +176,7 @@ fn sizes(
     };
     let anchors: Vec<usize> = groups.iter().map(|group| draw(group, random)).collect();
     let d = product.operation.id.d;
-    // Units that each member of each group leaves, in the order of the members.
+    // Number of units left by each member of each group, in the order of the members.
     let mut survivors: Vec<Vec<usize>> = groups.iter().map(|group| vec![0; group.members.len()]).collect();
     let bits = usize::BITS - (product.k() - 1).leading_zeros();
     let halves: Vec<Half> = if scale.is_split() {
@@ -211,16 +212,18 @@ fn sizes(
     Ok(Some(all))
 }
 
-/// Products whose index has a bit of this value: large values lie among them, and units among the others. `None`: both lie
-/// anywhere.
+/// The products whose index has this value at a bit: large values lie among them, and units among the others. `None` if
+/// both may lie anywhere.
 type Half = Option<(u32, usize)>;
 
+/// Whether a product belongs to a half.
 fn is_in(product: usize, (bit, value): (u32, usize)) -> bool {
     product >> bit & 1 == value
 }
 
-/// The questions about the members of a group, with the place of each among them. Of a half, only its members are asked, about
-/// units that differ from them in no higher bit: over all bits, each unit is counted once.
+/// Calls `ask` with the questions about the members of a group, and with each member's index in it. For a half, only
+/// its members are asked, with those units that differ from them in this bit and in no higher one: over all bits, each
+/// unit is counted once.
 fn questions(scale: &Scale, group: &Group, anchor: usize, half: Half, ask: &mut impl FnMut(usize, Line)) {
     let units: Vec<usize> = group.members.iter().chain(&group.witness).copied().collect();
     let others = || group.members.iter().enumerate().filter(|(_, member)| **member != anchor);
@@ -251,7 +254,7 @@ fn questions(scale: &Scale, group: &Group, anchor: usize, half: Half, ask: &mut 
     }
 }
 
-/// Turns what one anchor showed into sets, and says what is left to ask.
+/// Turns the answers for one anchor into sets, and adds the groups that remain to be asked to `next`.
 fn place(
     group: Group,
     anchor: usize,
@@ -259,7 +262,7 @@ fn place(
     (clades, around): (&mut Vec<Clade>, &mut [Option<usize>]),
     next: &mut Vec<Group>,
 ) {
-    // Those that meet the anchor no sooner than the witness does are other sets of the same sum.
+    // Members that meet the anchor no sooner than the witness does belong to other sets of the same sum.
     let apart = |size: usize| group.witness.is_some() && size > group.members.len();
     let (others, mut inside): (Vec<_>, Vec<_>) = sizes.into_iter().partition(|(_, size)| apart(*size));
     let Group { witness, parent, depth, .. } = group;
@@ -267,7 +270,7 @@ fn place(
     next.push(Group { members: rest, witness, parent, depth });
     inside.sort_by_key(|(member, size)| (*size, *member));
     let joins: Vec<&[(usize, usize)]> = inside.chunk_by(|one, other| one.1 == other.1).collect();
-    // Sets along the way from the anchor, the largest first.
+    // The sums on the way up from the anchor, the smallest first; they become sets in the reverse order.
     let (mut sum, mut count, mut first) = (key_of(anchor), 1, anchor);
     let mut way = Vec::new();
     for join in &joins {

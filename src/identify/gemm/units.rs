@@ -1,4 +1,4 @@
-//! Units that may be inside of a product: the operations of the models.
+//! Units that a product may use: the operations of the models.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -10,15 +10,15 @@ use super::{
     values::{scaled, value},
 };
 
-/// Sums that tell units apart.
+/// Number of sums that distinguish units.
 const SUMS: usize = 192;
-/// Products of each: more than one operation takes, and no whole number of them.
+/// Number of products in each sum: more than one operation takes, and not a multiple of its k.
 const PRODUCTS: usize = 85;
 
-/// Models of loops come first, those of hardware after them by their names.
+/// Models of loops, which come first; those of hardware follow in the order of the shipped models.
 const FIRST: [&str; 3] = ["fma-chain", "serial", "pairwise"];
 
-/// One operation for each way in which units sum products of these formats.
+/// Returns one operation for each way in which the models sum products of these formats.
 pub(super) fn units(id: &OperationId) -> Vec<Unit> {
     let mut models: Vec<_> = shipped().iter().collect();
     models.sort_by_key(|model| FIRST.iter().position(|name| *name == model.name).unwrap_or(FIRST.len()));
@@ -44,7 +44,8 @@ pub(super) fn units(id: &OperationId) -> Vec<Unit> {
     found
 }
 
-/// What a unit makes of some sums, beginning at +0 and elsewhere.
+/// Returns a unit's results for some sums that start at +0 or at another c. Units with equal results are taken to be
+/// the same.
 fn signature(evaluator: &Evaluator) -> Option<Vec<u64>> {
     let id = evaluator.id();
     let mut random = Random(0x756e_6974);

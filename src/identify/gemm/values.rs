@@ -1,8 +1,8 @@
-//! Values that inputs are made of.
+//! Values for inputs.
 
 use mxprobe_api::{Format, Random};
 
-/// The same value with the other sign; itself in a format without signs.
+/// Negates a value; returns it unchanged if its format has no sign. Integers wrap.
 pub(super) fn negated(format: Format, bits: u64) -> u64 {
     if format.is_integer() {
         return bits.wrapping_neg() & format.mask();
@@ -10,8 +10,8 @@ pub(super) fn negated(format: Format, bits: u64) -> u64 {
     format.negative_zero().map_or(bits, |sign| bits ^ sign)
 }
 
-/// A value from 1/4 to 4 in magnitude with every fraction bit drawn, or half as often with 8 of them at the most, so that sums of
-/// products are exact more often; any integer of an integer format.
+/// Draws a value from 1/4 to 4 in magnitude with every fraction bit random or, half as often, with at most 8 of them,
+/// so that sums of products are exact more often. For an integer format, draws any integer.
 pub(super) fn value(format: Format, random: &mut Random) -> u64 {
     if random.below(3) == 0 {
         return random.moderate(format);
@@ -19,7 +19,7 @@ pub(super) fn value(format: Format, random: &mut Random) -> u64 {
     random.dense(format)
 }
 
-/// A value times a power of two, as far as the format's range goes; integers as they are.
+/// Multiplies a value by a power of two, limited to the format's range. Returns integers unchanged.
 pub(super) fn scaled(format: Format, bits: u64, exponent: i32) -> u64 {
     if format.is_integer() {
         return bits;
