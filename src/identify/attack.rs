@@ -6,7 +6,7 @@ use mxprobe_api::Error;
 use mxprobe_models::{Basis, Origin, Output};
 
 use super::{
-    directed::{alone, cancelling, far_apart, groups},
+    directed::{alone, cancelling, far_apart, groups, thinned},
     document, experiments,
     hypothesis::Hypothesis,
     outcome::{Arithmetic, Outcome},
@@ -172,12 +172,11 @@ impl Search<'_, '_> {
             return draw(id, seed, count);
         }
         let groups = groups(hypothesis);
-        let mut dots = alone(self.subject(), seed);
-        dots.extend(far_apart(self.subject(), &groups, seed));
-        dots.truncate(count / 4);
+        let ends = [alone(self.subject(), seed), far_apart(self.subject(), &groups, seed)].concat();
+        let mut dots = thinned(ends, count / 6, seed);
         dots.extend(cancelling(self.subject(), &groups, seed, count / 12));
-        dots.extend(draw(id, seed, count / 3));
-        dots.extend(Sparse::new(id, seed).take(count / 3));
+        dots.extend(draw(id, seed, count / 4));
+        dots.extend(Sparse::new(id, seed).take(count / 4));
         dots.extend(Edges::new(id, seed).with_groups(groups).take(count - dots.len()));
         dots
     }

@@ -99,6 +99,13 @@ pub(super) fn alone(subject: &Subject<'_>, seed: u64) -> Vec<Dot> {
     dots
 }
 
+/// Returns at most so many of these dots, spread over all of them; other seeds return others.
+pub(super) fn thinned(dots: Vec<Dot>, most: usize, seed: u64) -> Vec<Dot> {
+    let step = dots.len().div_ceil(most.max(1)).max(1);
+    let first = Random(seed_of(seed, 10)).below(step);
+    dots.into_iter().skip(first).step_by(step).collect()
+}
+
 /// Lowest and highest distance in bits, below the largest of the terms that cancel, of the small term (`DEPTHS`) and of
 /// what the cancellation leaves (`LEFT`).
 const DEPTHS: (i32, i32) = (12, 64);

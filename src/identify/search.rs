@@ -187,25 +187,23 @@ pub(super) fn sweep_class(
 /// Per cent of the dots that a candidate has to explain before its tree is changed.
 const NEARLY: usize = 80;
 
-/// Tries the candidate with fewer levels of unrounded sums and with an adder of its own for single products, and
-/// returns the one that explains the most dots.
+/// A changed tree has to leave at most one in so many of the unexplained dots: a further adder always explains some.
+const LEFT: usize = 4;
+
+/// Returns the candidate with fewer levels of unrounded sums, or with an adder of its own for single products, if nearly
+/// all of the dots that it does not explain are explained then; otherwise the candidate itself.
 fn reshaped(experiments: &mut Experiments<'_, '_>, now: Scored, domain: &Domain) -> Scored {
-    let mut best = now.clone();
+    let of = domain.dots.len();
+    let enough = of - (of - now.explained) / LEFT;
     for hypothesis in flattened(&now.hypothesis) {
-        let allowed = domain.dots.len() * (100 - NEARLY) / 100;
-        if let Some(explained) = explained(experiments, &hypothesis, &domain.dots, allowed) {
+        if let Some(explained) = explained(experiments, &hypothesis, &domain.dots, of * (100 - NEARLY) / 100) {
             let found = climb(experiments, Scored { hypothesis, explained }, 0, domain);
-            if found.explained > best.explained {
-                best = found;
+            if found.explained >= enough {
+                return found;
             }
         }
     }
-    if best.explained < domain.dots.len()
-        && let Some(better) = wrapped(experiments, &best, domain)
-    {
-        best = better;
-    }
-    best
+    wrapped(experiments, &now, domain).filter(|found| found.explained >= enough).unwrap_or(now)
 }
 
 /// Returns the candidate that the search begins with: every adder is exact before it rounds to nearest even.
