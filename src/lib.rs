@@ -6,11 +6,12 @@
 //! simple; [`proof`] tells two models apart or proves them equal; [`gemm`] multiplies whole matrices, and [`tolerance`] says how
 //! far their elements may be from the exact ones; [`mod@bench`]
 //! measures throughput, and [`screen`] looks for units that compute wrongly now; [`session`] asks all that of one device and makes a report of it; [`findings`] are the answers,
-//! [`report`] holds what was learnt, [`plot`] draws it, [`fleet`] merges what was learnt on many machines, [`site`] makes pages of all units, and [`glossary`] says what its words mean. [`Backends`] is the command `mxprobe`, for the backends that it includes and for
+//! [`report`] holds what was learnt, [`plot`] draws it, [`fleet`] merges what was learnt on many machines, [`shards`] the parts of one job, [`site`] makes pages of all units, and [`glossary`] says what its words mean. [`Backends`] is the command `mxprobe`, for the backends that it includes and for
 //! any other. Nothing here knows a vendor.
 
 pub mod bench;
 mod cli;
+mod clock;
 pub mod dots;
 pub mod findings;
 pub mod fleet;
@@ -29,7 +30,10 @@ pub mod report;
 pub mod scalars;
 pub mod screen;
 pub mod session;
+mod shard;
+pub mod shards;
 pub mod site;
 pub mod tolerance;
 
 pub use cli::{Backends, open};
+pub use shard::Shard;

@@ -6,6 +6,7 @@
 
 mod attack;
 mod beside;
+mod blocks;
 mod climb;
 mod document;
 mod experiments;
@@ -41,6 +42,7 @@ mod words;
 mod written;
 
 pub use crate::nan_bits::NanBits;
+pub use blocks::{Counted, count_blocks, dots_of_shard};
 pub use document::model_of;
 pub use gemm::{
     Found, GemmEffort, GemmIdentification, GemmOutcome, Invariance, Part, SameRecipe, ShapeOf, ShapeWitness,

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use crate::Shard;
 use clap::{Args, ValueEnum};
 
 use super::{
@@ -96,8 +97,11 @@ pub(crate) struct Gemm {
     /// How often `yardstick` and `throughput` time each way
     #[arg(long, value_name = "COUNT", default_value_t = 7)]
     pub(crate) rounds: usize,
+    /// Compute one share of the points of `growth`, I of 0 to N-1, for `merge`
+    #[arg(long, value_name = "I/N", requires = "experiment")]
+    pub(crate) shard: Option<Shard>,
     /// Also draw an experiment
-    #[arg(long, value_name = "FILE.svg")]
+    #[arg(long, value_name = "FILE.svg", conflicts_with = "shard")]
     pub(crate) svg: Option<PathBuf>,
     /// How results are printed; rows are those of an experiment
     #[arg(long, value_enum, default_value_t = Format::Table)]

@@ -158,6 +158,10 @@ pub(crate) enum SchemaOf {
     Properties,
     /// What `distinguish --algorithm --format json` prints
     Algorithms,
+    /// What `screen --format json` prints
+    Screen,
+    /// What `fleet --format json` prints
+    Fleet,
     /// What `explain --format json` prints
     Explanation,
     /// What `papers --format json` prints
@@ -166,6 +170,6 @@ pub(crate) enum SchemaOf {
 
 #[derive(Debug, Args)]
 pub(crate) struct Validate {
-    /// The report, an array of reports, or a listing; `-` for standard input
+    /// A report, a screen or a file of `bench`, an array of one of them, a fleet or a listing; `-` for standard input
     pub(crate) file: PathBuf,
 }

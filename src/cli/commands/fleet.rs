@@ -1,4 +1,4 @@
-//! `fleet`: reports and screens of many machines, merged.
+//! `fleet`: merges reports and screens of many machines.
 
 use crate::{
     fleet::{Merged, drift, sources},
@@ -12,7 +12,7 @@ use crate::cli::{
     io::{input, output},
 };
 
-/// Merges files; the exit code is 1 if a device is wrong, or behaves otherwise than most of its kind.
+/// Merges files. The exit code is 1 if a device is wrong or deviates from most devices of its kind.
 pub(crate) fn fleet(arguments: &Fleet, screen: Screen) -> Outcome {
     if let Some(path) = &arguments.out {
         output::is_for_json(path)?;
@@ -22,7 +22,7 @@ pub(crate) fn fleet(arguments: &Fleet, screen: Screen) -> Outcome {
         let wrong = |why: String| Failure::usage(format!("`{}` is not a fleet: {why}", path.display()));
         let report: EarlierFleet =
             serde_json::from_str(&input::read(path)?).map_err(|error| wrong(error.to_string()))?;
-        if report.schema == FLEET_SCHEMA {
+        if report.schema.split('.').next() == FLEET_SCHEMA.split('.').next() {
             Ok(report)
         } else {
             Err(wrong(format!("its schema is `{}`", report.schema)))

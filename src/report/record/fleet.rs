@@ -1,11 +1,14 @@
 //! What reports and screens of many machines say together.
 
+use std::collections::BTreeSet;
+
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{provenance::Tool, screening::Health};
 
 /// The version of the format of fleets.
-pub const FLEET_SCHEMA: &str = "mxprobe-fleet/1";
+pub const FLEET_SCHEMA: &str = "mxprobe-fleet/1.0";
 
 /// What a later fleet is compared with.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -19,7 +22,7 @@ pub struct EarlierFleet {
 }
 
 /// Machines, and what their devices do.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FleetReport {
     /// [`FLEET_SCHEMA`].
     pub schema: String,
@@ -38,17 +41,17 @@ pub struct FleetReport {
     /// Devices that were wrong or could not be judged when they were screened last.
     pub unhealthy: Vec<Unhealthy>,
     /// What differs from the earlier fleet, if one was given.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<Drift>,
     /// Files that are neither reports nor screens, and why.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skipped: Vec<SkippedFile>,
     /// Device by device, the last report and the last screen of each.
     pub members: Vec<Member>,
 }
 
 /// Devices of one kind: the same backend and fingerprint.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FleetKind {
     /// The backend.
     pub backend: String,
@@ -65,7 +68,7 @@ pub struct FleetKind {
 }
 
 /// Devices that behave alike.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FleetClass {
     /// The beginning of the SHA-256 of all answers.
     pub class: String,
@@ -76,12 +79,12 @@ pub struct FleetClass {
     /// Their drivers.
     pub drivers: Vec<Counted>,
     /// In what they differ from the largest class.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub differs: Vec<FleetDifference>,
 }
 
 /// A name, and how often it occurs.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Counted {
     /// The name.
     pub name: String,
@@ -90,22 +93,22 @@ pub struct Counted {
 }
 
 /// A question that is answered in two ways.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FleetDifference {
     /// The operation.
     pub operation: String,
     /// The probe.
     pub probe: String,
     /// The answer of the largest class; absent if it has none.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usual: Option<String>,
     /// The answer of this class.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub here: Option<String>,
 }
 
 /// A device that is not healthy.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Unhealthy {
     /// The machine.
     pub node: String,
@@ -120,7 +123,7 @@ pub struct Unhealthy {
 }
 
 /// A device of a machine.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Member {
     /// The machine.
     pub node: String,
@@ -142,7 +145,7 @@ pub struct Member {
 }
 
 /// What differs from an earlier fleet.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Drift {
     /// When the earlier one was merged.
     pub time: String,
@@ -155,7 +158,7 @@ pub struct Drift {
 }
 
 /// A device that changed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Change {
     /// The machine.
     pub node: String,
@@ -170,10 +173,44 @@ pub struct Change {
 }
 
 /// A file that was not used.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SkippedFile {
     /// Where it is.
     pub path: String,
     /// Why.
     pub reason: String,
+}
+
+impl FleetReport {
+    /// Contradictions in a saved fleet: paths in its JSON, each with what is wrong there.
+    #[must_use]
+    pub fn problems(&self) -> Vec<(String, String)> {
+        let mut problems = Vec::new();
+        let nodes: BTreeSet<&str> = self.members.iter().map(|member| member.node.as_str()).collect();
+        if nodes.len() as u64 != self.nodes {
+            problems.push(("nodes".to_owned(), format!("it is {}, and `members` has {}", self.nodes, nodes.len())));
+        }
+        let mut places = BTreeSet::new();
+        for (at, member) in self.members.iter().enumerate() {
+            if !places.insert((&member.node, &member.selector)) {
+                let reason = format!("`{}` of `{}` is there twice", member.selector, member.node);
+                problems.push((format!("members[{at}]"), reason));
+            }
+        }
+        for (at, kind) in self.kinds.iter().enumerate() {
+            let is_of = |member: &&Member| member.backend == kind.backend && member.fingerprint == kind.fingerprint;
+            let members = self.members.iter().filter(is_of).count() as u64;
+            if members != kind.devices {
+                let reason = format!("it is {}, and `members` has {members}", kind.devices);
+                problems.push((format!("kinds[{at}].devices"), reason));
+            }
+        }
+        problems
+    }
+}
+
+/// The JSON Schema of fleets.
+#[must_use]
+pub fn fleet_schema() -> serde_json::Value {
+    schemars::schema_for!(FleetReport).to_value()
 }

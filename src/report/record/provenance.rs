@@ -6,6 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use crate::clock;
+
 /// The program that made a report.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Tool {
@@ -105,17 +107,15 @@ impl Time {
 
     /// Sets the end to now, and the duration to what has passed since `start`, and `before_ns` that earlier parts of the run took.
     pub fn elapsed_since(&mut self, start: Instant, before_ns: u64) {
-        let since_ns = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        self.duration_ns = before_ns.saturating_add(since_ns);
+        self.duration_ns = before_ns.saturating_add(clock::elapsed_ns(start));
         self.end = Some(now());
     }
 }
 
-/// The present moment, RFC 3339 to the second, UTC.
+/// The present moment, RFC 3339 to the second, UTC; the one that `SOURCE_DATE_EPOCH` fixes, if it is set.
 #[must_use]
 pub fn now() -> String {
-    let now = jiff::Timestamp::now();
-    jiff::Timestamp::from_second(now.as_second()).unwrap_or(now).to_string()
+    clock::now()
 }
 
 /// The machine that a report was made on, as far as it matters for results.
@@ -145,7 +145,7 @@ pub struct Host {
 }
 
 /// The variables that a report names where they are set. A list of whole names, as others that begin so hold secrets.
-const VARIABLES: [&str; 40] = [
+const VARIABLES: [&str; 41] = [
     "ACO_DEBUG",
     "ANV_DEBUG",
     "CUDA_CACHE_DISABLE",
@@ -176,6 +176,7 @@ const VARIABLES: [&str; 40] = [
     "RADV_FORCE_FAMILY",
     "RADV_PERFTEST",
     "RADV_TEX_ANISO",
+    clock::VARIABLE,
     "VK_ADD_DRIVER_FILES",
     "VK_DRIVER_FILES",
     "VK_ICD_FILENAMES",
@@ -256,7 +257,7 @@ fn environment(variable: impl Fn(&str) -> Option<String>) -> BTreeMap<String, St
 }
 
 /// A text in which of each path the last part stands.
-fn without_directories(text: &str) -> String {
+pub(super) fn without_directories(text: &str) -> String {
     let shown = |part: &str| match part.rfind(['/', '\\']) {
         Some(at) => format!("…{}", &part[at..]),
         None => part.to_owned(),

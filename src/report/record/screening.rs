@@ -1,20 +1,22 @@
-//! What `screen` found of a device.
+//! The report of `screen`, one a device.
 
-use std::fmt;
+use std::{collections::BTreeSet, fmt};
 
 use mxprobe_api::{Injection, OperationId};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
     provenance::{Host, Time, Tool},
     report::DeviceRecord,
 };
+use crate::shard::Shard;
 
 /// The version of the format of screens.
-pub const SCREEN_SCHEMA: &str = "mxprobe-screen/1";
+pub const SCREEN_SCHEMA: &str = "mxprobe-screen/1.0";
 
 /// What was found of a device, in one screen.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ScreenReport {
     /// [`SCREEN_SCHEMA`].
     pub schema: String,
@@ -25,14 +27,21 @@ pub struct ScreenReport {
     /// The machine, without its name.
     pub host: Host,
     /// The name of the machine, if one was asked for.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
     /// The device.
     pub device: DeviceRecord,
-    /// What inputs were drawn from.
+    /// The share of the devices that was screened; absent if it is all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shard: Option<ScreenShard>,
+    /// The seed of the inputs.
     pub seed: u64,
+    /// How often each unit went over all blocks, if that was asked for and not a time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub passes: Option<u64>,
     /// What was made wrong on purpose: such a screen says nothing about the device.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<std::collections::BTreeMap<String, u64>>")]
     pub injected: Option<Injection>,
     /// What follows.
     pub verdict: Health,
@@ -40,8 +49,18 @@ pub struct ScreenReport {
     pub operations: Vec<ScreenedOperation>,
 }
 
+/// A share of the devices of a screen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ScreenShard {
+    /// Which share, `I/N`.
+    #[schemars(with = "String")]
+    pub shard: Shard,
+    /// The devices of all shares.
+    pub devices: u64,
+}
+
 /// What a screen says of a device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Health {
     /// Every result that was compared is right, and every operation that has a model was compared.
@@ -71,23 +90,24 @@ impl fmt::Display for Health {
 }
 
 /// What was found of an operation.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ScreenedOperation {
     /// The operation.
+    #[schemars(with = "String")]
     pub id: OperationId,
     /// The model that says what is right; absent if none is known.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// Results that were compared.
     pub dots: u64,
     /// Unit by unit.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub units: Vec<ScreenedUnit>,
     /// What is wrong, if anything is.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wrong: Option<WrongRecord>,
     /// Why it was not compared.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed: Option<String>,
 }
 
@@ -118,6 +138,35 @@ impl ScreenReport {
         known.max().unwrap_or(Health::Unknown)
     }
 
+    /// Contradictions in a saved screen: paths in its JSON, each with what is wrong there.
+    #[must_use]
+    pub fn problems(&self) -> Vec<(String, String)> {
+        let mut problems = Vec::new();
+        let judged = self.judged();
+        if self.verdict != judged {
+            let reason = format!("it is `{}`, and the operations say `{judged}`", self.verdict);
+            problems.push(("verdict".to_owned(), reason));
+        }
+        let mut ids = BTreeSet::new();
+        for (at, operation) in self.operations.iter().enumerate() {
+            let path = format!("operations[{at}]");
+            if !ids.insert(&operation.id) {
+                problems.push((format!("{path}.id"), format!("`{}` is there twice", operation.id)));
+            }
+            let dots: u64 = operation.units.iter().map(|unit| unit.dots).sum();
+            if dots != operation.dots {
+                problems.push((format!("{path}.dots"), format!("it is {}, and units have {dots}", operation.dots)));
+            }
+            let blocks: u64 = operation.units.iter().map(|unit| unit.wrong_blocks).sum();
+            let wrong = operation.wrong.as_ref().map_or(0, |wrong| wrong.blocks);
+            if wrong != blocks {
+                let reason = format!("{wrong} blocks are wrong, and units have {blocks}");
+                problems.push((format!("{path}.wrong"), reason));
+            }
+        }
+        problems
+    }
+
     /// Results that were compared, of all operations.
     #[must_use]
     pub fn dots(&self) -> u64 {
@@ -126,10 +175,10 @@ impl ScreenReport {
 }
 
 /// What one unit computed.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ScreenedUnit {
     /// Which unit: the number of a logical processor; absent if units cannot be told apart.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unit: Option<u32>,
     /// Whether it is certain that this unit computed.
     pub pinned: bool,
@@ -142,7 +191,7 @@ pub struct ScreenedUnit {
 }
 
 /// Where results are wrong, and in what.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WrongRecord {
     /// What all wrong words have in common: `core 1`, `lane 5`, `bit 3`.
     pub place: Vec<String>,
@@ -153,27 +202,27 @@ pub struct WrongRecord {
     /// Words that were looked at.
     pub looked_at: u64,
     /// Wrong words by unit.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub units: Vec<Tally>,
     /// By lane: the element of the tile, or of 16 tiles of one element.
     pub lanes: Vec<Tally>,
     /// By tile of a block, if tiles have more than one element.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tiles: Vec<Tally>,
     /// By bit, 0 the lowest.
     pub bits: Vec<Tally>,
     /// By the exponent field of the right result.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub exponents: Vec<Tally>,
     /// The first wrong words.
     pub first: Vec<WrongWord>,
     /// Whether it repeats.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub again: Option<Again>,
 }
 
 /// How many wrong words are at a place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Tally {
     /// Which.
     pub at: u64,
@@ -182,10 +231,10 @@ pub struct Tally {
 }
 
 /// A wrong word.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct WrongWord {
     /// The unit that computed it, if units can be told apart.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unit: Option<u32>,
     /// The pass over all blocks, from 0.
     pub pass: u64,
@@ -208,7 +257,7 @@ pub struct WrongWord {
 }
 
 /// What came of asking again for blocks that were wrong, on the same units.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Again {
     /// Blocks that were computed again.
     pub blocks: u64,
@@ -216,4 +265,10 @@ pub struct Again {
     pub wrong: u64,
     /// Whether those that were looked at had the same wrong bits at the same places.
     pub same_bits: bool,
+}
+
+/// The JSON Schema of screens.
+#[must_use]
+pub fn screen_schema() -> serde_json::Value {
+    schemars::schema_for!(ScreenReport).to_value()
 }
