@@ -358,3 +358,76 @@ fn a_fleet_reads_screens_and_logs_and_the_last_one_counts() {
         (&json!("b"), &json!([format!("{BF16}: core 3, bit 7")]))
     );
 }
+
+/// The blocks of a language in docs/fleet.md.
+#[cfg(feature = "sqlite")]
+fn documented(language: &str) -> Vec<String> {
+    let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/fleet.md")).expect("the page");
+    let fence = format!("```{language}\n");
+    let blocks = text.split(&fence).skip(1);
+    blocks.map(|block| block.split("```").next().unwrap_or_default().to_owned()).collect()
+}
+
+#[test]
+#[cfg(feature = "sqlite")]
+fn a_fleet_is_a_database_whose_tables_and_queries_are_documented() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let reports = folder.path().join("reports");
+    for (node, version) in [("n1", "2"), ("n2", "1"), ("n3", "1"), ("n4", "2")] {
+        report(&reports, node, |report| {
+            report["device"]["driver"] = json!({"name": "d", "version": version, "api_version": ""});
+            if node == "n4" {
+                finding(report, "independence")["value"] = json!(false);
+            }
+        });
+    }
+    let line = json!({
+        "schema": "mxprobe-screen-line/1", "time": "2020-01-01T00:00:00Z", "node": "n2", "backend": "cpu",
+        "selector": "cpu:0", "device": "a CPU", "fingerprint": "x", "driver": null, "verdict": "wrong",
+        "wrong": [{"operation": BF16, "place": ["core 3", "bit 7"]}],
+    });
+    fs::write(reports.join("log.jsonl"), line.to_string() + "\n").expect("it can be written");
+    fs::write(reports.join("notes.json"), "{}").expect("it can be written");
+    let database = folder.path().join("fleet.db");
+    // A database that is there is replaced.
+    fs::write(&database, "something else").expect("it can be written");
+    let arguments = [reports.to_str().expect("UTF-8"), "--sqlite", database.to_str().expect("UTF-8")];
+    assert_eq!(merged(&arguments).0, Some(1));
+
+    let database = rusqlite::Connection::open(&database).expect("a database");
+    let rows = |query: &str| -> Vec<String> {
+        let mut query = database.prepare(query).unwrap_or_else(|error| panic!("{error}: {query}"));
+        let columns = query.column_count();
+        let row = |row: &rusqlite::Row<'_>| -> rusqlite::Result<String> {
+            let value = |at| {
+                row.get::<_, rusqlite::types::Value>(at).map(|value| match value {
+                    rusqlite::types::Value::Integer(number) => number.to_string(),
+                    rusqlite::types::Value::Text(text) => text,
+                    other => format!("{other:?}"),
+                })
+            };
+            Ok((0..columns).map(value).collect::<rusqlite::Result<Vec<_>>>()?.join(" | "))
+        };
+        query.query_map([], row).expect("it runs").collect::<rusqlite::Result<_>>().expect("rows")
+    };
+    let queries = documented("sql");
+    let (tables, [deviating, drivers, wrong]) = queries
+        .split_first()
+        .map(|(tables, rest)| (tables.clone(), <[String; 3]>::try_from(rest.to_vec()).expect("three queries")))
+        .expect("the tables");
+    assert_eq!(tables, mxprobe::fleet::TABLES);
+    assert_eq!(rows(&deviating), [format!("n4 | cpu:0 | {BF16} | independence | true | false")]);
+    let classes = rows("SELECT class FROM class ORDER BY is_usual DESC");
+    let [usual, other] = classes.as_slice() else { panic!("{classes:?}") };
+    let by_driver = [format!("{usual} | d 1 | 2"), format!("{usual} | d 2 | 1"), format!("{other} | d 2 | 1")];
+    assert_eq!(rows(&drivers), by_driver);
+    assert_eq!(rows(&wrong), [format!("n2 | cpu:0 | 2020-01-01T00:00:00Z | {BF16}: core 3, bit 7")]);
+    assert_eq!(rows("SELECT nodes, reports, screens FROM fleet"), ["4 | 4 | 1"]);
+    assert_eq!(rows("SELECT count(*) FROM skipped"), ["1"]);
+}
+
+#[test]
+#[cfg(not(feature = "sqlite"))]
+fn a_fleet_is_no_database_without_the_feature() {
+    assert_eq!(said(&["fleet", "/nowhere", "--sqlite", "fleet.db"]).0, Some(2));
+}

@@ -73,6 +73,47 @@ fn shards_are_one_run(job: &[&str]) -> String {
     one_run
 }
 
+/// Removes all times of a report.
+fn without_times(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|name, _| !matches!(name.as_str(), "time" | "duration_ns"));
+            fields.values_mut().for_each(without_times);
+        }
+        Value::Array(values) => values.iter_mut().for_each(without_times),
+        _ => {}
+    }
+}
+
+#[test]
+fn without_a_fixed_time_all_but_times_is_that_of_one_run() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let job =
+        ["verify", "--device", "sim:h100", "--model", "h100", "--op", "mma.m16n8k16.*", "--count", "300000", "-q"];
+    let run = |more: &[&str]| {
+        let status = command(folder, &[&job[..], more].concat()).env_remove("SOURCE_DATE_EPOCH").status();
+        assert!(status.expect("it starts").success());
+    };
+    let parsed = || -> Value { serde_json::from_str(&read(folder, "all.json")).expect("JSON") };
+    run(&["--out", "all.json"]);
+    let mut one_run = parsed();
+    run(&["--shard", "0/2", "--out", "0.json"]);
+    run(&["--shard", "1/2", "--out", "1.json"]);
+    let mut merge = command(folder, &["merge", "0.json", "1.json", "--out", "all.json"]);
+    assert!(merge.env_remove("SOURCE_DATE_EPOCH").status().expect("it starts").success());
+    let mut merged = parsed();
+    let duration = |report: &Value| report["time"]["duration_ns"].as_u64().expect("a number");
+    let of_shards: u64 = ["0.json", "1.json"]
+        .iter()
+        .map(|name| duration(&serde_json::from_str(&read(folder, name)).expect("JSON")))
+        .sum();
+    assert!(duration(&one_run) > 0 && duration(&merged) == of_shards, "{merged}");
+    without_times(&mut one_run);
+    without_times(&mut merged);
+    assert_eq!(one_run, merged);
+}
+
 const DOTS: [&str; 6] = ["verify", "--op", "mma.m16n8k16.f32.*", "--count", "3000000", "-q"];
 
 #[test]
@@ -99,8 +140,15 @@ fn shards_of_a_verification_are_one_run_that_stops_at_its_third_mismatch() {
 
 #[test]
 fn shards_of_a_verification_are_one_run_that_counts_other_nan() {
-    let nan = ["verify", "--device", "sim:mi300x", "--model", "mi300x", "--nan", "any", "--op", "*.f32.bf16.*", "-q"];
-    shards_are_one_run(&nan);
+    let folder = tempfile::tempdir().expect("a folder");
+    let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("models/units/h100.toml");
+    let other = fs::read_to_string(model).expect("a model").replacen("\"0x7fffffff\"", "\"0x7fc00000\"", 1);
+    let path = folder.path().join("other.toml");
+    fs::write(&path, other).expect("it can be written");
+    let nan = ["--device", "sim:h100", "--model", path.to_str().expect("UTF-8"), "--nan", "any"];
+    let report: Value = serde_json::from_str(&shards_are_one_run(&[&DOTS[..], &nan].concat())).expect("JSON");
+    let counted = |operation: &Value| operation["mismatches"] == 0 && operation["other_nan"].as_u64() > Some(100);
+    assert!(report["operations"].as_array().expect("operations").iter().any(counted), "{report}");
 }
 
 #[test]

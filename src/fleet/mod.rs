@@ -7,6 +7,10 @@
 mod answers;
 mod merge;
 mod read;
+#[cfg(feature = "sqlite")]
+mod sqlite;
 
 pub use merge::{Merged, drift};
 pub use read::{Source, sources};
+#[cfg(feature = "sqlite")]
+pub use sqlite::{TABLES, write_sqlite};

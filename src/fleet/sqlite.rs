@@ -23,6 +23,11 @@ pub fn write_sqlite(report: &FleetReport, path: &Path) -> Result<(), String> {
     Ok(())
 }
 
+/// A count as SQLite holds it.
+fn number(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
 fn fill(database: &mut Connection, report: &FleetReport) -> rusqlite::Result<()> {
     // Nobody reads the file before it is whole, and a crash leaves nothing to recover.
     database.execute_batch("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;")?;
@@ -30,7 +35,14 @@ fn fill(database: &mut Connection, report: &FleetReport) -> rusqlite::Result<()>
     all.execute_batch(TABLES)?;
     all.execute(
         "INSERT INTO fleet VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-        params![report.schema, report.time, report.tool.version, report.reports, report.screens, report.nodes],
+        params![
+            report.schema,
+            report.time,
+            report.tool.version,
+            number(report.reports),
+            number(report.screens),
+            number(report.nodes)
+        ],
     )?;
     for member in &report.members {
         let verdict = member.verdict.map(|verdict| verdict.name());
@@ -50,7 +62,7 @@ fn fill(database: &mut Connection, report: &FleetReport) -> rusqlite::Result<()>
                 kind.backend,
                 kind.fingerprint,
                 class.class,
-                class.devices,
+                number(class.devices),
                 at == 0
             ])?;
             for differs in &class.differs {

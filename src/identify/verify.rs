@@ -49,7 +49,7 @@ pub fn verify(
     let start = Instant::now();
     let evaluator = Evaluator::new(model, &operation.id)?;
     let reference = ModelDevice::new(model.clone());
-    let mut found = Found { nan: comparison.nan, dots: 0, blocks: Vec::new(), first: Vec::new() };
+    let mut found = Found { nan: comparison.nan, is_shard: comparison.shard.is_some(), ..Found::default() };
     let mut drawn = Draw::new(&operation.id, seed_of(comparison.seed, 1));
     for block in blocks(&operation.id, comparison.count) {
         if found.first.len() as u64 >= SHOWN {
@@ -89,10 +89,10 @@ pub fn verify(
     Ok(VerifiedOperation {
         id: operation.id.clone(),
         dots: found.dots,
-        mismatches: found.blocks.iter().map(|block| block.mismatches).sum(),
-        other_nan: found.blocks.iter().map(|block| block.other_nan).sum(),
+        mismatches: found.mismatches,
+        other_nan: found.other_nan,
         evidence: EvidenceRecord::all(&evidence, &operation.id),
-        blocks: if comparison.shard.is_some() { found.blocks } else { Vec::new() },
+        blocks: found.blocks,
         failed: None,
         duration_ns: clock::elapsed_ns(start),
     })
@@ -121,10 +121,16 @@ fn shown(subject: &Subject<'_>, evaluator: &Evaluator, nan: NanBits, dot: &Dot) 
     Ok(subject.evidence(about, &dot, d, &[("the model".to_owned(), wanted)]))
 }
 
+#[derive(Default)]
 struct Found {
     nan: NanBits,
     dots: u64,
-    /// Blocks in which something differs.
+    mismatches: u64,
+    /// NaN of other bits that count as the same.
+    other_nan: u64,
+    /// Whether blocks are kept: `merge` needs those of shards.
+    is_shard: bool,
+    /// Blocks of a shard in which something differs.
     blocks: Vec<BlockRecord>,
     /// The first mismatches, each with its block.
     first: Vec<(u64, Dot)>,
@@ -160,7 +166,11 @@ impl Found {
                 self.first.push((block, Dot::at(&operation.id, batch, at)));
             }
         }
-        self.blocks.push(record);
+        self.mismatches += record.mismatches;
+        self.other_nan += record.other_nan;
+        if self.is_shard {
+            self.blocks.push(record);
+        }
         Ok(())
     }
 }

@@ -154,7 +154,7 @@ fn screens_and_fleets_that_contradict_themselves_are_refused_with_path_and_reaso
     let said = refused(&screen, &|screens| screens[0]["operations"][0]["dots"] = json!(1));
     assert!(said.contains("[0].operations[0].dots: it is 1, and units have 131072"), "{said}");
     let said = refused(&screen, &|screens| screens[0]["operations"][0]["wrong"]["blocks"] = json!(1));
-    assert!(said.contains("[0].operations[0].wrong: 1 blocks are wrong, and units have 32"), "{said}");
+    assert!(said.contains("[0].operations[0].wrong: it has 1 wrong block, and units have 32"), "{said}");
     let said = refused(&screen, &|screens| screens[0]["seed"] = json!("one"));
     assert!(said.contains("[0].seed: invalid type: string"), "{said}");
     let said = refused(&screen, &|screens| screens[0]["schema"] = json!("mxprobe-screen/2.0"));

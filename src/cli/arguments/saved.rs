@@ -54,6 +54,9 @@ pub(crate) struct Fleet {
     /// Also write the JSON to a file
     #[arg(long, value_name = "FILE.json")]
     pub(crate) out: Option<PathBuf>,
+    /// Also write an SQLite database; only if mxprobe was built with the feature `sqlite`
+    #[arg(long, value_name = "FILE.db")]
+    pub(crate) sqlite: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -88,7 +88,7 @@ const M: usize = 16;
 /// Computes products of 16×n by n×16 matrices of f32 values for every n, with every variant, on both intervals.
 ///
 /// `unit` opens the unit of an operation. With `model`, the variant `blame` is computed again with one part of the model
-/// changed at a time, and the growth is put down to the parts without which it ends; not in a shard, which [`merge`] does. `said` hears what is known after each
+/// changed at a time, and the growth is put down to the parts without which it ends; not in a shard, which [`merge()`] does. `said` hears what is known after each
 /// point; if it returns `Break`, nothing more is computed, and no cause is named.
 ///
 /// # Errors

@@ -1,4 +1,4 @@
-//! What reports and screens of many machines say together.
+//! The merged reports and screens of many machines.
 
 use std::collections::BTreeSet;
 
@@ -10,18 +10,18 @@ use super::{provenance::Tool, screening::Health};
 /// The version of the format of fleets.
 pub const FLEET_SCHEMA: &str = "mxprobe-fleet/1.0";
 
-/// What a later fleet is compared with.
+/// The part of an earlier fleet that a later one is compared with.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct EarlierFleet {
     /// [`FLEET_SCHEMA`].
     pub schema: String,
     /// When it was merged.
     pub time: String,
-    /// Device by device.
+    /// The devices.
     pub members: Vec<Member>,
 }
 
-/// Machines, and what their devices do.
+/// Machines and the behaviour of their devices.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FleetReport {
     /// [`FLEET_SCHEMA`].
@@ -30,23 +30,23 @@ pub struct FleetReport {
     pub tool: Tool,
     /// When it was merged, RFC 3339, UTC.
     pub time: String,
-    /// Reports that were read, of every time.
+    /// The number of reports that were read.
     pub reports: u64,
-    /// Screens that were read.
+    /// The number of screens that were read.
     pub screens: u64,
-    /// Machines.
+    /// The number of machines.
     pub nodes: u64,
     /// Kinds of devices, the most frequent first.
     pub kinds: Vec<FleetKind>,
-    /// Devices that were wrong or could not be judged when they were screened last.
+    /// Devices whose last screen found wrong bits or could not judge them.
     pub unhealthy: Vec<Unhealthy>,
-    /// What differs from the earlier fleet, if one was given.
+    /// The changes since the earlier fleet, if one was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<Drift>,
-    /// Files that are neither reports nor screens, and why.
+    /// Files that are neither reports nor screens, each with the reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skipped: Vec<SkippedFile>,
-    /// Device by device, the last report and the last screen of each.
+    /// The devices, with the last report and the last screen of each.
     pub members: Vec<Member>,
 }
 
@@ -55,44 +55,44 @@ pub struct FleetReport {
 pub struct FleetKind {
     /// The backend.
     pub backend: String,
-    /// The name for programs.
+    /// The fingerprint.
     pub fingerprint: String,
-    /// Names for people.
+    /// The names of the devices.
     pub names: Vec<String>,
-    /// Devices of this kind.
+    /// The number of devices of this kind.
     pub devices: u64,
-    /// Classes of devices that answered every question alike, the largest first.
+    /// Classes of devices with the same answers, the largest first.
     pub classes: Vec<FleetClass>,
     /// Drivers, the most frequent first.
     pub drivers: Vec<Counted>,
 }
 
-/// Devices that behave alike.
+/// Devices with the same answers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FleetClass {
-    /// The beginning of the SHA-256 of all answers.
+    /// The first letters of the SHA-256 of all answers.
     pub class: String,
-    /// How many devices.
+    /// The number of devices.
     pub devices: u64,
-    /// Their machines, in order; the largest class has the first ones only.
+    /// Their machines, sorted; only the first ones for the largest class.
     pub nodes: Vec<String>,
     /// Their drivers.
     pub drivers: Vec<Counted>,
-    /// In what they differ from the largest class.
+    /// The answers that differ from those of the largest class.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub differs: Vec<FleetDifference>,
 }
 
-/// A name, and how often it occurs.
+/// A name with its number of occurrences.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Counted {
     /// The name.
     pub name: String,
-    /// How often.
+    /// The number of occurrences.
     pub count: u64,
 }
 
-/// A question that is answered in two ways.
+/// A question with two different answers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FleetDifference {
     /// The operation.
@@ -114,11 +114,11 @@ pub struct Unhealthy {
     pub node: String,
     /// The device.
     pub selector: String,
-    /// What the last screen says.
+    /// The verdict of the last screen.
     pub verdict: Health,
-    /// When that screen began.
+    /// The start of that screen, RFC 3339, UTC.
     pub start: String,
-    /// What is wrong, operation by operation.
+    /// The faults or failures, one an operation.
     pub what: Vec<String>,
 }
 
@@ -131,12 +131,12 @@ pub struct Member {
     pub selector: String,
     /// Its backend.
     pub backend: String,
-    /// Its name for programs.
+    /// Its fingerprint.
     pub fingerprint: String,
     /// Its driver, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub driver: Option<String>,
-    /// The class of its last report; absent if there is only a screen.
+    /// The class of its last report; absent without a report.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub class: Option<String>,
     /// The verdict of its last screen.
@@ -144,14 +144,14 @@ pub struct Member {
     pub verdict: Option<Health>,
 }
 
-/// What differs from an earlier fleet.
+/// The changes since an earlier fleet.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Drift {
-    /// When the earlier one was merged.
+    /// The time at which the earlier fleet was merged.
     pub time: String,
-    /// Devices that were not there.
+    /// Devices that the earlier fleet does not have.
     pub new: Vec<String>,
-    /// Devices that are not there any more.
+    /// Devices that only the earlier fleet has.
     pub gone: Vec<String>,
     /// Devices that changed.
     pub changed: Vec<Change>,
@@ -166,18 +166,18 @@ pub struct Change {
     pub selector: String,
     /// `behaviour`, `driver`, `verdict` or `kind`.
     pub what: String,
-    /// Before.
+    /// The earlier value.
     pub before: String,
-    /// Now.
+    /// The value now.
     pub now: String,
 }
 
-/// A file that was not used.
+/// A file that was ignored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SkippedFile {
-    /// Where it is.
+    /// Its path.
     pub path: String,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 

@@ -10,19 +10,19 @@ use super::{
     provenance::{Host, Time, Tool},
     report::DeviceRecord,
 };
-use crate::shard::Shard;
+use crate::{plain::counted, shard::Shard};
 
 /// The version of the format of screens.
 pub const SCREEN_SCHEMA: &str = "mxprobe-screen/1.0";
 
-/// What was found of a device, in one screen.
+/// The screen of one device.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ScreenReport {
     /// [`SCREEN_SCHEMA`].
     pub schema: String,
     /// The program.
     pub tool: Tool,
-    /// When.
+    /// The time of the screen.
     pub time: Time,
     /// The machine, without its name.
     pub host: Host,
@@ -36,16 +36,16 @@ pub struct ScreenReport {
     pub shard: Option<ScreenShard>,
     /// The seed of the inputs.
     pub seed: u64,
-    /// How often each unit went over all blocks, if that was asked for and not a time.
+    /// The passes of each unit over all blocks, if their number was given and not a time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub passes: Option<u64>,
-    /// What was made wrong on purpose: such a screen says nothing about the device.
+    /// The fault that was planted on purpose; such a screen says nothing about the device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<std::collections::BTreeMap<String, u64>>")]
     pub injected: Option<Injection>,
-    /// What follows.
+    /// The verdict.
     pub verdict: Health,
-    /// Operation by operation.
+    /// The operations.
     pub operations: Vec<ScreenedOperation>,
 }
 
@@ -59,15 +59,15 @@ pub struct ScreenShard {
     pub devices: u64,
 }
 
-/// What a screen says of a device.
+/// What a screen says about a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Health {
-    /// Every result that was compared is right, and every operation that has a model was compared.
+    /// Every compared result is right, and every operation with a model was compared.
     Healthy,
-    /// It could not be judged: nothing was compared, or an operation failed or was not reached.
+    /// The device could not be judged: nothing was compared, or an operation failed or was not reached.
     Unknown,
-    /// A result is wrong.
+    /// At least one result is wrong.
     Wrong,
 }
 
@@ -89,36 +89,36 @@ impl fmt::Display for Health {
     }
 }
 
-/// What was found of an operation.
+/// The screen of one operation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ScreenedOperation {
     /// The operation.
     #[schemars(with = "String")]
     pub id: OperationId,
-    /// The model that says what is right; absent if none is known.
+    /// The model that gives the right results; absent if none is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Results that were compared.
+    /// The number of compared results.
     pub dots: u64,
-    /// Unit by unit.
+    /// The units.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub units: Vec<ScreenedUnit>,
-    /// What is wrong, if anything is.
+    /// The wrong bits, if there are any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wrong: Option<WrongRecord>,
-    /// Why it was not compared.
+    /// Why the operation was not compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed: Option<String>,
 }
 
 impl ScreenedOperation {
-    /// An operation that was not compared, and why.
+    /// Returns the entry of an operation that was not compared, with the reason.
     #[must_use]
     pub fn failed(id: &OperationId, model: Option<String>, why: impl Into<String>) -> Self {
         Self { id: id.clone(), model, dots: 0, units: Vec::new(), wrong: None, failed: Some(why.into()) }
     }
 
-    /// What it says of the device. An operation without a model says nothing.
+    /// Returns what the operation says about the device; `None` without a model.
     #[must_use]
     pub fn health(&self) -> Option<Health> {
         match self {
@@ -131,7 +131,7 @@ impl ScreenedOperation {
 }
 
 impl ScreenReport {
-    /// What all operations say together.
+    /// Returns the verdict that follows from all operations.
     #[must_use]
     pub fn judged(&self) -> Health {
         let known = self.operations.iter().filter_map(ScreenedOperation::health);
@@ -160,73 +160,73 @@ impl ScreenReport {
             let blocks: u64 = operation.units.iter().map(|unit| unit.wrong_blocks).sum();
             let wrong = operation.wrong.as_ref().map_or(0, |wrong| wrong.blocks);
             if wrong != blocks {
-                let reason = format!("{wrong} blocks are wrong, and units have {blocks}");
+                let reason = format!("it has {}, and units have {blocks}", counted(wrong, "wrong block"));
                 problems.push((format!("{path}.wrong"), reason));
             }
         }
         problems
     }
 
-    /// Results that were compared, of all operations.
+    /// Returns the number of compared results of all operations.
     #[must_use]
     pub fn dots(&self) -> u64 {
         self.operations.iter().map(|operation| operation.dots).sum()
     }
 }
 
-/// What one unit computed.
+/// The results of one unit.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ScreenedUnit {
-    /// Which unit: the number of a logical processor; absent if units cannot be told apart.
+    /// The number of a logical processor; absent if units cannot be told apart.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unit: Option<u32>,
-    /// Whether it is certain that this unit computed.
+    /// Whether it is certain that this unit computed the results.
     pub pinned: bool,
-    /// Results that were compared.
+    /// The number of compared results.
     pub dots: u64,
-    /// Blocks of results whose digest was wrong.
+    /// Blocks of results with a wrong digest.
     pub wrong_blocks: u64,
-    /// How long it computed, in nanoseconds.
+    /// The computing time in nanoseconds.
     pub elapsed_ns: u64,
 }
 
-/// Where results are wrong, and in what.
+/// Wrong bits: their places and examples.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WrongRecord {
-    /// What all wrong words have in common: `core 1`, `lane 5`, `bit 3`.
+    /// What all wrong words have in common, as in `core 1`, `lane 5`, `bit 3`.
     pub place: Vec<String>,
-    /// Blocks whose digest was wrong.
+    /// Blocks with a wrong digest.
     pub blocks: u64,
-    /// Wrong words in those that were looked at.
+    /// Wrong words among those that were compared.
     pub words: u64,
-    /// Words that were looked at.
+    /// Words that were compared.
     pub looked_at: u64,
     /// Wrong words by unit.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub units: Vec<Tally>,
-    /// By lane: the element of the tile, or of 16 tiles of one element.
+    /// Wrong words by lane: the element of the tile, or of 16 tiles of one element.
     pub lanes: Vec<Tally>,
-    /// By tile of a block, if tiles have more than one element.
+    /// Wrong words by tile of a block, if tiles have more than one element.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tiles: Vec<Tally>,
-    /// By bit, 0 the lowest.
+    /// Wrong words by bit, from the lowest, 0.
     pub bits: Vec<Tally>,
-    /// By the exponent field of the right result.
+    /// Wrong words by the exponent field of the right result.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub exponents: Vec<Tally>,
     /// The first wrong words.
     pub first: Vec<WrongWord>,
-    /// Whether it repeats.
+    /// Whether the fault repeats.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub again: Option<Again>,
 }
 
-/// How many wrong words are at a place.
+/// The number of wrong words at a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Tally {
-    /// Which.
+    /// The place.
     pub at: u64,
-    /// How many.
+    /// The number of wrong words.
     pub words: u64,
 }
 
@@ -248,22 +248,22 @@ pub struct WrongWord {
     pub column: u64,
     /// The lane.
     pub lane: u64,
-    /// The right bits, in hex.
+    /// The right bits, in hexadecimal.
     pub expected: String,
-    /// The bits that were computed, in hex.
+    /// The computed bits, in hexadecimal.
     pub got: String,
-    /// Bits that differ, in hex.
+    /// The bits that differ, in hexadecimal.
     pub mask: String,
 }
 
-/// What came of asking again for blocks that were wrong, on the same units.
+/// The result of computing wrong blocks again on the same units.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Again {
-    /// Blocks that were computed again.
+    /// The number of blocks computed again.
     pub blocks: u64,
-    /// Those that were wrong again.
+    /// How many of them were wrong again.
     pub wrong: u64,
-    /// Whether those that were looked at had the same wrong bits at the same places.
+    /// Whether all kept blocks had the same wrong bits in the same places.
     pub same_bits: bool,
 }
 
